@@ -41,9 +41,9 @@ from bench.harness import Rig, Row
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.options import Options
-from executor.separation import choosing, service, slicing
+from executor.separation import service, slices, steps
 from executor.separation.artifact import SeparatedQueries, SeparatedQuery
-from executor.separation.running import Request, RunningQuery
+from executor.separation.running_queries import Request, RunningQuery
 from planner.separation.cuts import Place, Rows
 from tests.executor.client import Client
 from tests.rig import tpcds, tpch
@@ -178,12 +178,12 @@ def _server(folder: Path, threads: int, case: Case, spark_enabled: bool = False)
         shared_files=case.shared,
     )
     database = Database.open(options)
-    worth = _every_place if case.every else choosing._is_worth_it
+    worth = _every_place if case.every else steps._is_worth_it
     try:
         with (
-            patch.object(choosing, "LONG", 0.0),
-            patch.object(slicing, "SLICE", 1e9),
-            patch.object(choosing, "_is_worth_it", worth),
+            patch.object(steps, "LONG", 0.0),
+            patch.object(slices, "SLICE", 1e9),
+            patch.object(steps, "_is_worth_it", worth),
         ):
             yield database, Client(database)
     finally:

@@ -1,6 +1,6 @@
 """All objects at one version, immutable: look-up by name and oid, and what a DDL statement makes of it.
 
-A DDL statement makes a new ``Catalog``; whoever holds the old one goes on seeing it (a statement's snapshot). What the
+A DDL statement makes a new ``Catalog``; the old one stays unchanged as the snapshot of running statements. What the
 objects are: ``catalog.objects``.
 """
 
@@ -30,11 +30,12 @@ from catalog.objects import (
     Typed,
     UserType,
     View,
+    initial_rights,
     is_temporary,
     retyped,
     rows_of,
 )
-from catalog.privileges import DATABASE, DATABASE_RIGHTS, OF_SCHEMA, Rights, initial_rights
+from catalog.privileges import DATABASE, DATABASE_RIGHTS, OF_SCHEMA, Rights
 from catalog.roles import Roles
 from catalog.routines import NONE, Function, Functions, by_name, every
 from catalog.values.errors import SqlError, duplicate_table, undefined_table
@@ -126,7 +127,7 @@ class Catalog(Struct, frozen=True):
         return replace(self, roles=roles, version=self.version + 1, next_oid=next_oid)
 
     def rights_of(self, oid: int) -> Rights:
-        """Who owns an object, and who else may do something with it."""
+        """The owner of an object and its grants."""
         return self.rights.get(oid, DATABASE_RIGHTS if oid == DATABASE else _NOBODY_ELSES)
 
     def with_rights(self, oid: int, rights: Rights) -> Catalog:

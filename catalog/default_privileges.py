@@ -47,7 +47,7 @@ class DefaultRights(Struct, frozen=True):
 
 
 def beginning(owner: int, schema: int) -> Rights:
-    """Default rights that nobody has changed."""
+    """Default rights before the first ALTER DEFAULT PRIVILEGES."""
     return Rights(owner, () if schema else None)
 
 

@@ -2,7 +2,7 @@
 
 Owns: ``Extension``, one that was created; ``BaseType``, a type of one; and reading ``catalog/postgres/extensions``
 (written by ``tools/postgres_extensions.py`` from a real server). Members have oids of a range above those of users, the
-same in every database. What is built in, and no object of anybody's, is in ``catalog.system.naming``.
+same in every database. What is built in, and no object of anybody's, is in ``catalog.system.own_objects``.
 """
 
 from __future__ import annotations

@@ -8,20 +8,19 @@ each time.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.extensions import BaseType
+from catalog.privileges import PUBLIC_SCHEMA, SYSTEM_SCHEMA, Grant, Rights
+from catalog.roles import BOOTSTRAP
 from catalog.values.errors import SqlError, Subject
 from catalog.values.identifiers import quote_name
 from catalog.values.nested_types import redeclared
 from catalog.values.scales import scale_kind, scale_name
 from catalog.values.types import BOOL, INT8, Composite, Enumeration, SqlType
-
-if TYPE_CHECKING:
-    from catalog.privileges import Grant
 
 PUBLIC: Final = "public"
 PG_CATALOG: Final = "pg_catalog"
@@ -39,7 +38,7 @@ class ColumnDefinition(Struct, frozen=True):
     type of a ``domain`` (its oid), or an array of that one's (the oid of the domain's array type, which is even).
     ``keeps_scale``: each of its numerics has decimals of its own, which are stored in a column beside it
     (``with_scales``). ``collation`` is the oid of a declared one, 0 that of the type. ``grants`` are of this column
-    alone. A view's ``is_computed`` column has digits, or a length, that nobody declared.
+    alone. A view's ``is_computed`` column has digits, or a length, that are not declared.
     """
 
     name: str
@@ -55,6 +54,11 @@ class ColumnDefinition(Struct, frozen=True):
     collation: int = 0
     grants: tuple[Grant, ...] = ()
     is_computed: bool = False
+
+
+def column_grants(column: ColumnDefinition, owner: int = BOOTSTRAP) -> Rights:
+    """The rights that are granted on a column alone, in a relation that ``owner`` owns."""
+    return Rights(owner, column.grants)
 
 
 def with_scales(columns: tuple[ColumnDefinition, ...]) -> tuple[ColumnDefinition, ...]:
@@ -269,7 +273,7 @@ class View(Struct, frozen=True):
 
     @property
     def reads_as_invoker(self) -> bool:
-        """Whether what it reads is read in the name of who reads the view (security_invoker)."""
+        """Whether the view reads its relations with the privileges of the reading role (security_invoker)."""
         return dict(self.options).get("security_invoker") in ("true", "on", "yes", "1")
 
 
@@ -341,9 +345,15 @@ BUILT_IN: Final = (
     Schema(11, PG_CATALOG, "system catalog schema"),
     Schema(2200, PUBLIC, "standard public schema"),
     Schema(13_207, "information_schema"),
-    Schema(14_999, "millstream", "what runs, how far it is, and what it costs"),
+    Schema(14_999, "millstream", "state and progress of streams, views, queries and servers"),
 )
 SYSTEM_SCHEMAS: Final = frozenset(item.name for item in BUILT_IN) - {PUBLIC}
+
+
+def initial_rights(schema: str) -> Rights:
+    """The rights on a built-in schema."""
+    return PUBLIC_SCHEMA if schema == PUBLIC else SYSTEM_SCHEMA
+
 
 CatalogObject = Table | Stream | FileTable | View | SystemView | Sequence
 

@@ -1,7 +1,7 @@
-"""What is kept of a password: a SCRAM-SHA-256 verifier in PostgreSQL's own form, from which no password follows.
+"""SCRAM-SHA-256 verifiers of passwords, in PostgreSQL's form; the password cannot be computed from them.
 
-Owns: making one, reading one, and SASLprep (RFC 4013), under which equal passwords are equal bytes. Who shows what to
-whom at login is ``protocol.scram``.
+Owns: making one, reading one, and SASLprep (RFC 4013), under which equal passwords are equal bytes. The exchange at
+login is ``protocol.scram``.
 
 https://www.rfc-editor.org/rfc/rfc5802 (section 3), https://www.postgresql.org/docs/15/catalog-pg-authid.html
 """
@@ -68,7 +68,7 @@ def make_verifier(password: str, salt: bytes, iterations: int = ITERATIONS) -> V
 
 
 def is_empty(text: str | None) -> bool:
-    """Whether a password, or what its verifier is made of, is the empty one, which nobody may have."""
+    """Whether a password, or the password of a verifier, is empty; an empty password is not allowed."""
     verifier = read_verifier(text or "")
     if verifier is None:
         return text == ""

@@ -1,4 +1,4 @@
-"""Who owns an object and who may do what with it: PostgreSQL's access control lists.
+"""Owners of objects and PostgreSQL's access control lists.
 
 Owns: ``Rights`` of one object, its privileges as letters, and whether a role has one of them. What statements need is
 the binder's matter; an object without rights of its own belongs to the superuser of the beginning.
@@ -13,7 +13,6 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.objects import PUBLIC, ColumnDefinition
 from catalog.roles import BOOTSTRAP, DATABASE_OWNER, EVERYBODY, READ_ALL_DATA, WRITE_ALL_DATA, Roles
 
 #: Privileges by letter, in the order in which PostgreSQL writes them.
@@ -40,7 +39,7 @@ OF_SCHEMA: Final = "UC"
 OF_DATABASE: Final = "CTc"
 OF_FUNCTION: Final = "X"
 OF_TYPE: Final = "U"
-#: Kinds of objects that everybody may use until that is revoked.
+#: Kinds of objects that PUBLIC may use until that is revoked.
 _OPEN: Final = (OF_FUNCTION, OF_TYPE)
 #: The database's oid, of which there is one.
 DATABASE: Final = 5
@@ -56,7 +55,7 @@ class Grant(Struct, frozen=True):
 
 
 class Rights(Struct, frozen=True):
-    """An object's owner and grants; None as long as nobody has granted or revoked anything."""
+    """An object's owner and grants; None before the first GRANT or REVOKE."""
 
     owner: int = BOOTSTRAP
     grants: tuple[Grant, ...] | None = None
@@ -69,7 +68,8 @@ class Rights(Struct, frozen=True):
         return (Grant(EVERYBODY, self.owner, every), own) if every in _OPEN else (own,)
 
     def allows(self, roles: Roles, role: int, letters: str, every: str) -> bool:
-        """Whether a role has all of these privileges: by itself, as everybody, or as a member of others."""
+        """Whether a role has all of these privileges: by its own grants, by grants to PUBLIC, or as a member of
+        others."""
         return roles.is_superuser(role) or not set(letters) - self.held(roles, role, every)
 
     def held(self, roles: Roles, role: int, every: str) -> set[str]:
@@ -110,7 +110,7 @@ class Rights(Struct, frozen=True):
         return replace(self, grants=tuple(kept))
 
     def owned_by(self, owner: int) -> Rights:
-        """With another owner, who gets the former's place in all grants (aclnewowner)."""
+        """With another owner, which takes the former owner's place in all grants (aclnewowner)."""
         if self.grants is None:
             return Rights(owner)
         moved = Rights(owner, ())
@@ -121,31 +121,21 @@ class Rights(Struct, frozen=True):
         return moved
 
     def names(self, oid: int) -> bool:
-        """Whether somebody else's grants name a role."""
+        """Whether grants of another role name this role."""
         return any(oid in (item.grantee, item.grantor) for item in self.grants or ())
 
 
-def column_grants(column: ColumnDefinition, owner: int = BOOTSTRAP) -> Rights:
-    """What is granted on a column alone, of a relation of ``owner``'s."""
-    return Rights(owner, column.grants)
-
-
-#: What a server begins with.
-_PUBLIC_SCHEMA: Final = Rights(
+#: Of the schemas that a server begins with: ``public``, and the others.
+PUBLIC_SCHEMA: Final = Rights(
     DATABASE_OWNER, (Grant(DATABASE_OWNER, DATABASE_OWNER, OF_SCHEMA), Grant(EVERYBODY, DATABASE_OWNER, "U"))
 )
-_SYSTEM_SCHEMA: Final = Rights(BOOTSTRAP, (Grant(BOOTSTRAP, BOOTSTRAP, OF_SCHEMA), Grant(EVERYBODY, BOOTSTRAP, "U")))
+SYSTEM_SCHEMA: Final = Rights(BOOTSTRAP, (Grant(BOOTSTRAP, BOOTSTRAP, OF_SCHEMA), Grant(EVERYBODY, BOOTSTRAP, "U")))
 
 
-#: Everybody may come in and make temporary tables.
+#: PUBLIC may connect and create temporary tables.
 DATABASE_RIGHTS: Final = Rights(
     BOOTSTRAP, (Grant(EVERYBODY, BOOTSTRAP, "Tc"), Grant(BOOTSTRAP, BOOTSTRAP, OF_DATABASE))
 )
-
-
-def initial_rights(schema: str) -> Rights:
-    """Of a schema that is there without being created."""
-    return _PUBLIC_SCHEMA if schema == PUBLIC else _SYSTEM_SCHEMA
 
 
 def _predefined(who: frozenset[int], every: str) -> set[str]:

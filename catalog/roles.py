@@ -1,8 +1,8 @@
-"""Roles and who is a member of which.
+"""Roles and their memberships.
 
 Owns: ``Roles``, immutable like the catalog that has it, with PostgreSQL's predefined roles and the superuser that every
-server begins with. What roles may do with objects is ``catalog.privileges``'; how a password is kept,
-``catalog.passwords``'.
+server begins with. ``catalog.privileges`` has the privileges of roles on objects, ``catalog.passwords`` the stored
+passwords.
 
 https://www.postgresql.org/docs/15/user-manag.html
 """
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 #: The superuser that is there from the beginning.
 BOOTSTRAP: Final = 10
 BOOTSTRAP_NAME: Final = "millstream"
-#: The oid that stands for everybody.
+#: The oid of PUBLIC.
 EVERYBODY: Final = 0
 
 
@@ -50,7 +50,7 @@ class Membership(Struct, frozen=True):
 
 
 class RoleSetting(Struct, frozen=True):
-    """With what value of a setting sessions of a role (``EVERYBODY``: of any), in a database (0: in any), begin."""
+    """The initial value of a setting for sessions of a role (``EVERYBODY``: of any) in a database (0: in any)."""
 
     role: int
     database: int
@@ -111,7 +111,7 @@ class Roles(Struct, frozen=True):
         return next((item for item in self.items if item.oid == oid), None)
 
     def name(self, oid: int) -> str:
-        """What a role is called; PUBLIC where it is everybody."""
+        """A role's name; PUBLIC for ``EVERYBODY``."""
         found = self.get(oid)
         return found.name if found is not None else "public" if oid == EVERYBODY else f"unknown (OID={oid})"
 

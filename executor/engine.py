@@ -14,7 +14,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from catalog.objects import Stream
-from executor.files.following import OwnFiles, SourceFile
+from executor.files.followed_folders import OwnFiles, SourceFile
 from planner.incremental.programs.program import State, Statement
 
 

@@ -1,8 +1,8 @@
 """What is known of the rows that a plan reads, as an input of planning: counts, distinct values, bounds and keys.
 
 Owns the forms alone. Where the numbers come from, and when, is the executor's matter (``executor/queries/statistics``);
-what is made of them is ``planner.rules.cardinality``'s. All of them may be wrong: they decide how long a query takes,
-never its rows.
+what is made of them is ``planner.rules.joins.cardinality``'s. All of them may be wrong: they decide how long a query
+takes, never its rows.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
+from planner.algebra.construction import Fresh, has_subquery, keep_columns
 from planner.algebra.functions import DRAWN_FUNCTIONS
 from planner.algebra.relations import Delta, Filter, Join, Limit, Project, Relation, Scan, Snapshot, Working
 from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Scalar
@@ -32,7 +33,6 @@ from planner.incremental.plan import normalise, plan
 from planner.incremental.programs.program import State, Statement, Static
 from planner.incremental.properties import Kinds
 from planner.rules import optimise
-from planner.rules.support import Fresh, has_subquery, keep_columns
 from planner.statements.statement import Query
 
 _SCOPE: Final = "arriving"

@@ -44,7 +44,7 @@ from protocol.messages import (
 from protocol.utf8 import decode_utf8
 
 if TYPE_CHECKING:
-    from protocol.transcoding import Transcoder
+    from protocol.values.transcoding import Transcoder
 
 _uint16 = struct.Struct(">H").unpack_from  # counts go to 65535
 _int32 = struct.Struct(">i").unpack_from

@@ -73,7 +73,7 @@ class Exchange:
             raise SqlError("08P01", "client selected an invalid SASL authentication mechanism")
         found = _FIRST.fullmatch(_text(data))
         if found is None:
-            raise _malformed("The message is no client-first-message.")
+            raise _malformed("The message is not a client-first-message.")
         if found["identity"]:
             raise SqlError("0A000", "client uses authorization identity, but it is not supported")
         self._check_flag(mechanism, found["flag"], found["kind"])
@@ -109,7 +109,7 @@ class Exchange:
         """The answer to the client's last message, with our own proof; None where its proof is wrong. Raises 08P01."""
         found = _FINAL.fullmatch(_text(data))
         if found is None:
-            raise _malformed("The message is no client-final-message.")
+            raise _malformed("The message is not a client-final-message.")
         header = f"{self._flag},,".encode()
         bound = header + (self._binding or b"" if self._flag.startswith("p") else b"")
         if not hmac.compare_digest(_decoded(found["binding"]), bound):

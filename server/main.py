@@ -60,7 +60,7 @@ def serve_command(words: Sequence[str]) -> int:
     logs.configure(config.log_level, config.log_format)
     if (limit := descriptors.raise_limit()) < descriptors.LEAST:
         raise ConfigError(
-            f"the system gives {limit} file descriptors, and a server needs {descriptors.LEAST} (ulimit -n)"
+            f"the limit of open files is {limit}, the server needs {descriptors.LEAST}: raise it with ulimit -n"
         )
     collect_later()
     keep_freed_memory()
@@ -82,7 +82,7 @@ def serve_command(words: Sequence[str]) -> int:
         logger.critical("the server cannot start: %s", error)
         return 1
     except Exception as error:
-        logger.critical("the server cannot go on", exc_info=error)
+        logger.critical("the server cannot continue", exc_info=error)
         return 1
     return 0
 
@@ -112,5 +112,5 @@ async def serve(chosen: Chosen) -> None:
 def leave(seconds: float) -> NoReturn:
     """Ends the process where it stands: a function of an engine hears no interrupt while it computes one value, and a
     thread cannot be stopped. It is what a power cut does, so nothing that was acknowledged is lost."""
-    logger.error("a statement does not stop: the process ends after %g s without waiting for it", seconds)
+    logger.error("a statement does not stop: the server exits after %g s without waiting for it", seconds)
     os._exit(1)

@@ -76,7 +76,7 @@ class Completions:
         try:
             self._loop.call_soon_threadsafe(self._run)
         except RuntimeError:  # the loop has ended: nobody waits any more
-            logger.debug("a completion came after the end")
+            logger.debug("a completion arrived after shutdown")
 
     def _run(self) -> None:
         with self._lock:

@@ -89,17 +89,17 @@ def section(output: str) -> Iterator[str]:
     found = counts(output)
     every, equal = (sum(column) for column in zip(*found.values(), strict=True))
     yield CLIENTS
-    yield "Queries that clients sent to PostgreSQL 15, replayed (`python -m tools.clients`): how many succeed or fail"
-    yield "as there, with the same columns' names and type oids.\n"
+    yield "Queries that clients sent to PostgreSQL 15 are replayed on Millstream (`python -m tools.clients`). The table"
+    yield "counts those that succeed or fail as on PostgreSQL, with equal column names and type oids.\n"
     yield "| client | queries | as in PostgreSQL |\n|---|---:|---:|"
     for client, numbers in found.items():
         yield f"| {client} | {numbers[0]} | {numbers[1]} |"
     yield f"| all | {every} | {equal} |\n"
     different = _DIFFERENT.findall(output)
-    yield "What is left:\n" if different else "Nothing is left."
+    yield "The others:\n" if different else "All queries are equal."
     for name, wanted, state, message in different:
         told = message.partition(" | ")[0].removeprefix("ERROR:").strip()
-        yield f"- `{name}`: {wanted} there, {state} here: {told}"
+        yield f"- `{name}`: {wanted} on PostgreSQL, {state} on Millstream: {told}"
 
 
 if __name__ == "__main__":

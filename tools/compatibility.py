@@ -31,33 +31,49 @@ SUITES: Final = "## Suites\n"
 REGRESSION: Final = "## PostgreSQL's regression tests\n"
 INTRODUCTION: Final = """# Compatibility
 
-A generator writes expressions from PostgreSQL's own tables of operators, functions, aggregates and casts over columns
-and literals of every type that Millstream stores, with NULLs and edge values, and queries of each construct over small
-tables. Each case runs on Millstream and on PostgreSQL 15 through the wire and is compared in values, columns' names,
-types and modifiers, and SQLSTATE. **Refused** is an error 0A000: nothing is computed. **Different** is everything else
-that is not equal. Numerics are compared as text, doubles to 12 digits, rows without ORDER BY as a bag.
+This page compares Millstream with PostgreSQL 15. `make compatibility` runs the comparison and writes the page.
 
-A numeric shows as many decimals as PostgreSQL's where its type or its operands' types tell them: literals, columns and
-casts with declared digits or of integers, sums, products and quotients, and aggregates over these, also in continuous
-views. A column of a table or a stream declared `numeric` without digits keeps the decimals of each value (18 at most; a
-value written with more is 22003), as do those of arrays and composite types with such numerics, and so do continuous
-views, expressions, CASE and COALESCE, groups, windows, UNION, INTERSECT and EXCEPT, subqueries in FROM, arrays, rows,
-WITH RECURSIVE, texts and documents of queries that read one, and so do queries of constants alone. Where the decimals
-differ from row to row they are not kept in streams that follow a folder, quotients of scalar subqueries that may have
-many rows, recursion without ALL, and aggregates of CASE and the like in queries that read no such column: there a value
-shows no zeros at its end, values of several scales that meet show the largest of these scales, and of a root, a power
-and a logarithm within an aggregate the number of zeros at the end may be another. A quotient, a root, a power, an
-exponential and a logarithm have 20 decimals at most, a product of values that keep their own 18. A group shows the
-decimals of its equal values with the most. Groups and DISTINCT of jsonb are by its text, where 1.0 and 1 are two.
-Bounds of a `numrange` keep 20 digits before the point and 18 after it, and show no zeros at their end.
+A generator creates expressions and queries. The expressions combine PostgreSQL's own operators, functions, aggregates
+and casts with columns and literals of every type that Millstream stores, including NULLs and edge values. The queries
+use each SQL construct over small tables. Each case runs on Millstream and on PostgreSQL over the network protocol. The
+results are compared in values, column names, types, type modifiers and SQLSTATE. Numerics are compared as text, doubles
+to 12 digits, and rows without ORDER BY in any order.
 
-Cases run on both engines: embedded, which is the default, and Spark (`SET query_engine = 'spark'`), which computes
-queries over tables, views and files where it gives just what PostgreSQL gives, and refuses the others.
+- **equal**: both results are equal.
+- **refused**: Millstream raises 0A000 and computes nothing.
+- **different**: everything else.
 
-`make compatibility` runs it and writes this page (`ARGS="--rounds 8 --spark-rounds 8 --seed 3"` for more cases,
-`ARGS="--engine spark"` for one engine, without writing it); some of its cases are a test (`tests/compatibility`), which
-fails on a difference that is not listed here. All scripts of `tests/sql/scripts` and TPC-H at scale 0.1 run on Spark,
-too, with `make test ARGS="--whole tests/sql"`.
+The cases run on both engines: the embedded engine, which is the default, and Spark (`SET query_engine = 'spark'`).
+Spark computes the queries over tables, views and files for which its result equals PostgreSQL's, and refuses the
+others.
+
+`ARGS="--rounds 8 --spark-rounds 8 --seed 3"` runs more cases; `ARGS="--engine spark"` runs one engine and does not
+write the page. The test `tests/compatibility` runs a sample and fails on a difference that is not listed below. `make
+test ARGS="--whole tests/sql"` also runs the scripts of `tests/sql/scripts` and TPC-H at scale 0.1 on Spark.
+
+## Decimals of numerics
+
+A numeric shows as many decimals as in PostgreSQL if its type, or the types of its operands, determine the number: for
+literals, integers, columns and casts with declared digits, and for sums, products, quotients and aggregates of these,
+also in continuous views.
+
+A column declared `numeric` without digits keeps the decimals of each value, at most 18; a value written with more is
+an error (22003). So do arrays and composite types of such numerics, and all expressions, groups, set operations,
+windows, texts and documents computed from them.
+
+The exceptions are:
+
+- Streams that follow a folder, quotients of scalar subqueries that can return several rows, recursion without ALL, and
+  aggregates of CASE and similar expressions in queries that read no such column do not keep decimals that differ from
+  row to row. There a value shows no trailing zeros, and values of several scales that meet show the largest scale.
+- Roots, powers and logarithms within an aggregate can show another number of trailing zeros.
+- A quotient, root, power, exponential or logarithm has at most 20 decimals, and a product of values that keep their own
+  decimals at most 18.
+- A group of equal values shows the most decimals among them.
+- Groups and DISTINCT of jsonb compare texts, so 1.0 and 1 are different.
+- Bounds of a `numrange` keep 20 digits before the decimal point and 18 after it, and show no trailing zeros.
+
+## Results
 """
 #: Results by engine.
 Compared = Mapping[str, Sequence[Result]]
@@ -175,11 +191,11 @@ def _differences(results: Compared) -> Iterator[str]:
     for engine, found_there in results.items():
         met = _by_name(found_there, Verdict.DIFFERENT)
         listed = ", ".join(f"`{name}` {len(items)}" for name, items in met.items())
-        yield f"\nMet in this run ({engine}): {listed or 'none'}."
+        yield f"\nFound in this run ({engine}): {listed or 'none'}."
 
 
 def _refusals(results: Sequence[Result]) -> Iterator[str]:
-    yield "\n## Refused by the embedded engine\n\nEach of these is an error 0A000 that names it."
+    yield "\n## Refused by the embedded engine\n\nEach of these raises 0A000 with its name."
     names: dict[str, set[str]] = defaultdict(set)
     for name, items in _by_name(results, Verdict.REFUSED).items():
         for item in items:
@@ -193,8 +209,8 @@ def _refusals(results: Sequence[Result]) -> Iterator[str]:
 def _computed(results: Sequence[Result]) -> Iterator[str]:
     """What Spark never refused, and what it computed of some types or arguments only, by construct."""
     yield (
-        "\n## Computed by Spark\n\nWhat was equal at least once; in *italics* what was refused for other arguments. All"
-        " else is an error 0A000 that names it."
+        "\n## Computed by Spark\n\nA construct is listed if a case of it was equal, in *italics* if other arguments"
+        " were refused. Everything else raises 0A000 with its name."
     )
     verdicts: dict[tuple[str, str], set[Verdict]] = defaultdict(set)
     for item in results:

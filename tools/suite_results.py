@@ -21,10 +21,10 @@ _WORDS: Final = 160
 _ERROR: Final = re.compile(r"^E +(.*)$", re.MULTILINE)
 _SUBTESTS: Final = re.compile(r"(\d+) subtests passed")
 _INTRODUCTION: Final = """
-Other projects' own tests, of their published source packages, run as a whole by `python -m tools.suites` on PostgreSQL
-15 and on Millstream: asyncpg's, and SQLAlchemy's of a dialect (`sqlalchemy.testing.suite`) with three drivers. Left out
-of SQLAlchemy's on both servers: the extensions `citext` and `hstore`, which the suite creates and does not use, and the
-materialized view, which gets an index there.
+`python -m tools.suites` runs the whole test suites of other projects, from their source packages, on PostgreSQL 15 and
+on Millstream: the tests of asyncpg, and SQLAlchemy's dialect suite (`sqlalchemy.testing.suite`) with three drivers. On
+both servers the SQLAlchemy suite runs without the extensions `citext` and `hstore`, which it creates but does not use,
+and without its materialized view with an index.
 """
 
 
@@ -87,8 +87,8 @@ def _named(counted: Mapping[str, int]) -> Iterable[str]:
 def section(results: Both) -> Iterator[str]:
     """The page's part."""
     yield f"{SUITES}{_INTRODUCTION}"
-    yield "| suite | PostgreSQL passes | of these, Millstream passes | share | subtests there | here |"
+    yield "| suite | passed on PostgreSQL | of these, on Millstream | share | subtests on PostgreSQL | on Millstream |"
     yield "|---|---:|---:|---:|---:|---:|"
     yield from (f"| {suite} | {totals(*both)} |" for suite, both in results.items())
-    yield "\nWhat fails, by cause, with the number of cases over all drivers:\n"
+    yield "\nFailing tests by cause, with the number of cases over all drivers:\n"
     yield from failures(results)

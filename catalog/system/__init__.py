@@ -14,13 +14,14 @@ from typing import Final
 import pyarrow as pa
 
 from catalog.catalog import Catalog
-from catalog.looking import Look, Seen
 from catalog.objects import PG_CATALOG, ColumnDefinition, SystemView
-from catalog.system import classes, cluster, depends, descriptions, indexes, privileges, routines, texts, types
+from catalog.read_set import Look, Seen
+from catalog.system.declarations import system_relations
 from catalog.system.functions import LOOKUPS
-from catalog.system.members import member_rows
-from catalog.system.naming import MARK, as_seen
-from catalog.system.relations import relations
+from catalog.system.names import descriptions, lookup_texts
+from catalog.system.own_objects import MARK, as_seen
+from catalog.system.relations import classes, cluster, depends, indexes, privileges, routines, types
+from catalog.system.relations.extension_members import member_rows
 from catalog.system.rows import Row, table_of
 from catalog.system.stored import stored
 from catalog.system.visibility import VISIBILITY, Visibility
@@ -63,13 +64,13 @@ FILLERS: Final[Mapping[str, Filler]] = {
         indexes.constraint_definitions,
         indexes.pretty_expressions,
         routines.pg_proc,
-        texts.signatures,
-        texts.keywords,
-        texts.token_types,
-        texts.encodings,
-        texts.type_names,
-        texts.function_names,
-        texts.relation_names,
+        lookup_texts.signatures,
+        lookup_texts.keywords,
+        lookup_texts.token_types,
+        lookup_texts.encodings,
+        lookup_texts.type_names,
+        lookup_texts.function_names,
+        lookup_texts.relation_names,
         descriptions.object_descriptions,
     )
 }
@@ -85,19 +86,19 @@ _LOOKUPS: Final = {
     "index_definitions": (*_OIDS, ColumnDefinition("place", INT4), *_named(("definition", "pretty"))),
     "pretty_expressions": _named(("text", "pretty")),
     "constraint_definitions": (*_OIDS, *_named(("definition", "pretty"))),
-    "signatures": (*_OIDS, *_named(texts.SIGNATURE)),
-    "keywords": _named(texts.KEYWORD),
+    "signatures": (*_OIDS, *_named(lookup_texts.SIGNATURE)),
+    "keywords": _named(lookup_texts.KEYWORD),
     "token_types": (ColumnDefinition("tokid", INT4), *_named(("alias", "description"))),
     "encodings": (ColumnDefinition("encoding", INT4), ColumnDefinition("name", TEXT)),
-    "type_names": (*_OIDS, ColumnDefinition("element", OID), *_named(texts.TYPE)),
-    "function_names": (*_OIDS, *_named(texts.FUNCTION)),
+    "type_names": (*_OIDS, ColumnDefinition("element", OID), *_named(lookup_texts.TYPE)),
+    "function_names": (*_OIDS, *_named(lookup_texts.FUNCTION)),
     "object_descriptions": (
         *(ColumnDefinition("classid", OID), *_OIDS, ColumnDefinition("target", OID)),
         ColumnDefinition("text", TEXT),
     ),
     "sizes": (*_OIDS, ColumnDefinition("bytes", INT8)),
     "log_position": (ColumnDefinition("lsn", SqlType("pg_lsn")),),
-    "relation_names": (*_OIDS, *_named(texts.RELATION)),
+    "relation_names": (*_OIDS, *_named(lookup_texts.RELATION)),
     "shown_settings": _named(("name", "value")),
     "held_privileges": (ColumnDefinition("role", OID), ColumnDefinition("target", OID), *_named(("words",))),
     "held_columns": (
@@ -124,7 +125,10 @@ def system_catalog() -> Catalog:
     """A catalog of only the system relations."""
     catalog = Catalog()
     return catalog.with_system(
-        (*relations(), *(SystemView(_FIRST + place, LOOKUPS, *item) for place, item in enumerate(_LOOKUPS.items())))
+        (
+            *system_relations(),
+            *(SystemView(_FIRST + place, LOOKUPS, *item) for place, item in enumerate(_LOOKUPS.items())),
+        )
     )
 
 
@@ -200,7 +204,7 @@ def _system_view(catalog: Catalog, name: str) -> SystemView:
 
 
 def seen_table(catalog: Catalog, table: pa.Table, path: tuple[str, ...]) -> pa.Table:
-    """Rows with their texts as those see them who have a search path."""
+    """Rows with their texts as a session with this search path sees them."""
     for place, name in enumerate(table.column_names):
         column = table.column(place)
         if pa.types.is_string(column.type) and _has_marks(column):

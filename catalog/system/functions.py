@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from catalog.values.times.intervals import FIELD_RANGES, FULL_RANGE, fields_text
+from catalog.values.interval_fields import FIELD_RANGES, FULL_RANGE, fields_text
 
 #: The schema of what functions such as pg_get_viewdef() look up; no client sees it.
 LOOKUPS: Final = "pg_lookups"
@@ -22,7 +22,7 @@ def _view(column: str) -> str:
 
 
 def _view_as_asked() -> str:
-    """The same, pretty or not by the second argument."""
+    """The view definition, pretty-printed or not by the second argument."""
     return f"CASE WHEN $2 THEN {_view('pretty')} ELSE {_view('plain')} END"
 
 
@@ -110,7 +110,7 @@ def _cleaned(name: str) -> str:
 
 
 def _index(shown: str, place: str) -> str:
-    """The same of an index (place 0) or a part of it."""
+    """The definition of an index (place 0) or of a column of it."""
     return f"(SELECT {shown} FROM pg_lookups.index_definitions d WHERE d.oid = $1 AND d.place = {place})"
 
 
@@ -189,7 +189,7 @@ _ACL_EXPLODE: Final = f"""SELECT r.oid AS grantor, coalesce(e.oid, 0::oid) AS gr
         ('T', 'TEMPORARY'), ('s', 'SET'), ('A', 'ALTER SYSTEM')) w(letter, word) ON strpos(p.item[2], w.letter) > 0
     LEFT JOIN (SELECT a.oid, {_PUTID} AS name FROM pg_authid a) r ON r.name = p.item[3]
     LEFT JOIN (SELECT a.oid, {_PUTID} AS name FROM pg_authid a) e ON e.name = p.item[1]"""
-#: An object's owner may everything, and everybody what PostgreSQL gives to all.
+#: An object's owner has all privileges, and PUBLIC those that PostgreSQL grants by default.
 _ACL_DEFAULT: Final = f"""(SELECT (CASE $1 WHEN 'd' THEN ARRAY['=Tc/' || r.name] WHEN 'f' THEN ARRAY['=X/' || r.name]
         WHEN 'l' THEN ARRAY['=U/' || r.name] WHEN 'T' THEN ARRAY['=U/' || r.name] ELSE ARRAY[]::text[] END
     || CASE WHEN strpos('rsdflLnptFST', $1::text) > 0 THEN ARRAY[r.name || '=' || CASE $1 WHEN 'r' THEN 'arwdDxt'
@@ -394,7 +394,7 @@ OF_SUBQUERIES: Final[dict[str, str]] = {
 }
 #: Functions whose first argument, where it is a text, names a relation as the session finds it: the body gets its oid.
 OF_RELATIONS: Final = frozenset(("pg_get_viewdef", "row_security_active", "pg_get_serial_sequence"))
-#: Functions about what a role may do; what there are no grants of is allowed to everybody.
+#: Functions about privileges of a role; kinds without grants are allowed to PUBLIC.
 ALLOWED: Final = frozenset(f"has_{what}_privilege" for what in _PRIVILEGES) | {"pg_has_role"}
 #: Functions in FROM.
 TABLES: Final[dict[str, str]] = {

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from catalog.catalog import whole_path
-from catalog.system.naming import MARK
+from catalog.system.own_objects import MARK
 from catalog.values.identifiers import quote_name
 
 #: The columns of its rows.

@@ -39,7 +39,7 @@ def number(value: Decimal) -> Number:
 
 
 def read_number(text: str) -> Number:
-    """The same of a number as it is written."""
+    """The jsonb form of a number's text."""
     if len(text) <= _DECIMALS and _PLAIN.fullmatch(text):
         return Number(text.removeprefix("-") if not text.strip("-0.") else text)
     try:

@@ -1,6 +1,6 @@
 """money: cents, as PostgreSQL keeps and writes them where the locale says nothing of money (cash.c).
 
-Owns: one value's input and output. Columns are ``protocol.values.money``'s.
+Owns: one value's input and output. Columns are ``protocol.values.numbers.money``'s.
 """
 
 from __future__ import annotations

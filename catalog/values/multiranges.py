@@ -16,10 +16,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+import numpy as np
+
 from catalog.values import ranges
 from catalog.values.errors import SqlError
 from catalog.values.types import MULTIRANGES, SqlType, by_name
 
+#: A numpy array of any type.
+Vector = np.ndarray
 _BLANKS: Final = " \t\n\v\f\r"
 _RANGE: Final = re.compile(r'[\[(](?:[^"\\\])]|\\.|"(?:[^"\\]|\\.|"")*")*[\])]', re.DOTALL)
 
@@ -103,3 +107,31 @@ def read(text: str, kind: SqlType, value: Callable[[str], object]) -> bytes:
 def written(kind: SqlType, data: bytes, shown: Callable[[object], str] = str) -> str:
     """A multirange's text; ``shown`` writes a bound's value (multirange_out())."""
     return "{" + ",".join(ranges.written(range_of(kind), part, shown) for part in parts_of(kind, data)) + "}"
+
+
+def united(parts: Vector, counts: Vector) -> tuple[Vector, Vector]:
+    """The canonical bytes of multiranges, and how many each has.
+
+    ``parts`` are ranges, a row of a matrix each; as many of them as ``counts`` says, in any order, make a multirange.
+    """
+    half = parts.shape[1] // 2
+    rows = np.repeat(np.arange(len(counts), dtype=">u4"), counts)
+    present = parts[:, 0] != 0
+    parts, rows = parts[present], rows[present]
+    lower, upper = (_in_order(parts[:, :half], rows), _in_order(parts[:, half:], rows))
+    starts = np.append(True, rows[1:] != rows[:-1])[: len(rows)]
+    starts[1:] |= _keys(upper)[:-1] < _keys(lower)[1:]
+    ends = np.append(starts[1:], True)[: len(rows)]
+    lengths = np.bincount(rows[starts].astype(np.int64), minlength=len(counts)) * parts.shape[1]
+    return np.hstack((lower[starts], upper[ends])).reshape(-1), lengths
+
+
+def _in_order(cuts: Vector, rows: Vector) -> Vector:
+    """Each row's cuts in order. As a key, a row's number stands before them: what is to be sorted nearly is."""
+    keys = _keys(np.hstack((rows.view(np.uint8).reshape(-1, 4), cuts)))
+    return cuts if (keys[:-1] <= keys[1:]).all() else cuts[np.argsort(keys, kind="stable")]
+
+
+def _keys(data: Vector) -> Vector:
+    """The rows of a matrix as values that compare as their bytes do."""
+    return np.ascontiguousarray(data).view(f"S{data.shape[1]}").reshape(-1)

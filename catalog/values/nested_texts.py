@@ -47,9 +47,7 @@ def is_of_dimensions(error: SqlError) -> bool:
 
 def no_dimensions(position: int | None = None) -> SqlError:
     """0A000 for an array whose dimensions or bounds are lost where it is to go."""
-    hint = (
-        "Declare the column as int[][] is, which ALTER TABLE ... ALTER COLUMN ... TYPE int[][] does to one that exists."
-    )
+    hint = "Declare the column as int[][]; ALTER TABLE ... ALTER COLUMN ... TYPE int[][] changes an existing column."
     return unsupported(f"{_NO_DIMENSIONS} in this place", hint, position)
 
 

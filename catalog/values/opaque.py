@@ -1,8 +1,8 @@
 """Types that Arrow carries as text in one written form (``catalog.values.forms``), and what is refused of them.
 
 Owns: ``canonical``, their one written form; which types' values have no equality or no order in PostgreSQL (42883), and
-which ones have an order or an equality that is not that of their texts (0A000). What PostgreSQL alone writes (access
-control lists, trees) is read by nobody.
+which ones have an order or an equality that is not that of their texts (0A000). Types that only PostgreSQL itself
+writes (access control lists, trees) have no input.
 """
 
 from __future__ import annotations

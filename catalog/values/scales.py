@@ -4,7 +4,7 @@ PostgreSQL's numeric without digits shows as many decimals as it was written wit
 blanks at its end, though neither counts when values are compared. What is kept is the value without them; its scale is
 how many decimals it shows, or characters with its blanks. A column of such values, or of arrays and rows that have some
 in them, has a column of scales: an int4 beside a numeric or a bpchar, an array of them beside an array, a row of them
-beside a row. A NULL in a scale's place says that nobody knows, for all that would be below it, too.
+beside a row. A NULL in a scale's place means an unknown scale, also for everything nested below it.
 """
 
 from __future__ import annotations

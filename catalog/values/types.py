@@ -24,11 +24,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.values.identifiers import quote_name
+from catalog.values.interval_fields import fields_text
 from catalog.values.oids import row_oid
-from catalog.values.times.intervals import fields_text
 
 MAX_PRECISION: Final = 38
-#: Storage of a numeric whose precision nobody declared: 20 digits before the point and 18 after it.
+#: Storage of a numeric without a declared precision: 20 digits before the point and 18 after it.
 UNCONSTRAINED: Final = (38, 18)
 #: Scale of quotients and averages: PostgreSQL computes at least 16 significant digits (numeric.c, select_div_scale).
 QUOTIENT: Final = (38, 20)
@@ -286,7 +286,7 @@ class Composite(Struct, frozen=True):
         return self.domains[place] if self.domains else 0
 
     def over(self, change: Callable[[SqlType], SqlType]) -> Composite:
-        """The same with other types of its fields."""
+        """This row type with other types of its fields."""
         fields = tuple((name, change(kind)) for name, kind in self.fields)
         return self if fields == self.fields else replace(self, fields=fields)
 
@@ -398,7 +398,7 @@ class SqlType(Struct, frozen=True):
 
     @property
     def is_loose(self) -> bool:
-        """Whether nobody declared a numeric's digits, so that its scale is our storage's."""
+        """Whether a numeric has no declared digits, so that its scale is that of the storage."""
         return self.name == "numeric" and self.modifiers in (UNCONSTRAINED, QUOTIENT, SPREAD, LARGE_QUOTIENT)
 
     def __str__(self) -> str:

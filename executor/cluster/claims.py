@@ -1,8 +1,8 @@
-"""Whose a separated query is: at most one server's at any moment, by compare-and-swap under the storage's lock.
+"""The owner of each separated query: at most one server at any moment, by compare-and-swap under the storage's lock.
 
-Owns: the claims. One counts only in the epoch of its server: as soon as that is over (``registry``), all its claims are
-void at once, and who acts on one is refused before it writes. A claim may be **ordered**: given by another server,
-whose query its new owner has to begin.
+Owns: the claims. One counts only in the epoch of its server: when the epoch ends (``registry``), all its claims are
+void at once, and a server that acts on one is refused before it writes. A claim may be **ordered**: given by another
+server, whose query its new owner has to begin.
 
     <storage>/claims/<query id>.json
 """
@@ -53,19 +53,19 @@ class Claims:
         self._storage.require()
 
     def get(self, query_id: str) -> Claim | None:
-        """The claim to a query that counts; None where nobody has it. Raises XX001."""
+        """The valid claim of a query; None if no server has it. Raises XX001."""
         found = self._read(query_id)
         return found if found is not None and self._counts(found) else None
 
     def owner(self, query_id: str) -> str | None:
-        """The server that has a query; None also where nobody can tell."""
+        """The server that owns a query; None also if its claim cannot be read."""
         with suppress(SqlError):
             found = self.get(query_id)
             return None if found is None else found.server
         return None
 
     def all(self) -> dict[str, Claim]:
-        """All, also those that do not count, by query; without those that cannot be read, for which nobody answers."""
+        """All readable claims by query, void ones included."""
         self.require_answer()
         found: dict[str, Claim] = {}
         for path in self._folder.glob("*.json"):
@@ -94,7 +94,7 @@ class Claims:
             self._held.add(query_id)
 
     def inherit(self, query_id: str, void: Claim) -> bool:
-        """A query of a server that is gone is to be begun by this one; False where it is somebody's by now."""
+        """Orders a query of a lost server for this one; False if another server has claimed it meanwhile."""
         with self._storage.exclusive():
             self._registry.require_current()
             if self._read(query_id) != void or self._counts(void):
@@ -114,14 +114,14 @@ class Claims:
 
     @contextmanager
     def owned(self, query_id: str) -> Iterator[Storage]:
-        """What is written now counts: nobody else can take the query meanwhile. Raises 55000 where it is not ours."""
+        """A context in which no other server can claim the query. Raises 55000 if it does not belong to this server."""
         with self._storage.exclusive():
             self._require_own(query_id)
             yield self._storage
 
     @contextmanager
     def freed(self, query_id: str) -> Iterator[Storage]:
-        """A query is being deleted, whoever works on it: who does is refused from now on."""
+        """A context in which a query of any owner is deleted; its owner is refused from then on."""
         with self._storage.exclusive():
             self._registry.require_current()
             yield self._storage
@@ -142,7 +142,7 @@ class Claims:
                 self._storage.delete(self._path(query_id), lasting=False)
 
     def free(self, query_id: str) -> None:
-        """Nobody is to work on a query."""
+        """Releases the claim of a query."""
         with self.freed(query_id):
             pass
 
@@ -154,7 +154,7 @@ class Claims:
                 self._storage.delete(self._path(query_id))
 
     def drop_void(self) -> None:
-        """Deletes this server's own claims of its earlier lives: who wants these queries asks for them."""
+        """Deletes this server's claims of earlier epochs; these queries continue when they are asked for."""
         with self._storage.exclusive():
             for query_id, claim in self.all().items():
                 if claim.server == self._registry.name and not self._counts(claim):
@@ -167,7 +167,7 @@ class Claims:
         try:
             return convert(document, Claim)
         except ValidationError as error:
-            raise SqlError("XX001", f'the claim to query "{query_id}" is not what was written') from error
+            raise SqlError("XX001", f'the claim to query "{query_id}" is damaged') from error
 
     def _counts(self, claim: Claim) -> bool:
         owner = self._registry.get(claim.server)

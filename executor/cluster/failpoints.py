@@ -1,7 +1,7 @@
-"""Places at which a process can be made to die or to stand still, to show that what is left there can be gone on with.
+"""Points at which a test can kill or stop a process, to prove that others can continue from what it left.
 
 Owns: their meaning. One place can be armed, by an environment variable that only tests set: ``claimed`` kills the
-process there as ``kill -9`` does, ``claimed:stop`` lets it stand still until somebody continues it.
+process there as ``kill -9`` does, ``claimed:stop`` stops it until it gets SIGCONT.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The lock under which servers change what they agree on, which can be taken from a process that stands still.
+"""The lock for changes of the shared state of servers; it can be taken from a process that does not respond.
 
-Owns: the lock's **terms**. A term is a folder with a file that whoever has the lock has locked (flock), so that it
-falls with its process; and with the files that are to be renamed to their places. Who has waited for too long for one
-and the same holder ends the term by giving the folder the next number: so the holder, should it go on, has nothing to
-rename and nowhere to put away what it deletes. What it has not changed by then it never changes, and nobody needs to
-know whether it is dead (a fencing token as in Kleppmann's "How to do distributed locking", checked by the file system's
-own rename). No number comes twice, since there is one such folder, which only ever gets the next one.
+Owns: the lock's **terms**. A term is a folder with a file that the holder has locked (flock), so that the lock ends
+with its process; and with the files that are to be renamed to their places. A server that has waited too long for one
+holder ends the term by giving the folder the next number: if the holder continues, it finds nothing to rename and no
+place for what it deletes. It can change nothing after that, so it does not matter whether it is dead (a fencing token
+as in Kleppmann's "How to do distributed locking", checked by the file system's own rename). No number comes twice,
+since there is one such folder, which only ever gets the next one.
 
     <folder>/<number>/                the term
-    <folder>/<number>/<number>.lock   the file that is locked, touched by who gets the lock
+    <folder>/<number>/<number>.lock   the file that is locked, touched when the lock is taken
     <folder>/<number>/<number>/       what is to be renamed; that of earlier terms is deleted before anything changes,
                                       since a client of NFS may know a folder by its handle after it was renamed
 """
@@ -31,7 +31,8 @@ from catalog.values.errors import SqlError
 STANDSTILL: Final = 5.0
 PATIENCE: Final = 15.0
 _STEP: Final = 0.002
-#: Seconds from one try to the next of which more do not count: who waits stood still itself, perhaps with the holder.
+#: Seconds from one try to the next of which more do not count: the waiting process was stopped itself, perhaps together
+#: with the holder.
 _STOOD_STILL: Final = 0.5
 _SUFFIX: Final = ".lock"
 
@@ -87,7 +88,7 @@ class Lock:
                 with suppress(FileNotFoundError):  # somebody else did
                     term.rename(self.folder / str(int(term.name) + 1))
             elif waited > PATIENCE:
-                raise SqlError("55P03", "the lock of the storage is not to be had", hint="Try again later.")
+                raise SqlError("55P03", "could not obtain the lock of the storage", hint="Try again later.")
             else:
                 time.sleep(_STEP)
 
@@ -101,8 +102,8 @@ class Lock:
     def _term(self) -> Path:
         number = max((int(name) for name in os.listdir(self.folder) if name.isdecimal()), default=0)
         if not number:
-            hint = "Delete it, and restart all servers."
-            raise SqlError("XX001", f'"{self.folder.name}" is not what was written', hint=hint)
+            hint = "Delete the file, and restart all servers."
+            raise SqlError("XX001", f'"{self.folder.name}" is damaged', hint=hint)
         return self.folder / str(number)
 
 
@@ -111,7 +112,7 @@ def _file(term: Path) -> Path:
 
 
 def _is_begun(term: Path, file: int) -> bool:
-    """Nothing is left of earlier terms, and others see who has the lock; False where the term has ended meanwhile."""
+    """Removes what earlier terms left, and shows others the holder; False if the term has ended meanwhile."""
     own = term / term.name
     try:
         os.utime(file)

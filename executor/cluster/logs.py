@@ -1,5 +1,5 @@
-"""Where a server's log lies: on the storage that it shares with others, who go on from it when the server is gone
-(thesis, figure 6.7: compute and storage are apart).
+"""The place of a server's log: on the shared storage, from which other servers continue when this one is lost (thesis,
+figure 6.7: compute and storage are apart).
 
 Owns: that choice. It is made when a server's own folder is new, and kept by what is there: the log itself, or a link to
 it. So a server finds its log by its own folder only, whatever it is called by now, and no other's. The two belong
@@ -8,8 +8,8 @@ that was copied leads to the same log as before: one process at a time has it.
 
     <data>/servers/<id>/log           a folder; or a link to
     <storage>/servers/<name>/log/
-    <storage>/servers/<name>/log/lock       held by who has the log open
-    <storage>/servers/<name>/log/started    a word of the last start; or who has the log's streams now (``close``)
+    <storage>/servers/<name>/log/lock       locked while the log is open
+    <storage>/servers/<name>/log/started    a word of the last start, or the server that adopted the streams (``close``)
     <data>/servers/<id>/log-started         that; and while a start writes both, the one before (- for none)
 """
 
@@ -37,9 +37,9 @@ _ADOPTED: Final = "adopted"
 
 
 def place_log(options: Options) -> int | None:
-    """The log's folder is at hand; its server's own folder is there, and nobody else's. The log is this process's until
-    the descriptor that is returned is closed; without one it goes with the folder. Raises 58P01 where it is not there,
-    55000 where it belongs to another such folder, 55006 where another process has it, 53100, 58030."""
+    """Finds or creates the log's folder, and checks that it belongs to this server's data folder. The log is this
+    process's until the descriptor that is returned is closed; without one it goes with the folder. Raises 58P01 where
+    it is not there, 55000 where it belongs to another such folder, 55006 where another process has it, 53100, 58030."""
     own = options.log_directory
     try:
         if options.storage and options.log_on_storage and not own.is_symlink() and not own.exists():
@@ -64,10 +64,10 @@ def is_shared(options: Options) -> bool:
 
 @contextmanager
 def unused(log: Path, server: str) -> Iterator[None]:
-    """Nobody has a server's log open meanwhile. Raises 55006 where a process has it, be it one that only stands still,
-    55000 for one that is not kept on the storage, and 53100, 58030."""
+    """A context in which a server's log is not open. Raises 55006 where a process has it, be it one that only stands
+    still, 55000 for one that is not kept on the storage, and 53100, 58030."""
     if not (log / _STARTED).exists():
-        hint = "Start that server again: what it wrote is in its data folder only."
+        hint = "Start that server again: its rows are only in its data folder."
         raise SqlError("55000", f'the log of server "{server}" is not on the storage', hint=hint)
     try:
         lock = _hold(log)
@@ -80,8 +80,7 @@ def unused(log: Path, server: str) -> Iterator[None]:
 
 
 def close(log: Path, heir: str) -> None:
-    """Nobody will ever have a log open again that nobody has open now: its streams are another server's. Raises 53100,
-    58030."""
+    """Closes a log for good: its streams belong to another server. Raises 53100, 58030."""
     try:
         replace_file(log / _STARTED, f"{_ADOPTED} {heir}".encode())
     except OSError as error:
@@ -111,7 +110,7 @@ def _begin(own: Path, target: Path) -> None:
 def _recognize(own: Path, options: Options) -> int:
     """The log is that of the data folder, and neither is older than the other; its lock, held."""
     if not own.is_dir():
-        hint = f'Is the storage there? Where the log has moved, make "{own}" a link to its new place.'
+        hint = f'Check that the storage is mounted. If the log has moved, make "{own}" a link to its new place.'
         raise SqlError("58P01", f'the log is not at "{own.readlink()}"', hint=hint)
     lock = _hold(own)
     try:
@@ -146,7 +145,7 @@ def _words(path: Path) -> list[str]:
 
 
 def _another(log: Path, server: str) -> SqlError:
-    hint = f'Put back what was there; or delete "{log}", and what is nowhere else is gone.'
+    hint = f'Restore the data folder; or delete "{log}" and lose the rows that only it has.'
     return SqlError(
-        "55000", f'the data folder is not that of server "{server}", whose log is on the storage', hint=hint
+        "55000", f'the data folder does not belong to server "{server}", whose log is on the storage', hint=hint
     )

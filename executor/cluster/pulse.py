@@ -1,7 +1,7 @@
-"""Whether a shared folder answers at all: one on a network may leave each call that touches it without an answer, for
-as long as it is away, and nothing ends such a call.
+"""Whether a shared folder answers at all: calls on a network file system can block for as long as it is unreachable,
+and cannot be interrupted.
 
-Owns: the thread that asks it again and again, so that nobody else has to find out by not coming back.
+Owns: the thread that probes the folder, so that other threads need not block to find out.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Which servers share a storage, and who of them lives: an entry for each, with a lease and an epoch.
+"""The servers that share a storage: an entry for each, with a lease and an epoch.
 
-Owns: the entries. A server that joins, and one whose lease has run out, get the next **epoch**: whatever was claimed in
-an older one counts no more, and who still acts in an older one, since it stood still for a while, finds that out before
-each write (the fencing token of Kleppmann's "How to do distributed locking"; leases: Gray and Cheriton, SOSP 1989). No
-clocks are compared: a heartbeat touches the entry, and each other server measures by its own clock for how long nothing
-came.
+Owns: the entries. A server that joins, and one whose lease has run out, get the next **epoch**: claims of an older
+epoch are void, and a server that still acts in one, since it was stopped for a while, notices it before each write (the
+fencing token of Kleppmann's "How to do distributed locking"; leases: Gray and Cheriton, SOSP 1989). No clocks are
+compared: a heartbeat touches the entry, and each other server measures by its own clock for how long nothing came.
 
     <storage>/servers/<name>.json    its entry, touched by its heartbeat
     <storage>/servers/<name>.lock    held by its process: a name belongs to one
@@ -26,7 +25,7 @@ from typing import Any, Final
 from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
-from catalog.system_errors import UNREADABLE
+from catalog.os_errors import UNREADABLE
 from catalog.values.errors import SqlError
 from executor.cluster.storage import Storage
 from executor.options import is_server_name
@@ -34,7 +33,7 @@ from executor.options import is_server_name
 _FOLDER: Final = "servers"
 #: States of a server that does its work; a drained one gets none from others.
 _LIVING: Final = frozenset(("up", "draining", "drained"))
-#: That of one whose streams are another's from now on: nobody joins by its name any more.
+#: The state of an adopted server: no server joins by its name any more.
 _ADOPTED: Final = "adopted"
 #: Heartbeats in a lease.
 _BEATS: Final = 4
@@ -115,14 +114,14 @@ class Registry:
         return f"{self.name}.{hmac.digest(self._storage.key, self.name.encode(), 'sha256').hex()[:16]}"
 
     def _next_epoch(self) -> int:
-        """One after that of the entry. Where that is not what was written, one to which no server can have come that
+        """One after that of the entry. Where that is damaged, one to which no server can have come that
         counts its starts: nothing claimed before counts then, whichever it was."""
         try:
             before = self.get(self.name)
         except SqlError as error:
             if error.sqlstate != "XX001":
                 raise
-            _LOGGER.warning("%s: it is replaced, and this server joins anew", error.message)
+            _LOGGER.warning("%s: it is replaced, and this server joins again", error.message)
             return int(time.time())
         if before is not None and before.is_adopted:
             self._release()
@@ -140,7 +139,7 @@ class Registry:
         return file
 
     def close(self) -> None:
-        """Leaves in order: nobody has to wait for the lease's end."""
+        """Leaves in order, so that others need not wait for the lease's end."""
         if self._held is None:
             return
         with suppress(SqlError), self._storage.exclusive():
@@ -154,7 +153,7 @@ class Registry:
             os.close(self._held)
         self._held = None
 
-    # Who there is -----------------------------------------------------------------------------------------------
+    # Members -----------------------------------------------------------------------------------------------
 
     def all(self) -> list[Member]:
         """All that ever joined, by name, without those whose entries cannot be read. Raises 58030."""
@@ -174,7 +173,7 @@ class Registry:
         return read_member(self._storage, name)
 
     def address(self, name: str) -> str:
-        """Where clients find a server; '' where nobody can tell."""
+        """The address of a server for clients; '' if it is unknown."""
         try:
             found = self.get(name)
         except SqlError:
@@ -185,7 +184,7 @@ class Registry:
         """A server. Raises 42704."""
         found = self.get(name)
         if found is None:
-            raise SqlError("42704", f'server "{name}" does not exist', hint="millstream.servers shows those there are.")
+            raise SqlError("42704", f'server "{name}" does not exist', hint="millstream.servers lists the servers.")
         return found
 
     def require_target(self, name: str) -> Member:
@@ -253,7 +252,7 @@ class Registry:
         return found
 
     def take_over(self, member: Member) -> bool:
-        """Ends a server's epoch, and with it all that it had claimed; False where somebody did, or it lives."""
+        """Ends a server's epoch, and with it all its claims; False if another server did, or the server is running."""
         with self._storage.exclusive():
             self.require_current()
             seen = self._watched.get(member.name)
@@ -282,15 +281,15 @@ class Registry:
         """A server that this one has adopted, or may. Raises 42704, and 55000 where it runs, or another is its heir."""
         member = self.require(name)
         if member.is_living:
-            raise SqlError("55000", f'server "{name}" runs', hint="It counts as lost when its lease has run out.")
+            raise SqlError("55000", f'server "{name}" runs', hint="It counts as lost when its lease has expired.")
         heir = self.last_heir(name)
         if heir not in ("", self.name):
             raise adopted(name, heir)
         return member
 
     def last_heir(self, name: str) -> str:
-        """The same as ``heir``, but of one that was adopted itself its own heir. Raises XX001 where heirs lead back to
-        one of them, as no server writes them."""
+        """The end of the chain of heirs, if heirs were adopted as well. Raises XX001 where heirs lead back to one of
+        them, as no server writes them."""
         found, seen = name, {name}
         while (heir := self.heir(found)) != "":
             if heir in seen:
@@ -300,7 +299,7 @@ class Registry:
         return "" if found == name else found
 
     def heir(self, name: str) -> str:
-        """Whose the streams of a server are since it was adopted; '' where it was not, or nobody can tell."""
+        """The server that has adopted a server's streams; '' if there is none or it is unknown."""
         try:
             found = self.get(name)
         except SqlError as error:
@@ -314,7 +313,7 @@ class Registry:
         with self._storage.exclusive():
             member = self.require(name)
             if not member.is_living:
-                raise SqlError("55000", f'server "{name}" does not run')
+                raise SqlError("55000", f'server "{name}" is not running')
             self.require_current()
             self._put(replace(member, state=state, moved=moved))
 
@@ -344,13 +343,13 @@ def read_member(storage: Storage, name: str) -> Member | None:
 
 
 def _not_written(name: str) -> SqlError:
-    return SqlError("XX001", f'the entry of server "{name}" is not what was written')
+    return SqlError("XX001", f'the entry of server "{name}" is damaged')
 
 
 def adopted(server: str, heir: str) -> SqlError:
     """What a server cannot be or do any more."""
     hint = (
-        "Write to its streams there; a new server takes another server_name. "
-        f"Where that is gone for good, too: SELECT millstream.adopt('{heir}')."
+        "Write to the streams on that server, and give a new server another server_name. "
+        f"If that server is lost as well: SELECT millstream.adopt('{heir}')."
     )
-    return SqlError("55000", f'the streams of server "{server}" are those of server "{heir}" now', hint=hint)
+    return SqlError("55000", f'the streams of server "{server}" belong to server "{heir}" now', hint=hint)

@@ -1,8 +1,8 @@
 """The folder that several servers share, and the lock under which they change what they agree on in it.
 
-Owns: that a small JSON document is read whole or not at all, and that who compares and then writes is alone meanwhile,
-or changes nothing: what is written under the lock comes by way of its term (``lock``), and so does what is deleted.
-Nothing that takes long is done under it.
+Owns: that a small JSON document is read whole or not at all, and that a comparison with the write that follows it is
+atomic or changes nothing: what is written under the lock comes by way of its term (``lock``), and so does what is
+deleted. Nothing that takes long is done under it.
 """
 
 from __future__ import annotations
@@ -42,18 +42,22 @@ class Storage:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Nobody else changes what servers agree on meanwhile. Raises 55P03 where the lock is not to be had, or was
-        taken away since this process stood still, and 58030."""
+        """A context in which no other server changes the shared state. Raises 55P03 if the lock cannot be obtained, or
+        was taken from this process because it did not respond, and 58030."""
         self.require_answer()
         if not self._thread.acquire(timeout=PATIENCE):
-            raise SqlError("55P03", "this server keeps the lock of the storage", hint="Can the storage be used?")
+            raise SqlError(
+                "55P03",
+                "another thread of this server holds the lock of the storage",
+                hint="Check that the storage can be read and written.",
+            )
         try:
             with self._lock.held() as self._term:
                 yield
         except OSError as error:
             # Of os.path, since what has gone away with the storage raises of a Path.
             if self._term is not None and os.path.exists(self._lock.folder) and not os.path.exists(self._term):
-                message = "the lock of the storage was taken from this server, which stood still"
+                message = "another server took the lock of the storage, since this server did not respond"
                 raise SqlError("55P03", message) from error
             raise disk_error(error, "change the storage that servers share") from error
         finally:
@@ -66,7 +70,7 @@ class Storage:
         with self.exclusive():
             found = load_secret(self.folder / _KEY, self._held)
         if not found:
-            raise SqlError("XX001", f'"{_KEY}" is not what was written', hint="Delete it, and restart all servers.")
+            raise SqlError("XX001", f'"{_KEY}" is damaged', hint="Delete the file, and restart all servers.")
         return found
 
     def require(self) -> None:
@@ -79,7 +83,7 @@ class Storage:
             raise disk_error(error, "use the storage that servers share") from error
 
     def require_answer(self) -> None:
-        """Raises 58030 where whoever uses the folder now would wait for nobody knows how long. Waits for nothing."""
+        """Raises 58030 if calls on the folder would block now. Does not block itself."""
         if self.pulse.is_silent:
             raise disk_error(OSError(errno.ETIMEDOUT, ""), "use the storage that servers share")
 
@@ -96,7 +100,7 @@ class Storage:
         except OSError as error:
             raise disk_error(error, f'read "{path.name}"') from error
         except (KeyError, RecursionError, TypeError, ValueError) as error:
-            raise SqlError("XX001", f'"{path.name}" is not what was written: {error}') from error
+            raise SqlError("XX001", f'"{path.name}" is damaged: {error}') from error
         return {name: value for name, value in document.items() if name != "format"}
 
     @property

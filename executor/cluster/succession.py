@@ -36,7 +36,7 @@ class Heirs:
             return None
         if self._registry.heir(owned.home) not in ("", own):
             return None
-        lost = ("55000", f'server "{owned.owner}" is gone')
+        lost = ("55000", f'server "{owned.owner}" is lost')
         if not owned.taken and owned.giver == NOBODY:
             return replace(owned, owner=NOBODY, taken=True, error=lost)
         if not owned.taken and not self._is_gone(owned.giver):

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from msgspec import Struct, to_builtins
 
-from catalog.typed import Typed
+from catalog.struct_types import Typed
 from catalog.values.errors import SqlError
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import Registry, adopted
@@ -100,7 +100,7 @@ class Ownership:
             if heir not in ("", self._registry.name):
                 raise adopted(after.home, heir)
             if self.get(after.name) != before:
-                raise SqlError("55000", f'view "{after.view}" has gone to another server meanwhile')
+                raise SqlError("55000", f'view "{after.view}" has migrated to another server meanwhile')
             failpoint("view-entry")
             self._storage.write(_path(self._storage, after.name), to_builtins(after))
 
@@ -146,8 +146,8 @@ def require_past(storage: Storage, home: str, lsn: int) -> None:
         if owned.home == home and owned.at > lsn:
             raise SqlError(
                 "55000",
-                f'the data folder is not that of server "{home}", which view "{owned.view}" has left',
-                hint="Put back what was there, or give this server another server_name.",
+                f'the data folder does not belong to server "{home}", which view "{owned.view}" has left',
+                hint="Restore the data folder, or give this server another server_name.",
             )
 
 
@@ -166,7 +166,7 @@ def as_owned(document: Mapping[str, Any], name: str) -> Owned:
         _TYPED.require(found)
         names = {found.name, found.handover, found.older} - {""}
         if found.name != name or not all(map(_NAME.fullmatch, names)):
-            raise ValueError("it is of another view")
+            raise ValueError("it belongs to another view")
     except (TypeError, ValueError) as error:
-        raise SqlError("XX001", f'the entry of view "{name}" is not what was written: {error}') from error
+        raise SqlError("XX001", f'the entry of view "{name}" is damaged: {error}') from error
     return found

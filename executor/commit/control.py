@@ -95,7 +95,7 @@ class Control:
         if is_known:
             is_known = all([self.log.read(), self.sequences.read()])
         if found and not is_known:
-            _LOGGER.warning('"%s" is not what was written: it is made anew, and confirms nothing of before', path.name)
+            _LOGGER.warning('"%s" is damaged: it is created again, and confirms no earlier records', path.name)
 
     def sync(self) -> None:
         """Returns when the disk has the marks. Raises OSError."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from catalog.system_errors import reason, state_of
+from catalog.os_errors import reason, state_of
 from catalog.values.errors import SqlError
 
 _MOST_VECTORS: Final = 512
@@ -135,7 +135,7 @@ def open_plain(path: Path) -> BinaryIO:
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise ValueError(f'"{path.name}" is no file')
+    raise ValueError(f'"{path.name}" is not a file')
 
 
 def read_document(path: Path) -> bytes:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.values.errors import SqlError
-from executor.commit import segment as layout
+from executor.commit import segment
 from executor.commit.encoding import Kind, decode_batches, decode_record
 from executor.commit.files import disk_error
 from executor.commit.records import FilesArrived, Spooled, SpoolReference, StreamRows, TableChange
@@ -168,16 +168,16 @@ class LogFollower:
     # Segments ---------------------------------------------------------------------------------------------------
 
     def _path(self, number: int) -> Path:
-        return self._folder / layout.segment_name(number)
+        return self._folder / segment.segment_name(number)
 
     def _open_number(self, number: int) -> Segment:
-        return layout.open_segment(self._path(number), os.O_RDONLY)
+        return segment.open_segment(self._path(number), os.O_RDONLY)
 
     def _open(self) -> Segment:
         """The segment in which the position is. Those before it may be recycled while this looks for it."""
         for path in sorted(self._folder.glob("*.log"), reverse=True):
             try:
-                found = layout.open_segment(path, os.O_RDONLY)
+                found = segment.open_segment(path, os.O_RDONLY)
             except FileNotFoundError:
                 continue
             if found.base_lsn <= self.position:
@@ -187,7 +187,7 @@ class LogFollower:
         raise self._missed()
 
     def _missed(self) -> SqlError:
-        return SqlError("72000", f"what came behind LSN {self.position} is no longer in the log of the other server")
+        return SqlError("72000", f"rows after LSN {self.position} are no longer in the log of the other server")
 
     def _successor(self, current: Segment) -> Segment | None:
         """The next segment, where this one has been read to its end."""
@@ -212,7 +212,7 @@ def _header(current: Segment, offset: int) -> Found | None:
 
 
 def _header_of(data: bytes, current: Segment, offset: int) -> Found | None:
-    return layout.read_header(data, 0, offset, current.number)
+    return segment.read_header(data, 0, offset, current.number)
 
 
 def _known(descriptor: int, offset: int) -> bytes:

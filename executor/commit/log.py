@@ -516,5 +516,5 @@ class Log:
 def _shorter(what: str) -> SqlError:
     """XX001 for a log that ends before what was acknowledged."""
     error = corrupted(what)
-    error.hint = f'{error.hint} To go on without what was behind that, delete the file "control".'
+    error.hint = f'{error.hint} To continue without the records after that, delete the file "control".'
     return error

@@ -115,7 +115,7 @@ class Segment(Struct):
             offset = found.end
 
     def payload(self, found: Found) -> bytes:
-        """A record's payload. Raises XX001 when it is not what was written."""
+        """A record's payload. Raises XX001 when it is damaged."""
         payload = os.pread(self.descriptor, found.length, found.offset + RECORD)
         while len(payload) < found.length:  # one call reads at most 2 GiB
             more = os.pread(self.descriptor, found.length - len(payload), found.offset + RECORD + len(payload))
@@ -193,5 +193,5 @@ def read_header(source: bytes | memoryview, at: int, offset: int, number: int) -
 
 def corrupted(what: str) -> SqlError:
     """XX001."""
-    hint = "Put the file back as it was, or the whole data folder from a backup."
+    hint = "Restore the file, or restore the whole data folder from a backup."
     return SqlError("XX001", f"the log is corrupted: {what}", hint=hint)

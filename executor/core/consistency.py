@@ -10,9 +10,9 @@ from __future__ import annotations
 from catalog.values.errors import SqlError
 from executor.commit.log import Log
 from executor.core.recycled_log import Forgotten
-from executor.embedded.tables.store import TableStore
+from executor.tables.store import TableStore
 
-_HINT = "Put the file back as it was, or the whole data folder from a backup."
+_HINT = "Restore the file, or restore the whole data folder from a backup."
 
 
 def require_tables(log: Log, noted: Forgotten, tables: TableStore, is_log_end_known: bool) -> None:
@@ -20,15 +20,13 @@ def require_tables(log: Log, noted: Forgotten, tables: TableStore, is_log_end_kn
     it has forgotten. Raises XX001."""
     applied = tables.applied_lsn
     if noted.log is not None and log.first_lsn > noted.log:
-        message = (
-            f"the log is corrupted: it begins behind LSN {log.first_lsn}, and has forgotten no more than {noted.log}"
-        )
+        message = f"the log is corrupted: it begins after LSN {log.first_lsn}, and has recycled LSN {noted.log} at most"
         raise SqlError("XX001", f"{message}: its first segment is missing", hint=_HINT)
     if applied < min(noted.tables, log.first_lsn):
-        message = f'"tables.duckdb" is not what was written: it has changes up to LSN {applied} of {noted.tables}'
+        message = f'"tables.duckdb" is damaged: it has changes up to LSN {applied}, expected {noted.tables}'
         if tables.is_new:
             message = '"tables.duckdb" is missing'
-        raise SqlError("XX001", f"{message}, and the log begins behind LSN {log.first_lsn}", hint=_HINT)
+        raise SqlError("XX001", f"{message}, and the log begins after LSN {log.first_lsn}", hint=_HINT)
     if is_log_end_known and applied > log.last_lsn:
         message = f"the log is corrupted: it ends at LSN {log.last_lsn}, and the tables have changes up to {applied}"
         raise SqlError("XX001", message, hint=_HINT)

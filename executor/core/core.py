@@ -28,6 +28,7 @@ from executor.commit.files import Files
 from executor.commit.log import Log
 from executor.commit.sequencer import Sequencer
 from executor.core import consistency as confirming
+from executor.core import recycled_log
 from executor.core import recycled_log as forgotten
 from executor.core.catalog_results import CatalogResults
 from executor.core.memory import engine_share
@@ -36,10 +37,10 @@ from executor.core.recycled_log import Forgotten
 from executor.core.versions import Versions
 from executor.definitions import stored_catalog
 from executor.embedded.engine import EmbeddedEngine
-from executor.embedded.tables.store import TableStore
 from executor.options import Options
 from executor.streams.runtime import StreamRuntime
 from executor.tables.sequences import SequenceStore
+from executor.tables.store import TableStore
 from executor.tables.temporary import TemporaryOids
 from executor.views.pins import PinnedLsns
 from executor.views.runtime import ViewRuntime
@@ -110,7 +111,7 @@ class Core:
         """What is noted of what the log has forgotten becomes another one. Raises 53100, 58030."""
         with self._noting:
             noted = change(self.forgotten)
-            forgotten.write(self.options.server_directory, noted)
+            recycled_log.write(self.options.server_directory, noted)
             self.forgotten = noted
 
     def abandon(self) -> None:

@@ -43,7 +43,7 @@ class Periodic:
                 self._work()
             except Exception as error:
                 if repr(error) != self._told:
-                    _LOGGER.exception("%s: this should not happen", self._thread.name)
+                    _LOGGER.exception("unexpected error in %s", self._thread.name)
                 self._told = repr(error)
 
 

@@ -15,9 +15,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.values.types import LARGE_QUOTIENT, QUOTIENT
-from executor.files.pruning import FileReading, filters_of
+from executor.files.partition_pruning import FileReading, filters_of
 from executor.identity_cache import Remembered
 from executor.small import Small, small_of
+from planner.algebra.construction import conjuncts, volatility
 from planner.algebra.relations import Fixpoint, Join, Project, Relation, Scan, Unnest
 from planner.algebra.scalars import Call, ColumnRef, Value
 from planner.algebra.walk import Node, contains, find, is_larger, kinds_of
@@ -25,8 +26,7 @@ from planner.cancellation import leave
 from planner.lowering.parameter_lists import VALUES, General, with_lists
 from planner.placement import BREAKERS, reads_system_alone
 from planner.rules import optimise
-from planner.rules.order_system_rows import order_system_rows
-from planner.rules.support import conjuncts, volatility
+from planner.rules.row_order.order_system_rows import order_system_rows
 from planner.statements.statement import Query
 
 _REMEMBERED: Final = 1024

@@ -50,7 +50,7 @@ def read(folder: Path) -> Forgotten:
             return Forgotten(streams, found["tables"], found["log"], names)
     except SqlError as error:
         if path.exists():
-            _LOGGER.warning("%s: it confirms nothing of what the log has forgotten", error.message)
+            _LOGGER.warning("%s: it confirms nothing about the recycled part of the log", error.message)
         return Forgotten()
 
 

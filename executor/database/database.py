@@ -41,8 +41,7 @@ from executor.database.recovery import recover_tables, refill_streams
 from executor.database.reopening import reopen
 from executor.database.system_relations import Shown, server_catalog, system_table
 from executor.definitions import stored_catalog
-from executor.embedded.tables.store import WriteTransaction
-from executor.files.arrived import FileFeed
+from executor.files.arrived_files import FileFeed
 from executor.key_access.row_changes import RowChanges
 from executor.key_access.table_keys import TableKeys
 from executor.key_access.view_indexes import ViewIndexes
@@ -60,7 +59,8 @@ from executor.streams.appender import Appender
 from executor.streams.runtime import Arrival, StreamRuntime, is_followed
 from executor.subscriptions.change_feed import ViewChanges
 from executor.subscriptions.view_watch import ViewWatch
-from executor.tables.effect_calls import Drawings
+from executor.tables.statements.effect_calls import Drawings
+from executor.tables.store import WriteTransaction
 from executor.tables.temporary import Temporary, TemporaryOids
 from executor.traces.layout import Layout, home_of
 from executor.traces.ring import Ring
@@ -73,7 +73,7 @@ from executor.views.failure import ViewError
 from executor.views.runtime import ViewRuntime
 from executor.views.storage import StoredView
 from planner.cancellation import to_the_end
-from planner.rules.order_system_rows import PLACE
+from planner.rules.row_order.order_system_rows import PLACE
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ class Database(Core):
         self.view_moving = ViewMoving(self._moving, self.frontiers, self.admission, self.maintenance.retry)
         self.elsewhere = Elsewhere(self, self.view_moving.look_for)
         self.borrowing = Borrowing(self, self.replicas, self.elsewhere)
-        self.separation = Separation(self, self.analytics, self.view_moving, self.own_reader)
+        self.separation = Separation(self, self.analytics, self.own_reader, self.view_moving)
         self.shown = Shown(self, self.separation, self.maintenance, self.admission)
         self.read_services = ReadServices(
             self,
@@ -389,7 +389,7 @@ class Database(Core):
         self.streams[stream.oid] = StreamRuntime(stream, layout.shown, feed, last_lsn)
 
     def open_view(self, view: View, stored: StoredView) -> None:
-        """A view is there. Raises XX001 where a run is not what was written."""
+        """A view is there. Raises XX001 where a run is damaged."""
         inputs = {oid: self.streams[oid].feed for oid in stored.program.inputs}
 
         def keep(failed: ViewError) -> None:

@@ -16,7 +16,7 @@ from catalog.objects import Sequence, Stream, Table, View
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid
 from executor.core.core import Core
-from executor.embedded.tables.changes import Counts
+from executor.tables.changes import Counts
 from planner.bind.changes.through_views import changed_places
 from planner.bind.definitions.view_texts import ViewTexts, view_texts
 

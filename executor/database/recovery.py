@@ -24,10 +24,10 @@ from executor.commit.records import (
 from executor.commit.recovery import replay
 from executor.core.core import Core
 from executor.definitions import stored_catalog
-from executor.embedded.tables.store import TableStore, WriteTransaction
-from executor.files.arrived import FileFeed
+from executor.files.arrived_files import FileFeed
 from executor.replicas.replica import Replicas
 from executor.streams.runtime import Arrival
+from executor.tables.store import TableStore, WriteTransaction
 from executor.traces.checked import as_written
 from executor.upkeep.frontiers import Frontiers
 

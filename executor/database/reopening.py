@@ -18,8 +18,8 @@ from catalog.objects import View, qualified
 from catalog.values.errors import SqlError
 from executor.cluster.view_ownership import Owned, all_owned
 from executor.core.core import Core
-from executor.files.arrived import FileFeed
-from executor.files.following import verify
+from executor.files.arrived_files import FileFeed
+from executor.files.followed_folders import verify
 from executor.moving import view_artifact as artifact
 from executor.traces.layout import home_of
 from executor.views.storage import Handover, StoredView
@@ -50,8 +50,8 @@ def _require_young(core: Core, stored: StoredView) -> None:
     gone = core.forgotten.streams
     for stream, frontier in stored.inputs.items():
         if stored.error is None and frontier < gone.get(stream, 0):
-            missing = "and the log has none of the rows up to the next ones"
-            raise SqlError("XX001", f'"manifest.json" is an older copy: it is of LSN {frontier}, {missing}')
+            missing = "and the log no longer has the rows after that"
+            raise SqlError("XX001", f'"manifest.json" is an older copy: it is at LSN {frontier}, {missing}')
 
 
 def _without(core: Core, view: View, error: SqlError) -> StoredView:
@@ -73,7 +73,7 @@ def _without(core: Core, view: View, error: SqlError) -> StoredView:
     except SqlError as prevented:
         _LOGGER.error("view %s has lost its state: %s; %s", view.name, error.message, prevented.message)
     else:
-        begins = "begins again" if copy is None else "goes on from its copy"
+        begins = "starts again" if copy is None else "continues from its copy"
         _LOGGER.warning("view %s %s: %s", view.name, begins, error.message)
         return found
     storage.close(view.oid)
@@ -86,7 +86,7 @@ def _without(core: Core, view: View, error: SqlError) -> StoredView:
 
 def lost(view: View, why: str) -> SqlError:
     """What reads of a view raise whose state is damaged, and can be had from nowhere else."""
-    hint = "Put back what was there, or create the view again: its rows begin where the log does not reach back to."
+    hint = "Restore the data folder, or create the view again: the log no longer has its first rows."
     return SqlError("XX001", f'the state of view "{view.name}" is damaged: {why}', hint=hint)
 
 

@@ -1,4 +1,4 @@
-"""The system views of schema ``millstream``: what runs, how far it is, and what it costs.
+"""The system views of schema ``millstream``: state and progress of streams, views, queries and servers.
 
 Owns: their columns and how each is filled from the running shown.core. Read like any relation, computed at each read.
 """
@@ -24,7 +24,7 @@ from executor.streams.runtime import rows_between
 from executor.traces.layout import home_of
 from executor.upkeep.admission import Admission
 from executor.upkeep.maintenance import Maintenance
-from planner.rules.order_system_rows import PLACE
+from planner.rules.row_order.order_system_rows import PLACE
 
 SCHEMA: Final = "millstream"
 Rows = list[tuple[Any, ...]]

@@ -28,12 +28,12 @@ from catalog.values.errors import SqlError
 from catalog.values.nested_types import holds
 from catalog.values.scales import is_padded
 from catalog.values.types import SqlType
-from executor.embedded.apart import Apart, is_long
+from executor.embedded.detached_statements import Apart, is_long
 from executor.embedded.errors import overflowed, translate
 from executor.embedded.functions.batches import ticks
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.embedded.results import PORTION, STREAMED, OpenRows, arrow_reader, arrow_table, conform
-from executor.files.foreign import FileRows
+from executor.files.file_tables import FileRows
 from executor.printing.nodes import column_name
 from planner.algebra.relations import Limit, Relation, Scan
 from planner.algebra.scalars import Parameter, Scalar

@@ -27,12 +27,12 @@ from msgspec import Struct
 from catalog.values.errors import SqlError
 from executor.embedded.connection import NOTHING, Bindings, Connection, Parameters
 from executor.embedded.instance import Instance
-from executor.embedded.kept import KeptResults
+from executor.embedded.pipeline_results import KeptResults
 from executor.embedded.printing.dialect import DuckPrinter
-from executor.embedded.reducing import Reduction, reductions_of
 from executor.embedded.results import OpenRows
+from executor.embedded.static_semijoin import Reduction, reductions_of
 from executor.engine import Inputs, Job, JobResult
-from executor.files.foreign import FileRows, folders
+from executor.files.file_tables import FileRows, folders
 from executor.printing.nodes import column_name, leaf_name
 from executor.small import Grouping, Merge, grouping_of, merge_of
 from planner.algebra.relations import Aggregate, Delta, Project, Relation, Snapshot

@@ -109,15 +109,17 @@ def _fixed(state: str, message: str) -> Callable[[re.Match[str]], SqlError]:
 
 
 def _damaged(match: re.Match[str]) -> SqlError:
-    """The tables' file, or its log, is not what was written. DuckDB compares checksums as it reads."""
+    """The tables' file, or its log, is damaged. DuckDB compares checksums as it reads."""
     text = match.string
     name = "tables.duckdb.wal" if "Corrupt WAL file" in text else "tables.duckdb"
     if "checkpoint iteration" in text:
-        name, text = "tables.duckdb.wal", "it is not that of tables.duckdb: one of the two is of another time"
-    found = re.search(r"at byte position \d+|at location \d+|from location \d+|not a valid|another time", text)
+        name, text = "tables.duckdb.wal", "it does not match tables.duckdb: one of the two files is older"
+    found = re.search(
+        r"at byte position \d+|at location \d+|from location \d+|not a valid|one of the two files is older", text
+    )
     where = "" if found is None else f" ({found[0]})"
-    hint = "Put the file back as it was, or the whole data folder from a backup."
-    return SqlError("XX001", f'"{name}" is not what was written{where}', hint=hint)
+    hint = "Restore the file, or restore the whole data folder from a backup."
+    return SqlError("XX001", f'"{name}" is damaged{where}', hint=hint)
 
 
 _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError]], ...]] = tuple(
@@ -133,7 +135,9 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
         ),
         (
             r"Non-constant limit not supported in correlated subquery",
-            lambda match: unsupported("a computed LIMIT in a correlated subquery", "Give the number of rows."),
+            lambda match: unsupported(
+                "a computed LIMIT in a correlated subquery", "Write the number of rows as a constant."
+            ),
         ),
         (r"Cannot subtract infinite timestamps", _fixed("22008", "cannot subtract infinite timestamps")),
         (r"infinite bounds not supported", lambda match: unsupported("a series without an end")),

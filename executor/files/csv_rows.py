@@ -12,8 +12,8 @@ from typing import Final
 import pyarrow as pa
 
 from catalog.objects import ColumnDefinition
-from executor.files.following import Owner, stored_columns
-from executor.files.parallel import parsed_ahead
+from executor.files.followed_folders import Owner, stored_columns
+from executor.files.parallel_parsing import parsed_ahead
 from protocol.copy import BinaryBlock, Block, CopyFormat, CopyReader
 
 #: Bytes that are read of a file at once, and of its first block: the largest has four times as many, which lie in a

@@ -24,8 +24,8 @@ from catalog.objects import ColumnDefinition
 from catalog.values.errors import SqlError
 from catalog.values.types import SqlType
 from executor.files import plain_json
-from executor.files.following import Owner
-from executor.files.parallel import parsed_ahead
+from executor.files.followed_folders import Owner
+from executor.files.parallel_parsing import parsed_ahead
 from protocol.compute import constant, pc
 from protocol.copy.format import CopyTarget
 from protocol.copy.split import count_byte
@@ -164,9 +164,11 @@ def _error(line: bytes) -> SqlError:
     except ValueError as error:
         return SqlError("22P02", "invalid input syntax for type json", str(error))
     if isinstance(found, dict):
-        return SqlError("22P02", "invalid input syntax for type json", "It has half of a surrogate pair, or no number.")
-    kind = {list: "an array", str: "a string", bool: "a truth value", type(None): "null"}.get(type(found), "a number")
-    return SqlError("22P04", f"a line has {kind} where an object was expected", hint="Write one object a line.")
+        return SqlError(
+            "22P02", "invalid input syntax for type json", "It contains half of a surrogate pair, NaN or Infinity."
+        )
+    kind = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}.get(type(found), "a number")
+    return SqlError("22P04", f"a line has {kind} where an object was expected", hint="Write one object per line.")
 
 
 def _located(error: SqlError, number: int, line: bytes | None, target: CopyTarget) -> SqlError:

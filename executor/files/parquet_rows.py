@@ -114,7 +114,7 @@ def _column(values: pa.Array, column: ColumnDefinition) -> pa.Array:
         raise SqlError("22P04", message, str(error).splitlines()[0], where=where) from None
     except _Refused:
         construct = f'reading values of type {own} into column "{column.name}" of type {column.type}'
-        hint = "Leave the column out, or write its parts, or its text, to columns of their own."
+        hint = "Leave the column out, or write its parts or its text to separate columns."
         raise SqlError("0A000", f"{construct} is not supported", hint=hint, where=where) from None
 
 

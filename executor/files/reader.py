@@ -14,7 +14,7 @@ import pyarrow as pa
 from catalog.objects import ColumnDefinition, Stream
 from catalog.values.errors import SqlError
 from executor.files import csv_rows, json_rows, parquet_rows
-from executor.files.following import ROW_BITS, Owner, SourceFile, verify
+from executor.files.followed_folders import ROW_BITS, Owner, SourceFile, verify
 
 
 def batches(

@@ -2,7 +2,7 @@
 
 Owns: the write transaction that gathers what comes while the disk is busy with the one before (group commit),
 and its way to the log and back, all on an event loop's thread, which waits for nothing. Which changes these are:
-``executor/embedded/tables/row_plans``. Streams' rows go by ``executor/streams/appender``.
+``executor/tables/statements/row_plans``. Streams' rows go by ``executor/streams/appender``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from msgspec import Struct, field
 from catalog.catalog import Catalog
 from catalog.values.errors import SqlError
 from executor.core.core import Core
-from executor.embedded.tables.row_plans import FAILURES, NotByKey, RowChange, RowPlan, row_plan
-from executor.embedded.tables.store import WriteTransaction
+from executor.tables.statements.row_plans import FAILURES, NotByKey, RowChange, RowPlan, row_plan
+from executor.tables.store import WriteTransaction
 from planner.algebra.scalars import Value
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from catalog.objects import Table, is_temporary
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.embedded.connection import Parameters
-from executor.embedded.tables.journal import Entry, RowsChanged
 from executor.rows.table_rows import WORN_ROWS, TableRows
+from executor.tables.journal import Entry, RowsChanged
 from executor.traces.index import Row
 from executor.traces.keyed_rows import Columns, Key
 from planner.algebra.relations import Relation

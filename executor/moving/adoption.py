@@ -153,7 +153,7 @@ def wanted(registry: Registry, ownership: Ownership, home: str) -> list[Owned]:
         raise SqlError("55000", f'no view of server "{home}" has left it or is copied, and so no stream is known')
     for owned in found:
         if owned.is_suspended:
-            hint = "Let it go on here first, with millstream.resume()."
+            hint = "Resume it here first, with millstream.resume()."
             raise SqlError("55000", f'view "{owned.view}" is suspended', hint=hint)
     return [owned for owned in found if _has_states(owned)]
 
@@ -178,8 +178,8 @@ def require_taken(services: MovingServices, ownership: Ownership, home: str) -> 
         ownership.get(runtime.shared)
     for owned in ownership.all():
         if owned.home == home and _has_states(owned) and (owned.owner != server or not owned.taken):
-            sqlstate, message = owned.error or ("55000", "it is on its way")
-            raise SqlError(sqlstate, f'view "{owned.view}" cannot be taken: {message}')
+            sqlstate, message = owned.error or ("55000", "it is being migrated")
+            raise SqlError(sqlstate, f'view "{owned.view}" cannot be taken over: {message}')
 
 
 def _guests(services: MovingServices, home: str) -> list[ViewRuntime]:
@@ -266,7 +266,7 @@ def _own_view(
     catalog = recording.drop_object(transaction, catalog, before.oid)
     if runtime.program.borrowed:
         tables = ", ".join(f'"{item.called}"' for item in runtime.program.borrowed)
-        _LOGGER.warning("view %s is dropped: it reads tables of a server that is gone: %s", before.name, tables)
+        _LOGGER.warning("view %s is dropped: it reads tables of a lost server: %s", before.name, tables)
     if states is None or owned is None or runtime.program.borrowed:
         return None
     view = replace(over(before, streams, lambda columns: columns), oid=0, created_lsn=0)

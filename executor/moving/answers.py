@@ -47,7 +47,7 @@ def _rows(reader: Reader, question: Question) -> Answer:
         raise _not_here(core) from error  # it has left meanwhile
     scan = question.scan
     if not set(scan.sources) <= set(table.column_names):
-        raise SqlError("08P01", "a question of another server is about other columns")
+        raise SqlError("08P01", "a request of another server names other columns")
     rows = table.select(scan.sources)
     if isinstance(question.relation, Filter):
         leaf = replace(scan, oid=runtime.view.oid)

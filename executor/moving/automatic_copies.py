@@ -93,7 +93,7 @@ class Keeping:
         try:
             self._give_back()
         except (OSError, SqlError) as error:
-            self._tell("views do not go back", error)
+            self._tell("views cannot migrate back", error)
 
     def _tell(self, what: str, error: Exception) -> None:
         if str(error) != self._told:

@@ -32,14 +32,14 @@ def require_changeable(core: Core, end_copies: Callable[[ViewRuntime], bool], be
             hint = f'Change it on server "{server}".'
             raise SqlError("55000", f'relation "{old.name}" belongs to server "{server}"', hint=hint)
         if server == NOBODY:
-            hint = "Let the view go on first, with millstream.resume()."
+            hint = "Resume the view first, with millstream.resume()."
             raise SqlError("55000", f'relation "{old.name}" is in use by a suspended view', hint=hint)
         if server == core.options.server_name:
             if end_copies(runtime):
                 continue
             hint = "millstream.forget() with the view's name deletes the copy."
             raise SqlError("55000", f'relation "{old.name}" is in use by a copy on the storage', hint=hint)
-        hint = "Let the view migrate back first."
+        hint = "Migrate the view back first."
         raise SqlError("55000", f'relation "{old.name}" is in use by server "{server}"', hint=hint)
 
 

@@ -107,7 +107,7 @@ class Checkpoints:
                     self._told = ""
             except (OSError, SqlError) as error:
                 if str(error) != self._told:
-                    _LOGGER.warning("no copy of view %s could be made: %s", runtime.view.name, error)
+                    _LOGGER.warning("could not copy view %s: %s", runtime.view.name, error)
                 self._told = str(error)
                 self._known(runtime).failed = time.monotonic()
                 if self._known(runtime).unasked:

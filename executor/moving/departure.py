@@ -104,7 +104,7 @@ class Giving:
         """A view's entry, if it has one. Raises 55000 where it is on its way, or another's already."""
         found = self._ownership.get(runtime.shared) if runtime.shared else None
         if found is not None and not found.taken:
-            raise SqlError("55000", f'view "{found.view}" is on its way to server "{found.owner}"')
+            raise SqlError("55000", f'view "{found.view}" is being migrated to server "{found.owner}"')
         if found is not None and found.owner != self._registry.name:
             raise Away(found.owner, self._registry.address(found.owner)).raised(runtime.view)
         return found

@@ -20,7 +20,7 @@ from catalog.objects import Stream, View
 from catalog.values.errors import SqlError
 from executor.cluster.view_ownership import Owned, read_owned
 from executor.core.core import Core
-from executor.files.arrived import ArrivedFiles
+from executor.files.arrived_files import ArrivedFiles
 from executor.moving import guests as entering
 from executor.moving import state_recovery as rebuilding
 from executor.moving import view_artifact as artifact
@@ -57,7 +57,7 @@ def current(core: Core, runtimes: Sequence[ViewRuntime], least: int = 0) -> tupl
     deadline = time.monotonic() + _PATIENCE
     while core.sequencer.visible < least:
         if time.monotonic() > deadline:
-            raise SqlError("55000", f"this server does not show yet what its log has up to LSN {least}")
+            raise SqlError("55000", f"this server does not show the rows of its log up to LSN {least} yet")
         time.sleep(_WAIT)
     with contextlib.ExitStack() as stack:
         for runtime in sorted(runtimes, key=lambda item: item.view.oid):  # as readers lock them

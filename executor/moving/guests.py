@@ -23,7 +23,7 @@ from executor.commit.records import Followed
 from executor.core.core import Core
 from executor.definitions import catalog_changes as recording
 from executor.definitions.definition_locks import EVERY_DEFINITION
-from executor.files.following import FileSource
+from executor.files.followed_folders import FileSource
 from executor.locks.held import TransactionLocks
 from executor.locks.manager import Owner
 from executor.locks.modes import Mode

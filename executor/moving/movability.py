@@ -30,7 +30,7 @@ def views_below(core: Core, runtime: ViewRuntime) -> tuple[ViewRuntime, ...]:
 
 def require_movable(core: Core, runtime: ViewRuntime) -> None:
     """A view needs nothing else. Raises 0A000."""
-    name, instead = runtime.view.name, "Let it stay, and migrate the queries that read it."
+    name, instead = runtime.view.name, "Migrate the queries that read it instead."
     below = views_below(core, runtime)
     for each in (runtime, *below):
         scans = (node for node in walk(each.program.final) if isinstance(node, Scan))
@@ -46,8 +46,8 @@ def require_movable(core: Core, runtime: ViewRuntime) -> None:
 def require_alone(core: Core, runtime: ViewRuntime) -> None:
     """A view can be read where its home is gone. Raises 0A000."""
     if core.tables_of_view(runtime.view.oid):
-        view, instead = runtime.view, "millstream.checkpoint() makes copies all the same."
-        raise unsupported(f'copying view "{view.name}" unasked, which reads tables whenever it is read', instead)
+        view, instead = runtime.view, "Copy it with millstream.checkpoint()."
+        raise unsupported(f'copying view "{view.name}" automatically, which reads tables whenever it is read', instead)
 
 
 def as_leaving(core: Core, runtime: ViewRuntime) -> Program:

@@ -51,7 +51,7 @@ def read(core: Core, owned: Owned, runtime: ViewRuntime | None, damaged: set[str
         try:
             older, starts = find()
             if max(starts.values()) > owned.at:  # its home maintained it until it knew that it had left
-                raise SqlError("XX001", f"it is of LSN {max(starts.values())}, and not of {owned.at}")
+                raise SqlError("XX001", f"it is at LSN {max(starts.values())}, expected LSN {owned.at}")
             found = brought(core, owned.home, older, starts, owned.at)
         except SqlError as error:
             if error.sqlstate not in _NO_WAY:
@@ -66,10 +66,10 @@ def read(core: Core, owned: Owned, runtime: ViewRuntime | None, damaged: set[str
 def _ways(core: Core, owned: Owned, runtime: ViewRuntime | None) -> Iterator[tuple[str, Callable[[], _Older]]]:
     if owned.older:
         before = replace(owned, handover=owned.older)
-        yield "the copy before", partial(_copied, core, before)
+        yield "the previous copy", partial(_copied, core, before)
     if runtime is not None:
         view, storage = runtime.view, core.storage
-        yield "what it had when it left", lambda: _own(core, view, *_left(core, view))
+        yield "its state when it left", lambda: _own(core, view, *_left(core, view))
         yield "its creation", lambda: _own(core, view, *_begun(core, storage.begun(view.oid, view.created_lsn)))
 
 
@@ -84,7 +84,7 @@ def _left(core: Core, view: View) -> tuple[StoredView, States]:
     anew."""
     stored, states = core.storage.taken(view.oid, core.engine)
     if core.storage.has_come(view.oid) and not stored.handover:
-        raise SqlError("XX001", "the states with which it began are gone")
+        raise SqlError("XX001", "its initial states are missing")
     return stored, states
 
 

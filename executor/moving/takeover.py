@@ -56,7 +56,7 @@ class Taking:
         after = self._heirs.entry(owned)
         if after is None or time.monotonic() < self._refused.get(owned.handover, 0):
             return owned
-        _LOGGER.warning("view %s of server %s, which is gone, is taken over", owned.view, owned.owner)
+        _LOGGER.warning("view %s of lost server %s is taken over", owned.view, owned.owner)
         self._ownership.change(owned, after)
         failpoint("view-inherited")
         return after
@@ -122,10 +122,10 @@ class Taking:
             else:
                 self._enter(owned, runtime)
         except (SqlError, *WRONG) as wrong:
-            error = wrong if isinstance(wrong, SqlError) else SqlError("XX001", f"it is not what was written: {wrong}")
+            error = wrong if isinstance(wrong, SqlError) else SqlError("XX001", f"it is damaged: {wrong}")
             if error.sqlstate.startswith(PASSING):
                 raise
-            _LOGGER.warning("view %s of server %s cannot be taken: %s", owned.view, owned.home, error)
+            _LOGGER.warning("view %s of server %s cannot be taken over: %s", owned.view, owned.home, error)
             self._refused[owned.handover] = inf if error.sqlstate == "XX001" else time.monotonic() + _AGAIN
             told, before = (error.sqlstate, error.message), owned.owner if owned.taken else owned.giver
             self._ownership.change(owned, replace(owned, owner=before, taken=True, error=told))

@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.objects import ColumnDefinition, Stream, View
 from catalog.privileges import Grant
-from catalog.typed import Typed
+from catalog.struct_types import Typed
 from catalog.values.errors import SqlError
 from catalog.values.types import INT8, Composite, Enumeration, SqlType
 from executor.cluster.failpoints import failpoint
@@ -37,21 +37,21 @@ from executor.cluster.storage import Storage
 from executor.cluster.view_ownership import FOLDER, Owned
 from executor.commit.files import disk_error, read_document, replace_file, sync_folder
 from executor.embedded.printing.dialect import DuckPrinter
-from executor.files.arrived import ArrivedFiles
-from executor.files.following import FORMATS
+from executor.files.arrived_files import ArrivedFiles
+from executor.files.followed_folders import FORMATS
 from executor.separation.artifact import digest
 from executor.streams.runtime import file_format, is_followed
 from executor.traces.checked import WRONG
 from executor.traces.manifest import schema_of
 from executor.traces.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from executor.views.storage import Handover
-from planner.algebra.allowed import check_call, require_zone
+from planner.algebra.allow_list import check_call, require_zone
 from planner.algebra.relations import Delta, Snapshot
 from planner.algebra.scalars import Column
-from planner.algebra.serialize import decode_program, encode_program
 from planner.algebra.validate import validate
 from planner.algebra.walk import Node, walk
 from planner.incremental.names import LSN, ORDINAL, stored_name
+from planner.incremental.programs.documents import decode_program, encode_program
 from planner.incremental.programs.program import Program
 from planner.incremental.programs.retargeting import names_within, relations_of, renamed, retargeted, traces_of
 
@@ -156,7 +156,7 @@ def read_about(storage: Path, owned: Owned) -> About:
 def _about(content: Any, folder: Path) -> About:
     view = decode(content["view"], CATALOG_CLASSES)
     if not isinstance(view, View):
-        raise ValueError("it is of no view")
+        raise ValueError("it describes no view")
     return About(view.schema, view.name, str(content["role"]))
 
 
@@ -167,27 +167,27 @@ def _read(storage: Path, owned: Owned, decoded: Callable[[Any, Path], _Decoded])
         if document["format"] != _FORMAT:
             raise SqlError("0A000", f'format {document["format"]} of the state of view "{owned.view}" is not supported')
         if document["sha256"] != digest(document["view"]):
-            raise ValueError("its checksum is another one")
+            raise ValueError("its checksum does not match")
         return decoded(document["view"], folder)
     except FileNotFoundError as error:
-        raise SqlError("XX001", f'the state of view "{owned.view}" is not all there: {error}') from error
+        raise SqlError("XX001", f'the state of view "{owned.view}" is incomplete: {error}') from error
     except (OSError, pa.ArrowException, *WRONG) as error:
         if isinstance(error, OSError) and error.errno is not None:  # else it is a file that is wrong
             raise disk_error(error, f'read the state of view "{owned.view}"') from error
-        raise SqlError("XX001", f'the state of view "{owned.view}" is not what was written: {error}') from error
+        raise SqlError("XX001", f'the state of view "{owned.view}" is damaged: {error}') from error
 
 
 def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
     view, streams = (decode(content[name], CATALOG_CLASSES) for name in ("view", "streams"))
     if not isinstance(view, View) or not streams or not all(isinstance(stream, Stream) for stream in streams):
-        raise ValueError("it is of no view")
+        raise ValueError("it describes no view")
     for item in (view, *streams):
         _TYPED.require(item)
     at = content["at"]
     if (streams[0].oid, content["handover"]) != (owned.stream, owned.handover) or type(at) is not int:
-        raise ValueError("it is another one")
+        raise ValueError("it belongs to another stream or move")
     if not 0 <= at <= owned.at:
-        raise ValueError("it is of another LSN")
+        raise ValueError("it is at another LSN")
     program = decode_program(content["program"])
     _check(program, view, streams)
     owners = tuple(map(str, content.get("owners", ("",) * len(streams))))  # an earlier version has not written them
@@ -208,7 +208,7 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
 def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
     """Whether a program is one that its home's server would make. Raises ValueError, among others."""
     if program.inputs != tuple(stream.oid for stream in streams):
-        raise ValueError("its program is over other streams")
+        raise ValueError("its program reads other streams")
     require_zone(view.time_zone)
     retargeted(program, {stream.oid: stream.oid for stream in streams}, f"v{view.oid}")
     traces = traces_of(program)
@@ -216,7 +216,7 @@ def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
         item.name: {stored_name(column): column.type for column in item.columns} for item in traces
     }
     if len(known) < len(traces) or not all(_TRACE.fullmatch(item.name) for item in traces):
-        raise ValueError("its states are called otherwise")
+        raise ValueError("its states have other names")
     for stream in streams:
         if is_followed(stream) and (not stream.option("path") or file_format(stream) not in FORMATS):
             raise ValueError("it follows no folder")
@@ -235,14 +235,14 @@ def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
             if not _are_alike(statement.relation.columns, target.columns):
                 raise ValueError(f"{target.name} has other columns")
     if not all(item.columns for item in program.borrowed):  # rows without columns have no number
-        raise ValueError("its tables have no columns")
+        raise ValueError("the tables that it reads have no columns")
     borrowed = {item.name for item in program.borrowed}
     for relation in relations_of(program):
         validate(relation)
         for node in walk(relation):
             _check_node(node, known)
             if isinstance(node, Snapshot) and node.trace in borrowed and relation is not program.final:
-                raise ValueError("its states are made of tables")
+                raise ValueError("its states read tables")
         with contextlib.suppress(SqlError):  # Spark may compute what the embedded engine does not
             DuckPrinter(wide=True).print_relation(relation)
 
@@ -268,7 +268,7 @@ def as_handover(owned: Owned, leaving: LeavingView, view: int, program: Program)
     states = {names[name]: rows for name, rows in leaving.states.items()}
     parts = _parts(found)
     if not all(part in parts for part in _parts(program)):
-        raise SqlError("XX001", f'the state of view "{owned.view}" is of another query')
+        raise SqlError("XX001", f'the state of view "{owned.view}" belongs to another query')
     return Handover(owned.name, owned.handover, {item.name: states[item.name] for item in program.states})
 
 

@@ -28,7 +28,7 @@ from catalog.values.errors import SqlError
 from executor.cluster.failpoints import failpoint
 from executor.cluster.view_ownership import NOBODY, Owned, Ownership
 from executor.core.periodic import Pace, Periodic
-from executor.files.arrived import FileFeed
+from executor.files.arrived_files import FileFeed
 from executor.moving import view_artifact as artifact
 from executor.moving.adoption import Adopting
 from executor.moving.automatic_copies import Keeping
@@ -159,7 +159,7 @@ class ViewMoving:
             raise SqlError("55000", f'view "{given.view}" was dropped meanwhile')
         if found.error is not None:
             sqlstate, message = found.error
-            raise SqlError(sqlstate, f'server "{given.owner}" cannot take view "{given.view}": {message}')
+            raise SqlError(sqlstate, f'server "{given.owner}" cannot take over view "{given.view}": {message}')
         with self._lock:
             self._taking.settle(found)
 
@@ -266,7 +266,7 @@ class ViewMoving:
             self._prevented = ""
         except (OSError, SqlError) as error:
             if str(error) != self._prevented:
-                _LOGGER.warning("views do not go or come: %s", error)
+                _LOGGER.warning("views cannot migrate: %s", error)
             self._prevented = str(error)
 
     def _keep_up(self, noting: bool) -> None:
@@ -309,7 +309,7 @@ class ViewMoving:
         except (SqlError, *WRONG) as error:
             if self._told.get(owned.name) != str(error):
                 is_known = isinstance(error, SqlError)
-                _LOGGER.warning("view %s does not go or come: %s", owned.view, error, exc_info=not is_known)
+                _LOGGER.warning("view %s cannot migrate: %s", owned.view, error, exc_info=not is_known)
             self._told[owned.name] = str(error)
 
     def look_for(self, runtime: ViewRuntime) -> None:

@@ -1,8 +1,8 @@
 """What of a printed statement each engine writes in its own way.
 
 Owns: ``Dialect``, the tables and methods that the engines override (``executor/embedded/printing/dialect.py``,
-``executor/spark/dialect.py``). What a dialect's tables do not name is refused (0A000): an allow-list. Knows nothing of
-how relations become SELECTs (``executor/printing/selects.py``).
+``executor/spark/printing/dialect.py``). What a dialect's tables do not name is refused (0A000): an allow-list. Knows
+nothing of how relations become SELECTs (``executor/printing/selects.py``).
 """
 
 from __future__ import annotations

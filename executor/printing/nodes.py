@@ -55,6 +55,11 @@ def leaf_name(leaf: Scan | Snapshot | Delta) -> str:
             return f"d{leaf.oid}"
 
 
+def quoted(name: str) -> str:
+    """A name in SQL's double quotes, as text."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def identifier(name: str) -> Expr:
     """A quoted name."""
     return exp.Identifier(this=name, quoted=True)

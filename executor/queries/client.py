@@ -1,4 +1,4 @@
-"""The client for which a query runs, as far as the executor knows one."""
+"""The client of a running query, as system relations, privileges and servers that continue the query see it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from msgspec import Struct
 
 
 class Client(Struct, frozen=True):
-    """For whom a query runs: the process number of the session, its role, and the statement's text; whether nobody is
-    there any more to take the rows."""
+    """The session's process number and role, the statement's text, and whether the client has gone, so that nothing
+    takes the rows any more."""
 
     process: int = 0
     role: str = ""

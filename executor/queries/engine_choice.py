@@ -18,9 +18,9 @@ from catalog.catalog import Catalog
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.core.plans import Plan
-from executor.files import foreign as files
-from executor.files.following import OwnFiles
-from executor.files.pruning import FileReading
+from executor.files import file_tables
+from executor.files.followed_folders import OwnFiles
+from executor.files.partition_pruning import FileReading
 from executor.queries.spark_queries import Analytics, SparkQuery
 from executor.queries.statistics import statistics_of
 from planner.algebra.scalars import Value
@@ -82,7 +82,7 @@ def _suited(
 ) -> Choice:
     """The engine for a query over files: the one that takes less time, if it may."""
     scans = (reading.scan for reading in plan.files if reading.scan.oid in found)
-    sizes = {scan.oid: files.size(found[scan.oid], scan.sources) for scan in scans}
+    sizes = {scan.oid: file_tables.size(found[scan.oid], scan.sources) for scan in scans}
     rows = {oid: size.rows for oid, size in sizes.items()}
     cost = estimate(plan.relation, sizes.values(), core.engine.power, analytics.power)
     if cost.embedded <= cost.spark:

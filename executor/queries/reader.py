@@ -24,16 +24,17 @@ from catalog.objects import PUBLIC, View
 from catalog.roles import BOOTSTRAP_NAME
 from catalog.system.rows import Own
 from catalog.values.errors import SqlError, unsupported
+from catalog.values.times.infinite_dates import require_finite
 from executor.core.core import Core
 from executor.core.descriptors import OF_FILES, require_left
 from executor.core.plans import SCANS, Plan, bare_view, joined_scans, reads
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.results import OpenRows
-from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
-from executor.files import foreign as files
-from executor.files.following import OwnFiles
-from executor.files.pruning import FileReading, needed
+from executor.files import file_tables
+from executor.files import file_tables as files
+from executor.files.followed_folders import OwnFiles
+from executor.files.partition_pruning import FileReading, needed
 from executor.identity_cache import Remembered
 from executor.printing.nodes import column_name, leaf_name
 from executor.queries.client import Client
@@ -46,7 +47,7 @@ from executor.remote_reads.remote_views import Elsewhere
 from executor.replicas.replica import Replicas
 from executor.subscriptions.arrival_scan import ArrivalScan, Notify, Patience
 from executor.subscriptions.change_feed import ViewChanges
-from executor.tables.infinite_dates import require_finite
+from executor.tables.store import ReadSnapshot, WriteTransaction
 from executor.traces.trace import InputTrace
 from executor.transactions.transaction import OutdatedError, RepeatableSnapshot, Transaction
 from executor.views.runtime import ViewPassed, ViewRuntime
@@ -318,7 +319,7 @@ class Reader:
                 raise SqlError("57014", "canceling statement due to user request")
             if leaf.scan.kind == "files":
                 found = self.files_of(readings[leaf.scan.oid], moment.catalog, parameters)
-                exact = files.are_exact(found, leaf.scan.sources)
+                exact = file_tables.are_exact(found, leaf.scan.sources)
                 stored[leaf.trace] = found if exact else tuple(write_files(found, leaf, folder, self.is_cancelled))
                 continue
             table = moment.query(self.core.engine, leaf.rows, bindings, (), self.time_zone)
@@ -354,7 +355,7 @@ class Reader:
         def at(moment: Moment) -> pa.Table | OpenRows:
             relation, engine, zone = plan.relation, self.core.engine, self.time_zone
             bindings = self.bound(plan, moment, parameters)
-            if files.folders(bindings):
+            if file_tables.folders(bindings):
                 return engine.open(relation, self.with_tables(relation, bindings, moment), parameters, zone, self)
             reader = moment.writer or moment.snapshot
             if reader is not None:
@@ -403,7 +404,7 @@ class Reader:
 
         def at(moment: Moment) -> dict[str, pa.Table]:
             return self._views(plan, moment) | {
-                leaf_name(reading.scan): files.read(own, reading.scan.sources, self.is_cancelled)
+                leaf_name(reading.scan): file_tables.read(own, reading.scan.sources, self.is_cancelled)
                 for reading, own in self._found(plan, moment.catalog, parameters)
             }
 
@@ -566,7 +567,7 @@ class Reader:
         """What leaves that are no tables stand for, by their engine names."""
         found = self._found(plan, moment.catalog, parameters)
         asked = {leaf_name(reading.scan): (own, reading.scan.sources) for reading, own in found}
-        return self._views(plan, moment) | files.rows(asked, self.is_cancelled)
+        return self._views(plan, moment) | file_tables.rows(asked, self.is_cancelled)
 
     def _views(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
         found = {f"v{oid}": _as_read(plan, oid, self.view_table(oid, moment)) for oid in plan.views}
@@ -585,9 +586,9 @@ class Reader:
         def evaluate(relation: Relation, leaf: str, values: pa.Table) -> pa.Table:
             return self.core.engine.query(relation, {leaf: values}, parameters, self.time_zone, self)
 
-        table = files.table_of(catalog, reading.scan)
+        table = file_tables.table_of(catalog, reading.scan)
         require_left(OF_FILES, f'read the files of foreign table "{table.name}"')
-        found = files.find(table)
+        found = file_tables.find(table)
         return needed(found, reading, evaluate)
 
     def view_table(self, oid: int, moment: Moment) -> pa.Table:
@@ -689,7 +690,7 @@ def _require_committed(views: Iterable[int], own: Catalog, committed: Catalog) -
     for oid in views:
         if oid not in committed.objects and (view := own.objects.get(oid)) is not None:
             what = f'reading continuous view "{view.name}" in the transaction that creates it'
-            raise unsupported(what, "COMMIT first: the view's rows are those from then on.")
+            raise unsupported(what, "Commit first: the view has the rows from then on.")
 
 
 def _as_read(plan: Plan, oid: int, table: pa.Table) -> pa.Table:

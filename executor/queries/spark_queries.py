@@ -18,14 +18,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
+from catalog.values.times.infinite_dates import require_finite
 from catalog.values.types import INT4
 from executor.carriers import packed_schema, packed_table, unpacked_table
 from executor.core.plans import joined_scans
 from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job, JobResult
-from executor.files import foreign
-from executor.files.following import OwnFiles
+from executor.files import file_tables
+from executor.files.followed_folders import OwnFiles
 from executor.spark.engine import SparkEngine
-from executor.tables.infinite_dates import require_finite
 from executor.traces.manifest import schema_of
 from executor.traces.parquet import read_table, write_batches
 from executor.views.storage import ViewStore
@@ -37,8 +37,8 @@ from planner.lowering import lowered
 from planner.lowering.outer_values import uses_equal_values
 from planner.placement import Power
 from planner.rules import optimise, unnest, with_ordered_joins
-from planner.rules.guard_subqueries import may_fail
-from planner.rules.inline_shared import inline_shared
+from planner.rules.errors.guard_subqueries import may_fail
+from planner.rules.subqueries.inline_shared import inline_shared
 from planner.statistics import Statistics, TableStatistics
 
 if TYPE_CHECKING:
@@ -160,10 +160,10 @@ def write_files(found: OwnFiles, leaf: Leaf, folder: Path, is_cancelled: Callabl
             require_finite((batch,), "a query on Spark")
             yield from packed_table(pa.Table.from_batches([batch])).to_batches()
 
-    schema = packed_schema(foreign.schema_of(found, names))
+    schema = packed_schema(file_tables.schema_of(found, names))
     for place in range(len(found.files)):
         path = folder / f"{leaf.trace}-{place}.parquet"
-        write_batches(path, schema, carried(foreign.batches_of(found, place, names, is_cancelled)), synced=False)
+        write_batches(path, schema, carried(file_tables.batches_of(found, place, names, is_cancelled)), synced=False)
         yield path
 
 

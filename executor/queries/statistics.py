@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.objects import Table
-from executor.embedded.tables.store import TableStore
-from executor.files import foreign as files
-from executor.files.following import OwnFiles
+from executor.files import file_tables
+from executor.files.followed_folders import OwnFiles
+from executor.tables.store import TableStore
 from planner.algebra.relations import PART, ROW_ID, Join, Relation, Scan
 from planner.algebra.walk import walk
 from planner.statistics import Statistics, TableStatistics
@@ -47,5 +47,5 @@ def all_statistics_of(
             if table is not None:
                 known[oid] = replace(table, keys=tuple(frozenset(key.columns) for key in item.keys))
         elif oid in found:
-            known[oid] = files.statistics(found[oid], sorted(names))
+            known[oid] = file_tables.statistics(found[oid], sorted(names))
     return known

@@ -90,7 +90,7 @@ class Borrowing:
             if answer.at >= least:
                 return Lent(answer.at, _checked(item, answer.rows))
             if time.monotonic() > deadline:
-                raise SqlError("55000", f'server "{replica.home}" does not show what its log has')
+                raise SqlError("55000", f'server "{replica.home}" does not show all rows of its log yet')
             time.sleep(_WAIT)  # it has logged what it does not show yet
 
     @contextlib.contextmanager
@@ -123,7 +123,7 @@ class Borrowing:
             replica.catch_up(wanted)
             if replica.position < wanted:
                 if time.monotonic() > deadline:
-                    raise SqlError("55000", f'the log of server "{replica.home}" does not have what that shows')
+                    raise SqlError("55000", f'the log of server "{replica.home}" lacks rows that the server shows')
                 time.sleep(_WAIT)
 
     def at(self, views: Iterable[int], lsn: int | None = None) -> dict[int, Lending]:
@@ -171,4 +171,4 @@ def _unreachable(runtime: ViewRuntime, home: str, item: Borrowed, error: OSError
     message = (
         f'view "{runtime.view.name}" reads table "{item.called}" of server "{home}", which cannot be reached: {error}'
     )
-    return SqlError("08001", message, hint="The table is there only: the view can be read when that server is back.")
+    return SqlError("08001", message, hint="Only that server has the table: start it, and read the view again.")

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError
 from executor.traces.checked import WRONG
-from planner.algebra.allowed import check_call
+from planner.algebra.allow_list import check_call
 from planner.algebra.relations import Filter, Relation, Scan
 from planner.algebra.serialize import decode_relation, encode_relation
 from planner.algebra.validate import validate
@@ -87,7 +87,7 @@ def decode_question(data: bytes) -> Question:
             raise ValueError("it reads more than the view")
         return found
     except WRONG as error:
-        raise SqlError("08P01", f"a question of another server cannot be read: {error}") from error
+        raise SqlError("08P01", f"a request of another server is malformed: {error}") from error
 
 
 def encode_answer(answer: Answer) -> bytes:
@@ -123,4 +123,4 @@ def decode_answer(data: bytes) -> Answer:
         with pa.ipc.open_stream(pa.py_buffer(data)[start:]) as reader:
             return Answer(int(document["at"]), reader.read_all())
     except (pa.ArrowException, *WRONG) as error:
-        raise SqlError("08P01", f"the answer of another server cannot be read: {error}") from error
+        raise SqlError("08P01", f"the answer of another server is malformed: {error}") from error

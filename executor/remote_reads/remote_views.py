@@ -32,11 +32,11 @@ from executor.remote_reads.messages import (
 from executor.transactions.transaction import Transaction
 from executor.views.location import Away
 from executor.views.runtime import ViewRuntime
-from planner.algebra.allowed import check_call
+from planner.algebra.allow_list import check_call
+from planner.algebra.construction import SUBQUERIES, conjunction, conjuncts, volatility
 from planner.algebra.relations import Filter, Relation, Scan
 from planner.algebra.scalars import Column, Parameter, Value
 from planner.algebra.walk import Node, children, replace_parameters, used_columns, walk
-from planner.rules.support import SUBQUERIES, conjunction, conjuncts, volatility
 
 #: Sends a question to the server at an address, and waits for its answer until somebody does not want it any more.
 #: Raises OSError where it cannot be reached, and Unwanted.
@@ -121,7 +121,7 @@ class Elsewhere:
                     return found
                 if is_late:
                     raise SqlError(
-                        "55000", f'server "{away.server}" has not got all rows of view "{runtime.view.name}"'
+                        "55000", f'server "{away.server}" does not have all rows of view "{runtime.view.name}"'
                     )
             except SqlError as error:
                 if error.sqlstate != NOT_HERE:
@@ -143,7 +143,7 @@ class Elsewhere:
         except Unwanted:
             if reader.is_cancelled():
                 raise SqlError("57014", "canceling statement due to user request") from None
-            return encode_error(SqlError(NOT_HERE, "the view is not there any more"))
+            return encode_error(SqlError(NOT_HERE, "the view no longer exists"))
 
     def _damage(self, runtime: ViewRuntime, away: Away) -> SqlError | None:
         """What is to be said of a view whose server does not have it, or is gone, where nobody can go on with it."""
@@ -165,7 +165,7 @@ class Elsewhere:
 def _unreachable(runtime: ViewRuntime, away: Away, error: OSError) -> SqlError:
     where = f" at {away.address}" if away.address else ""
     message = f'view "{runtime.view.name}" is on server "{away.server}", which cannot be reached{where}: {error}'
-    hint = "When that server is lost, the view comes back from its last checkpoint (millstream.servers, server_lease)."
+    hint = "If that server is lost, the view continues from its last checkpoint (millstream.servers, server_lease)."
     return SqlError("08001", message, hint=hint)
 
 

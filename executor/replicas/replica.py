@@ -29,7 +29,7 @@ from executor.commit.files import replace_file
 from executor.commit.following import BUDGET, EVERY, Arrived, LogFollower
 from executor.commit.records import FilesArrived, Followed, StreamRows
 from executor.core.core import Core
-from executor.files.arrived import ArrivedFiles, FileFeed
+from executor.files.arrived_files import ArrivedFiles, FileFeed
 from executor.files.reader import read_files
 from executor.replicas import enums
 from executor.streams.runtime import is_followed
@@ -122,8 +122,8 @@ class Replica:
         """Applies what the other server has acknowledged by now, up to an LSN of its. Raises 58030, 72000, XX001, and
         what a commit does."""
         if not self._is_begun.wait(_MOMENT):  # who creates it says so a moment after others have seen it
-            hint = "Let their views go on at their home: drop them here."
-            raise SqlError("XX001", f'nobody knows how far streams of server "{self.home}" are here', hint=hint)
+            hint = "Drop their views here, so that they continue on their home server."
+            raise SqlError("XX001", f'the position of the streams of server "{self.home}" is not known here', hint=hint)
         if self._is_shared:
             self._core.shared.require_answer()
         with self.lock:
@@ -240,7 +240,7 @@ def log_of(core: Core, server: str) -> Path:
     log = core.registry.require(server).log
     folder = core.shared.folder / log  # which is absolute where it is not on the storage
     if not log or not folder.is_dir():
-        raise SqlError("58P01", f'the log of server "{server}" is not at "{log}"', hint="It must be at hand there.")
+        raise SqlError("58P01", f'the log of server "{server}" is not at "{log}"', hint="Make the log available there.")
     return folder
 
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 from catalog.objects import Stream, null_value
 from catalog.values.errors import SqlError, out_of_range
 from catalog.values.nested_types import holds
+from catalog.values.times.infinite_dates import is_moment, require_finite_values
 from catalog.values.times.precision import fit_moment
 from catalog.values.types import ROUNDED, UNCONSTRAINED, SqlType
-from executor.tables.infinite_dates import is_moment, require_finite_values
 from planner.algebra.scalars import Call, Cast, Literal, Parameter, Scalar, Value
 from planner.statements.statement import Insert
 

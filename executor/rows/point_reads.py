@@ -18,9 +18,9 @@ from catalog.values.types import SqlType
 from executor.small.quotients import scaled_text_of, shows
 from executor.small.values import INTEGERS, KEYS
 from executor.traces.index import NO_ROW, Row
+from planner.algebra.construction import conjuncts
 from planner.algebra.relations import Filter, Project, Relation, Scan
 from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar, Value
-from planner.rules.support import conjuncts
 from planner.statements.statement import Query
 
 _STRINGS = ("text", "varchar")

@@ -1,9 +1,9 @@
 """Separated queries on storage: a manifest, and Parquet files of all that the rest of the query reads.
 
-Owns: the layout below shared/queries (architecture, section 8), in which a folder that is copied to another server's is
-that query there; and that nothing of a manifest counts before all of it has been checked. The plan in it is our
-algebra, read through an allow-list, and may have no leaves but the files that the manifest names: so whoever writes a
-manifest can compute over what lies beside it, and over nothing else.
+Owns: the layout below shared/queries (architecture, section 8), in which a folder copied to another server is that
+query there; and that a manifest is used only after all of it has been checked. The plan in it is our algebra, read
+through an allow-list, and may have no leaves but the files that the manifest names: so a forged manifest can read the
+files beside it, and nothing else.
 
     shared/queries/<id>/manifest.json       {"format": 1, "sha256": of the rest, "query": {...}}
     shared/queries/<id>/r1-<x>.parquet      a result or an input; each manifest has files of its own
@@ -27,7 +27,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from catalog.codec import classes, decode, encode
-from catalog.typed import Typed
+from catalog.struct_types import Typed
 from catalog.values.errors import SqlError
 from catalog.values.types import INT8, Composite, Enumeration, SqlType
 from executor.carriers import packed_schema, packed_table, unpacked_table
@@ -35,12 +35,12 @@ from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
 from executor.commit.files import disk_error, read_document, sync_file
 from executor.embedded.printing.dialect import DuckPrinter
-from executor.files.foreign import FileColumn
+from executor.files.file_tables import FileColumn
+from executor.separation.results import EngineName
 from executor.separation.shared_files import SharedFile, SharedFiles
-from executor.separation.slicing import EngineName
 from executor.traces.checked import WRONG
 from executor.traces.parquet import StoredFile, describe_file, read_count, read_table, verify_file, write_batches
-from planner.algebra.allowed import check_call, require_zone
+from planner.algebra.allow_list import check_call, require_zone
 from planner.algebra.relations import ROW_ID, Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
 from planner.algebra.serialize import decode_relation, encode_relation
 from planner.algebra.validate import validate
@@ -151,7 +151,7 @@ class SeparatedQueries:
             try:
                 yield self.get(query_id)
             except SqlError:
-                continue  # who asks for it by its id hears why
+                continue  # a request by its id gets the reason
 
     def get(self, query_id: str) -> SeparatedQuery:
         """A query's manifest, checked. Raises 42704, 58030, XX001, and 0A000 for a format of a later version."""
@@ -165,10 +165,10 @@ class SeparatedQueries:
             if document["format"] != _FORMAT:
                 raise SqlError("0A000", f'format {document["format"]} of separated query "{query_id}" is not supported')
             if document["sha256"] != digest(document["query"]):
-                raise ValueError("its checksum is another one")
+                raise ValueError("its checksum does not match")
             found = _decoded(document["query"])
             if found.id != query_id:
-                raise ValueError("it is of another query")
+                raise ValueError("it belongs to another query")
             _check(found)
         except OSError as error:
             raise disk_error(error, f'read the manifest of separated query "{query_id}"') from error
@@ -198,14 +198,14 @@ class SeparatedQueries:
         58030."""
         folder = self._folder / query_id
         self._claims.require_storage()  # nothing is written to an empty mount point
-        unique = secrets.token_hex(8)  # who has lost the query writes over nothing of who has it
+        unique = secrets.token_hex(8)  # a former owner overwrites nothing of the present owner
         try:
             self._folder.mkdir(exist_ok=True)
             folder.mkdir(exist_ok=True)
             paths = [folder / f"r{place}-{unique}.parquet" for place in range(1, len(runs) + 1)]
             stored = _stored(folder, dict(zip(paths, runs.items(), strict=True)))
             failpoint("files")
-            # Who has claimed a query writes it alone: only the claim is to be looked at under the lock.
+            # Only the server with the claim writes the query, so only the claim is checked under the lock.
             number = self._number(query_id) + 1
             query = SeparatedQuery(query_id, number, runs=stored, **about)
             with self._claims.owned(query_id) as storage:
@@ -226,7 +226,7 @@ class SeparatedQueries:
             raise SqlError("XX001", f'separated query "{query_id}" has no valid manifest: {error}') from error
 
     def delete(self, query_id: str) -> bool:
-        """Forgets a query, whoever has it; whether there was one."""
+        """Deletes a query, of any owner; whether there was one."""
         folder = self._folder / query_id
         if not _ID.fullmatch(query_id):
             return False
@@ -247,7 +247,7 @@ class SeparatedQueries:
 
 @contextlib.contextmanager
 def _as_written(query: SeparatedQuery) -> Iterator[None]:
-    """Raises XX001 where a file is not what was written, and 58030 where nobody can tell."""
+    """Raises XX001 where a file is damaged, and 58030 if the file cannot be read."""
     try:
         yield
     except (OSError, pa.ArrowException, *WRONG) as error:
@@ -338,7 +338,7 @@ def _decoded(content: Any) -> SeparatedQuery:
 def _decoded_run(run: Any) -> StoredRun:
     file = StoredFile(run["file"]["name"], run["file"]["size"], run["file"]["crc32"])
     if not _FILE.fullmatch(file.name):
-        raise ValueError(f"no file is called {file.name}")
+        raise ValueError(f"{file.name} is not a valid file name")
     columns = tuple((name, kind) for name, kind in decode(run["columns"], _CLASSES))
     return StoredRun(columns, run["rows"], file)
 
@@ -347,10 +347,10 @@ def _check(query: SeparatedQuery) -> None:
     """Whether a plan is one that this server would make. Raises ValueError, among others."""
     _TYPED.require(query)
     if query.created.tzinfo is None:
-        raise ValueError("nobody knows when it was written")
+        raise ValueError("it has no time of writing")
     _ = query.created.astimezone(dt.UTC)
     if min((run.rows for run in query.runs.values()), default=0) < 0 or max(query.rows, query.size) > _MOST:
-        raise ValueError("it has other rows")
+        raise ValueError("its counts of rows are out of range")
     require_zone(query.time_zone)
     if len(query.outputs) != len(query.relation.columns):
         raise ValueError("its columns are not those of its plan")
@@ -364,7 +364,7 @@ def _check(query: SeparatedQuery) -> None:
         id(item) for loop in loops for item in walk(loop.step) if isinstance(item, Working) and item.name == loop.name
     }
     if any(isinstance(item, Working) and id(item) not in inside for item in walk(query.relation)):
-        raise ValueError("it reads a recursion that it is not in")
+        raise ValueError("it reads the working table of another recursion")
     validate(query.relation)
     _ = [run.schema for run in query.runs.values()]
     DuckPrinter(wide=True).print_relation(query.relation)  # what no server can write down, none has
@@ -386,4 +386,4 @@ def _check_node(node: Node, runs: Mapping[str, dict[str, SqlType]], shared: Mapp
 def _check_columns(node: Snapshot, known: Mapping[str, SqlType]) -> None:
     for column, source in zip(node.columns, node.sources, strict=True):
         if known[source] != column.type:
-            raise ValueError(f"column {source} of {node.trace} is of another type")
+            raise ValueError(f"column {source} of {node.trace} has the wrong type")

@@ -12,41 +12,44 @@ import datetime as dt
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from msgspec.structs import replace
 
-from catalog.own_types import numbered
+from catalog.type_mapping import numbered
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
 from executor.core.core import Core
-from executor.core.plans import Plan
 from executor.embedded.connection import NOTHING, Bindings, Connection
-from executor.embedded.kept import KeptResults
-from executor.files.foreign import FileRows, folders
+from executor.embedded.pipeline_results import KeptResults
+from executor.files.file_tables import FileRows, folders
 from executor.printing.nodes import column_name, leaf_name
 from executor.queries.client import Client
-from executor.queries.reader import SPARK_FAILED, Moment, OwnReader, Reader
+from executor.queries.reader import SPARK_FAILED
 from executor.queries.spark_queries import Analytics, leaves_of
 from executor.separation.artifact import Run, SeparatedQueries, SeparatedQuery
-from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
-from executor.separation.forecasting import Forecasting
-from executor.separation.moving import LeavingViews, Moving
-from executor.separation.on_spark import SparkResults
-from executor.separation.own_values import own_values
-from executor.separation.running import Request, RunningQueries, RunningQuery, Wish
+from executor.separation.enum_values import own_values
+from executor.separation.forecasts import Forecasting
+from executor.separation.query_moves import Moving, MovingViews
+from executor.separation.results import EngineName, Results
+from executor.separation.running_queries import Request, RunningQueries, RunningQuery, Wish
 from executor.separation.shared_files import shared_apart, shared_of
-from executor.separation.slicing import EngineName
-from executor.separation.stepwise import Moved, NotInSteps, Results, Stepwise
-from executor.transactions.transaction import Transaction
+from executor.separation.spark_results import SparkResults
+from executor.separation.step_runner import Moved, NotInSteps, Stepwise
+from executor.separation.steps import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
 from planner.algebra.relations import Relation, Scan, Snapshot
 from planner.algebra.scalars import Value
 from planner.algebra.walk import walk
 from planner.separation.inputs import inputs_apart
 from planner.statements.statement import Output
+
+if TYPE_CHECKING:
+    from executor.core.plans import Plan
+    from executor.queries.reader import Moment, OwnReader, Reader
+    from executor.transactions.transaction import Transaction
 
 FOLDER: Final = "queries"
 #: What the rows of a finished query are called.
@@ -56,9 +59,16 @@ _ROWS: Final = "rows"
 class Separation:
     """The separable queries of one server."""
 
-    def __init__(self, core: Core, analytics: Analytics, views: LeavingViews, reader: Callable[[], OwnReader]) -> None:
-        """``views`` are those that leave where this server is drained; ``reader`` makes one of the server's own."""
-        self._core, self._analytics = core, analytics
+    def __init__(
+        self,
+        core: Core,
+        analytics: Analytics,
+        reader: Callable[[], OwnReader],
+        views: MovingViews,
+    ) -> None:
+        """``reader`` makes a reader of the server's own, ``views`` are those that leave a draining server."""
+        self._core = core
+        self._analytics = analytics
         self.counts = RowCounts(core.tables)
         self.known = KnownSteps(lambda: core.tables_lsn)
         self.running = RunningQueries()
@@ -66,7 +76,7 @@ class Separation:
         self.stored = SeparatedQueries(core.shared.folder / FOLDER, self.claims)
         self.claims.drop_void()
         self.stored.drop_orphans()
-        self.moving = Moving(core, self, views, reader)
+        self.moving = Moving(core, self, reader, views)
 
     # Running ----------------------------------------------------------------------------------------------------
 
@@ -217,7 +227,7 @@ class Separation:
         if client.role != query.client.role and not self._is_superuser(client):
             raise SqlError("42501", f'must be owner of query "{query_id}"')
         if wish == "suspend" and not query.client.process:
-            hint = "Let it migrate back, and suspend it by that session's process number."
+            hint = "Migrate it back, and suspend it by the process number of that session."
             raise SqlError("55000", f'a session of another server waits for query "{query_id}"', hint=hint)
         return query.id if query.ask(wish, target).wait(is_cancelled) else None
 
@@ -228,9 +238,7 @@ class Separation:
         self._require_target(wish, target)
         query = self.running.of_process(process)
         if query is None:
-            hint = (
-                "millstream.queries shows those that can leave; SET separable = on lets any query that has pipelines."
-            )
+            hint = "millstream.queries lists the queries that can leave; SET separable = on allows all with pipelines."
             raise SqlError("55000", f"process {process} runs no query that can leave its server", hint=hint)
         return query.id if query.ask(wish, target).wait(is_cancelled) else None
 
@@ -363,12 +371,12 @@ class Separation:
         except SqlError as error:
             if error.sqlstate != "XX000":
                 raise
-            message = f'separated query "{query.id}" is none that the engine computes: {error.message}'
+            message = f'separated query "{query.id}" cannot be computed by the engine: {error.message}'
             raise SqlError("XX001", message) from error
 
     def _on_spark(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
-        """The same over the query's own files; where nobody asked for Spark and it fails, embedded. Raises 0A000 for
-        what Spark does not compute."""
+        """Runs the query on Spark over its own files, or on the embedded engine if Spark fails and was not requested.
+        Raises 0A000 for what Spark does not compute."""
         try:
             return self._only_on_spark(reader, query, steps, running)
         except SqlError as error:
@@ -382,9 +390,7 @@ class Separation:
     def _only_on_spark(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
         assert steps.plan is not None
         if query.files:
-            raise unsupported(
-                "to go on on Spark with a query that reads shared files", "SET query_engine = 'embedded'."
-            )
+            raise unsupported("continuing a query that reads shared files on Spark", "SET query_engine = 'embedded'.")
         analytics = self._analytics
         inputs = {name: (path,) for name, path in self.stored.paths(query).items()}
         used = [path for (path,) in inputs.values()]
@@ -410,12 +416,12 @@ class Separation:
 
     def _kept_rows(self, query: SeparatedQuery) -> pa.Table:
         if not isinstance(query.relation, Snapshot):
-            raise SqlError("XX001", f'separated query "{query.id}" has not finished as its manifest says')
+            raise SqlError("XX001", f'separated query "{query.id}" has no finished result, but its manifest says so')
         return self.stored.tables(query)[query.relation.trace].select(query.relation.sources)
 
     def forget(self, client: Client, query_id: str) -> bool:
-        """Deletes a separated query; whether there was one. Raises 42501, and XX001 of one that only a superuser may
-        delete, since nobody can tell whose it is."""
+        """Deletes a separated query; whether there was one. Raises 42501, and XX001 of a query with an unknown owner,
+        which only a superuser may delete."""
         try:
             self._require_owner(client, self.stored.get(query_id))
         except SqlError as error:

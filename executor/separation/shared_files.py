@@ -2,8 +2,8 @@
 where compute and storage are apart (thesis, figure 6.7).
 
 Owns: which these are (Parquet below the setting ``shared_files``), that a plan reads them under a name of its manifest,
-and that a file which a manifest names is below that folder and as it was. So whoever writes a manifest can compute over
-what lies beside it, and over nothing else but what the operator has shared.
+and that a file which a manifest names is below that folder and as it was. So a forged manifest can read the files
+beside it and those that the operator has shared, and nothing else.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from catalog.values.errors import SqlError
 from catalog.values.types import SqlType
 from executor.commit.files import disk_error
 from executor.embedded.connection import Bindings
-from executor.files.foreign import FileColumn, FileRows
+from executor.files.file_tables import FileColumn, FileRows
 from executor.printing.nodes import leaf_name
 from planner.algebra.relations import Relation, Scan, Snapshot
 from planner.algebra.walk import descend, walk
@@ -35,7 +35,7 @@ _FORMATS: Final = ("parquet", "delta")
 
 
 class SharedFile(Struct, frozen=True):
-    """A file's path below the shared folder, and what tells that it is the same: bytes and time of its last change."""
+    """A file's path below the shared folder, and its size and time of change, by which a changed file is recognised."""
 
     path: str
     size: int
@@ -75,7 +75,9 @@ def _verified(folder: str, file: SharedFile, query_id: str) -> str:
             return path
     except OSError:
         pass
-    raise SqlError("XX001", f'shared file "{file.path}" of separated query "{query_id}" is not as it was when it left')
+    raise SqlError(
+        "XX001", f'shared file "{file.path}" of separated query "{query_id}" has changed since the query left'
+    )
 
 
 def shared_of(options: Options, bindings: Bindings) -> dict[str, SharedFiles]:

@@ -9,7 +9,7 @@ overflow, an infinity, NaN, a date that Python does not know), is answered None:
 result or error then counts. So nothing here may differ from what an engine gives.
 """
 
-from executor.small.grouping import Grouping, grouping_of
+from executor.small.grouped_statements import Grouping, grouping_of
 from executor.small.merges import Merge, merge_of
 from executor.small.relations import Small, small_of
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from executor.small.expressions import Computed, Rows, compiled
+from executor.small.value_expressions import Computed, Rows, compiled
 from executor.small.values import ORDERED, Cells
 from planner.algebra.relations import Limit, Sort, SortKey
 from planner.algebra.scalars import Literal, Scalar

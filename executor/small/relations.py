@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from executor.printing.nodes import column_name, leaf_name
 from executor.small import values
-from executor.small.expressions import Computed, Rows, compiled, keeps
 from executor.small.ordering import limit_of, sort_of, taken
+from executor.small.value_expressions import Computed, Rows, compiled, keeps
 from executor.small.values import FAILURES, Cells, array_of, fold_of, folded, known_cells
 from planner.algebra.relations import Aggregate, Filter, Limit, Project, Relation, Scan, Snapshot, Sort
 from planner.algebra.scalars import Cast, Column, ColumnRef, Scalar

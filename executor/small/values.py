@@ -82,7 +82,7 @@ _FOLDS: Final[dict[str, Fold]] = {
 
 
 def _combine(left: list[float], right: list[float]) -> list[float]:
-    """Spreads of two sets of doubles, or of pairs of them (``planner.incremental.aggregates``)."""
+    """Spreads of two sets of doubles, or of pairs of them (``planner.algebra.partial_aggregates``)."""
     n, m = left[0], right[0]
     if not n or not m:
         return left if n else right

@@ -23,11 +23,11 @@ from msgspec.structs import asdict
 
 from catalog.values.errors import SqlError
 from executor.engine import ArrivedFiles, EngineRefused, EngineUnavailable, Job, JobResult
-from executor.files.following import Owner, OwnFiles, SourceFile, stored_columns
+from executor.files.followed_folders import Owner, OwnFiles, SourceFile, stored_columns
 from executor.spark.failures import to_exception
 from executor.spark.frames import Frame
-from executor.spark.process import SparkProcess, Status
 from executor.spark.settings import SparkSettings, cores, heap
+from executor.spark.supervisor import SparkProcess, Status
 from planner.cancellation import cancelled
 from planner.incremental.programs.program import State, Statement
 from planner.placement import Power

@@ -130,5 +130,5 @@ def configuration(settings: SparkSettings) -> dict[str, str]:
     }
     if settings.local:
         values |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-        values |= {"spark.python.daemon.module": "executor.spark.daemon"}
+        values |= {"spark.python.daemon.module": "executor.spark.workers.daemon"}
     return values | of_session(settings)

@@ -12,10 +12,10 @@ import json
 from catalog.codec import encode
 from catalog.objects import Table, subject
 from catalog.values.errors import SqlError
-from executor.embedded.tables.altering import Step, add_step
 from executor.printing.literals import literal_value
 from executor.rows.row_shapes import schema_of
 from executor.sql.environment import Environment
+from executor.tables.definitions.altering import Step, add_step
 from executor.transactions.transaction import Transaction
 from planner.algebra.functions import FUNCTIONS
 from planner.algebra.relations import Project, Relation, Scan, Values

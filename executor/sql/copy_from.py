@@ -18,15 +18,15 @@ from catalog.values.scales import scale_name
 from catalog.values.types import BOOL
 from executor.commit.encoding import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
-from executor.embedded.tables.effects import numbered
 from executor.identity_cache import Remembered
 from executor.sql import ddl
 from executor.sql.environment import Environment
 from executor.streams.runtime import fed_otherwise
+from executor.tables.statements.effects import numbered
 from executor.traces.layout import schema_of, stored_rows
 from executor.transactions.transaction import Transaction
+from planner.algebra.bound_rows import bound
 from planner.algebra.relations import Project, Relation, Values
-from planner.algebra.rows import bound
 from planner.algebra.scalars import Column, ColumnRef
 from planner.statements.statement import CopyIn
 

@@ -26,6 +26,7 @@ from catalog.objects import (
     null_value,
 )
 from catalog.values.errors import SqlError, undefined_table, unsupported
+from catalog.values.times.infinite_dates import require_finite
 from executor.core.core import Core
 from executor.database.database import Database
 from executor.definitions.catalog_changes import add_object, change_object, drop_object, follow, free_oid, take_away
@@ -39,7 +40,6 @@ from executor.queries.statistics import statistics_of
 from executor.sql.alter_table import alter_rows
 from executor.sql.environment import Environment
 from executor.streams.runtime import is_followed
-from executor.tables.infinite_dates import require_finite
 from executor.tables.temporary import drop_temporary
 from executor.transactions.result import Result
 from executor.transactions.transaction import NewView, OutdatedError, Transaction
@@ -53,7 +53,6 @@ from planner.incremental.names import stored_name
 from planner.incremental.plan import Planned, plan
 from planner.incremental.programs.labels import labels_of
 from planner.incremental.programs.program import Static
-from planner.incremental.view_rules import RULES
 from planner.statements.definitions import (
     AlterExtension,
     AlterSchema,
@@ -80,6 +79,7 @@ from planner.statements.definitions import (
     Truncate,
 )
 from planner.statistics import Statistics
+from planner.view_rules import RULES
 
 Definition = (
     CreateSchema
@@ -365,10 +365,10 @@ def _frozen(catalog: Catalog, statement: CreateView, planned: Planned) -> list[S
         return []
     text = live_text(Context(catalog), statement)
     hint = (
-        "No other text of this view is known that reads it as it is. To read it anew, drop the view and create it"
-        " again, which then begins without the rows so far."
+        "There is no form of this view that follows the changes of the table. To read the table again, drop the view"
+        " and create it again; it then starts without the rows that have arrived."
         if text is None
-        else f"This view reads it as it is, and begins without the rows so far: {text}"
+        else f"This definition follows the changes of the table; it starts without the rows that have arrived: {text}"
     )
     *others, last = planned.notices
     return [*(SqlError(_WARNING, other) for other in others), SqlError(_WARNING, last, hint=hint)]
@@ -390,7 +390,7 @@ def _skipped_files(database: Database, transaction: Transaction, stream: Catalog
     if not count:
         return []
     files = "1 file that arrived before it is" if count == 1 else f"{count} files that arrived before it are"
-    return [f'continuous view "{view.name}" has the files of stream "{stream.name}" from now on: {files} skipped']
+    return [f'continuous view "{view.name}" starts with the next file of stream "{stream.name}": {files} skipped']
 
 
 def _replace_view(transaction: Transaction, catalog: Catalog, old: View, statement: CreateView) -> None:

@@ -23,9 +23,9 @@ from executor.queries.reader import Reader
 from executor.sql.advisory_locks import EXCLUSIVE, SHARED, Holder
 from executor.sql.transaction_block import Block
 from executor.subscriptions.arrival_scan import Notify, Patience
-from executor.tables import effect_calls as drawing
-from executor.tables.effect_calls import Caller
 from executor.tables.sequences import SessionSequences
+from executor.tables.statements import effect_calls as drawing
+from executor.tables.statements.effect_calls import Caller
 from executor.tables.temporary import Temporary
 from executor.transactions.transaction import Transaction
 from planner.algebra.relations import Relation

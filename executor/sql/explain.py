@@ -18,14 +18,14 @@ from catalog.values.types import JSON, TEXT
 from executor.core.plans import Plan
 from executor.database.database import Database
 from executor.embedded.connection import plainly
-from executor.files import foreign as files
+from executor.files import file_tables as files
 from executor.queries.engine_choice import Choice
 from executor.queries.reader import Reader
 from executor.queries.spark_queries import SparkQuery
 from executor.queries.stream_query import with_values
 from executor.replicas.replica import replica_of
-from executor.separation.choosing import CALLING
-from executor.separation.explaining import pipelines_json, pipelines_text
+from executor.separation.step_texts import pipelines_json, pipelines_text
+from executor.separation.steps import CALLING
 from executor.sql.environment import Environment
 from executor.transactions.result import Result
 from executor.transactions.transaction import Transaction
@@ -36,7 +36,7 @@ from planner.algebra.scalars import Value
 from planner.explain.changes import Explained, change_json, explain_change, relations_of
 from planner.explain.plans import Facts, Rows, explain_program, explain_relation, program_json, relation_json
 from planner.incremental.programs.program import Path
-from planner.rules.cardinality import Cardinality
+from planner.rules.joins.cardinality import Cardinality
 from planner.statements.definitions import CreateTableAs, CreateView
 from planner.statements.statement import (
     DeclareCursor,
@@ -223,7 +223,7 @@ def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
     setting = database.engine_setting(runtime.view)
     when = (
         f"in the background after {options.maintenance_rows} rows or {options.maintenance_idle:g} s without any; "
-        "what is left when the view is read"
+        "the rest when the view is read"
     )
     found = {}
     for progress in runtime.paths:
@@ -232,9 +232,9 @@ def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
         reached = f"durable up to LSN {progress.durable}, fresh up to LSN {progress.reached}"
         watermark = ", ".join(filter(None, (database.streams[oid].stream.option("watermark") for oid in path.inputs)))
         if away is not None:
-            when = "in the background; what is left when the view is read"
+            when = "in the background; the rest when the view is read"
             facts = Facts(when, f'on server "{away.server}"', watermark)
-            found[path.id] = facts if away.server else Facts("not before it is resumed", "-", watermark)
+            found[path.id] = facts if away.server else Facts("once the view is resumed", "-", watermark)
             continue
         found[path.id] = Facts(f"{when} ({reached})", where, watermark)
     return found

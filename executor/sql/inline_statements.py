@@ -11,13 +11,13 @@ from collections.abc import Callable
 
 from catalog.objects import Stream
 from catalog.values.errors import SqlError
-from executor.embedded.tables.row_plans import RowChange
 from executor.locks.manager import Request
 from executor.locks.modes import Mode
 from executor.locks.targets import Relation
 from executor.rows.point_reads import PointReader
 from executor.sql.environment import Environment
 from executor.sql.transaction_block import Block
+from executor.tables.statements.row_plans import RowChange
 from executor.traces.index import Row
 from planner.algebra.scalars import Value
 from planner.statements.statement import Insert

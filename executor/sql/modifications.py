@@ -2,7 +2,7 @@
 CREATE TABLE AS.
 
 Owns: what each answers, and the rows that an INSERT brings into a stream. A table's changes are made by its store
-(``executor/embedded/tables/writing``), a stream's rows wait in the transaction for its commit.
+(``executor/tables/transaction``), a stream's rows wait in the transaction for its commit.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from catalog.objects import Stream, Table
 from executor.commit.records import StreamRows
 from executor.embedded.connection import Bindings
-from executor.embedded.tables.changes import Changes
-from executor.embedded.tables.effects import Modification, parts_of
 from executor.rows.literal_rows import row_values
 from executor.sql import ddl
 from executor.sql.environment import Environment
 from executor.streams.runtime import fed_otherwise
+from executor.tables.changes import Changes
+from executor.tables.statements.effects import Modification, parts_of
 from executor.traces.layout import schema_of, stored_rows
 from executor.transactions.result import Result, changed
 from executor.transactions.transaction import Transaction

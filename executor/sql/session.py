@@ -23,8 +23,7 @@ from executor.locks.targets import Relation as RelationLock
 from executor.moving.change_guards import require_changeable
 from executor.queries.reader import ATTEMPTS
 from executor.queries.stream_query import ArrivingQuery
-from executor.sql import ddl
-from executor.sql import modifications as changing
+from executor.sql import ddl, modifications
 from executor.sql.array_widening import run_widening
 from executor.sql.copy_from import CopySink
 from executor.sql.environment import Environment
@@ -205,14 +204,14 @@ class DatabaseSession(Environment):
             case CopyOut(query=query):
                 return replace(self.run(query, parameters, transaction), tag="COPY")
             case Insert():
-                return changing.insert(self, statement, parameters, transaction)
+                return modifications.insert(self, statement, parameters, transaction)
             case Update() | Delete() | Merge() | Modifying():
-                return changing.change(self, statement, parameters, transaction)
+                return modifications.change(self, statement, parameters, transaction)
             case Truncate():
                 ddl.truncate(self, transaction, statement)
                 return Result("TRUNCATE TABLE")
             case CreateTableAs():
-                return changing.create_as(self, statement, parameters, transaction)
+                return modifications.create_as(self, statement, parameters, transaction)
             case Explain():
                 return explain(
                     self, statement, parameters, transaction, partial(self.run, statement.statement, parameters)

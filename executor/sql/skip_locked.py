@@ -23,11 +23,11 @@ from executor.rows.row_shapes import identity_of
 from executor.sql.environment import Environment
 from executor.traces.keyed_rows import Columns, Key
 from executor.transactions.transaction import Transaction
+from planner.algebra.bound_rows import bound
+from planner.algebra.construction import conjunction, equality
 from planner.algebra.relations import Filter, Join, Limit, Project, Relation, Scan, Sort
-from planner.algebra.rows import bound
 from planner.algebra.scalars import Column, ColumnRef, Value
 from planner.algebra.walk import walk
-from planner.rules.support import conjunction, equality
 from planner.statements.statement import Query
 
 _Chain = Project | Sort | Limit | Filter

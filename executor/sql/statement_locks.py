@@ -3,7 +3,7 @@
 Owns: which modes statements take on the relations that they name, as in PostgreSQL, FOR UPDATE, LOCK TABLE, and NOWAIT.
 A plan is made first: where a lock had to be waited for and the catalog has changed meanwhile, it is made again, and
 what it then names is locked as well (``session``). Locks on the rows that a statement changes are its own matter
-(``executor/embedded/tables/writing``).
+(``executor/tables/transaction``).
 
 https://www.postgresql.org/docs/15/explicit-locking.html
 """
@@ -16,9 +16,6 @@ from typing import Final
 from catalog.objects import Stream, Table
 from catalog.values.errors import SqlError
 from executor.definitions.definition_locks import definition_needs
-from executor.embedded.tables.keyed import NotByKey, Readings
-from executor.embedded.tables.needs import Need, needs, neighbours, of_insertion
-from executor.embedded.tables.store import WriteTransaction
 from executor.identity_cache import Remembered
 from executor.locks.modes import Mode
 from executor.locks.targets import Definition, Relation, Row, Rows
@@ -27,6 +24,9 @@ from executor.rows.row_shapes import identity_of
 from executor.sql import ddl
 from executor.sql.environment import Environment
 from executor.sql.skip_locked import skipping
+from executor.tables.statements.changes_by_key import NotByKey, Readings
+from executor.tables.statements.lock_needs import Need, needs, neighbours, of_insertion
+from executor.tables.store import WriteTransaction
 from executor.transactions.transaction import Transaction
 from planner.algebra.relations import Relation as Algebra
 from planner.algebra.relations import Scan

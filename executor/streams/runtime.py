@@ -2,7 +2,7 @@
 
 Owns: what the two kinds of feed behind a stream have in common. Rows that clients send lie in a ring
 (executor/traces/ring); a stream that follows a folder has only the names of the files that arrived
-(executor/files/arrived).
+(executor/files/arrived_files).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec import Struct
 from catalog.objects import Stream
 from catalog.values.errors import SqlError
 from executor.commit.records import FilesArrived, RowValues, Spooled, StreamRows
-from executor.files.arrived import ROW_BYTES, FileFeed
+from executor.files.arrived_files import ROW_BYTES, FileFeed
 from executor.traces.layout import Layout, home_of
 from executor.traces.ring import Ring
 from executor.traces.trace import InputTrace
@@ -65,7 +65,7 @@ class StreamRuntime(Struct):
         the first time. Whether it was so and is over, so that what failed by it is worth another try."""
         before, self.error = self.error, why
         if why is not None and before is None:
-            _LOGGER.warning('stream "%s" stands still: %s', self.stream.name, why)
+            _LOGGER.warning('stream "%s" is stopped: %s', self.stream.name, why)
         return why is None and before is not None
 
     def dropped(self) -> None:
@@ -115,8 +115,8 @@ def fed_otherwise(stream: Stream, what: str) -> SqlError:
     """42809 for rows of clients to a stream that gets them from elsewhere."""
     home = home_of(stream)
     if home:
-        return SqlError("42809", f'stream "{stream.name}" is filled on server "{home}" and takes no {what} here')
-    return SqlError("42809", f'stream "{stream.name}" is fed from files and takes no {what}')
+        return SqlError("42809", f'stream "{stream.name}" is filled on server "{home}" and accepts no {what} here')
+    return SqlError("42809", f'stream "{stream.name}" is filled from files and accepts no {what}')
 
 
 def folder_of(stream: Stream) -> Path:

@@ -144,7 +144,7 @@ class ChangeFeed:
             if since > self._looks[-1].last:
                 raise SqlError("22023", f"LSN {since} has not been reached yet")
             hint = "Leave since out: the changes then begin with all rows of the view."
-            raise SqlError("72000", f'changes of view "{name}" since LSN {since} are not known any more', hint=hint)
+            raise SqlError("72000", f'changes of view "{name}" since LSN {since} are no longer available', hint=hint)
 
     def since(self, reader: ViewReader, number: int) -> list[Difference]:
         """The differences after a number, up to now. Raises 72000 where some have been forgotten."""
@@ -152,7 +152,7 @@ class ChangeFeed:
             self._look(reader)
             if self._number - number > len(self._history):
                 name = self._runtime.view.name
-                raise SqlError("72000", f'changes of view "{name}" were forgotten before they were read')
+                raise SqlError("72000", f'changes of view "{name}" were discarded before they were read')
             return [item for item in self._history if item.number > number]
 
     # -- looking -----------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ class SequenceStore:
         self._lost: set[int] = set()
         found = read_lines(path.read_bytes() if path.exists() else b"")
         confirmed = None if control is None else control.sequences.found
-        #: Why the file is not what was written, until it is written anew.
+        #: Why the file is damaged, until it is written anew.
         self._damage = _damage_of(path, found, confirmed or Mark())
         self._generation = max(confirmed.file if confirmed is not None else 0, _generation_of(found))
         for state, *value in found.documents if found.is_plain else found.documents[1:]:
@@ -89,7 +89,7 @@ class SequenceStore:
         with self._lock:
             self._lost &= wanted
             if self._damage is not None:
-                _LOGGER.error("%s: no values of %d sequences are given until they are set", self._damage, len(wanted))
+                _LOGGER.error("%s: nextval of %d sequences fails until they are set", self._damage, len(wanted))
                 self._states, self._lost = {}, wanted
                 return
             self._states = {key: value for key, value in self._states.items() if key in wanted}
@@ -149,7 +149,7 @@ class SequenceStore:
 
     def _state(self, sequence: Sequence) -> _State:
         if sequence.state in self._lost:
-            hint = f"Put the file back as it was, or set the value: SELECT setval('{sequence.name}', ...)."
+            hint = f"Restore the file, or set the value: SELECT setval('{sequence.name}', ...)."
             why = self._damage or f'"{self._path.name}" was damaged'
             raise SqlError("XX001", f'the value of sequence "{sequence.name}" is not known: {why}', hint=hint)
         return self._states.setdefault(sequence.state, _State(sequence.last, sequence.called))
@@ -217,18 +217,18 @@ def _generation_of(found: Lines) -> int:
 
 
 def _damage_of(path: Path, found: Lines, confirmed: Mark) -> str | None:
-    """Why a file is not what was written; ``confirmed`` has its generation, how long it was, and its checksum."""
+    """Why a file is damaged; ``confirmed`` has its generation, how long it was, and its checksum."""
     name = path.name
     if not path.exists():
         return f'"{name}" is missing' if confirmed.file else None
     generation = _generation_of(found)
     if generation < confirmed.file:
-        return f'"{name}" is not what was written last' if generation else f'"{name}" is not what was written'
+        return f'"{name}" is an older copy' if generation else f'"{name}" is damaged'
     is_whole = found.is_plain or not path.stat().st_size
     if not is_whole and found.documents:
         is_whole = len(found.documents) > found.documents[0][1]  # those with which it was written anew
     if not is_whole or (generation == confirmed.file and not found.confirms(End(confirmed.end, confirmed.check))):
-        return f'"{name}" is not what was written: the line at offset {found.end.length} is damaged or missing'
+        return f'"{name}" is damaged: the line at offset {found.end.length} is damaged or missing'
     return None
 
 

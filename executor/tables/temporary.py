@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from catalog.catalog import Catalog
 from catalog.objects import PG_TEMP, CatalogObject, Table
-from executor.embedded.tables.store import TableStore
+from executor.tables.store import TableStore
 from planner.bind.definitions.drops import without
 from planner.statements.definitions import Drop
 

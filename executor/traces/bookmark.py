@@ -8,7 +8,7 @@ from msgspec import Struct
 class Bookmark(Struct, eq=False, weakref=True):
     """The reader has read the changes up to the LSN ``after``; the trace keeps what lies behind, within its budget.
 
-    A bookmark is forgotten when nobody holds it.
+    A bookmark is dropped when no reader references it.
     """
 
     after: int

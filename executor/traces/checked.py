@@ -1,9 +1,9 @@
-"""JSON documents that say themselves whether they are what was written.
+"""JSON documents with their own checksum.
 
     {"format": 2, "sha256": "<64 digits, of the bytes that follow>", "content": <JSON>}
 
-Owns that form. The checksum finds what storage lost or somebody edited; against who can compute one himself it is of no
-use, and the folder's permissions are.
+Owns that form. The checksum finds damage and edits by hand; it does not protect against forgery, which the folder's
+permissions prevent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 from catalog.values.errors import SqlError
 from executor.commit.files import disk_error
 
-#: What reading a document raises that is not what was written; also a plan that is too deep (RecursionError), or has
+#: What reading a document raises that is damaged; also a plan that is too deep (RecursionError), or has
 #: fewer parts than it says (StopIteration, and what Python makes of that within a generator).
 WRONG: Final = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, StopIteration, TypeError, ValueError),
@@ -47,20 +47,20 @@ def unpack(data: bytes, name: str) -> tuple[int, Any]:
         if found == 1 and "sha256" not in document:
             return 1, document
         if data != pack(document["content"]):
-            raise ValueError("its checksum is another one")
+            raise ValueError("its checksum does not match")
         return _FORMAT, document["content"]
 
 
 @contextmanager
 def as_written(name: str) -> Iterator[None]:
-    """Raises XX001 where what is read is not what was written, or is missing, and 58030 where nobody can tell."""
+    """Raises XX001 where what is read is damaged, or is missing, and 58030 if the file cannot be read."""
     try:
         yield
     except FileNotFoundError as error:
         raise SqlError("XX001", f'"{name}" is missing') from error
     except OSError as error:
         if error.errno is None:  # it is the file that is wrong
-            raise SqlError("XX001", f'"{name}" is not what was written: {error}') from error
+            raise SqlError("XX001", f'"{name}" is damaged: {error}') from error
         raise disk_error(error, f'read "{name}"') from error
     except (pa.ArrowException, *WRONG) as error:
-        raise SqlError("XX001", f'"{name}" is not what was written: {error}') from error
+        raise SqlError("XX001", f'"{name}" is damaged: {error}') from error

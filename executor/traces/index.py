@@ -55,8 +55,8 @@ class KeyIndex:
     __slots__ = ("_count", "_kept", "_low", "_null", "_places", "_rows", "_single", "_sorted")
 
     def __init__(self, table: pa.Table, key: Sequence[str], nulls: bool = True) -> None:
-        """``key`` are column names whose values together are unique; of equal ones the last row wins. Without ``nulls``
-        nobody asks for a key with a NULL in it, and many rows may have the same."""
+        """``key`` are column names whose values together are unique; of equal ones the last row wins. Without
+        ``nulls``, keys that contain NULL are never looked up, and many rows may share one."""
         assert key
         self._count: int = table.num_rows
         self._single = len(key) == 1

@@ -21,8 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.objects import Stream
+from catalog.values.times.infinite_dates import require_finite
 from executor.identity_cache import Remembered
-from executor.tables.infinite_dates import require_finite
 
 LSN: Final = "__lsn"
 ORDINAL: Final = "__ordinal"
@@ -83,7 +83,7 @@ class Layout:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def widened_values(self, rows: Sequence[tuple[object, ...]]) -> Sequence[tuple[object, ...]]:
-        """The same for rows as values, all from one time."""
+        """Widens rows as values, all from one layout."""
         missing = self._fills[len(rows[0]) :] if rows else ()
         return [(*row, *missing) for row in rows] if missing else rows
 
@@ -106,7 +106,7 @@ class Layout:
         return placed
 
     def unplaced(self, batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-        """The same with null in place of their places."""
+        """The batch with null places."""
         return [
             pa.RecordBatch.from_arrays([*batch.columns, *[_blank(batch.num_rows)] * 2], schema=self.with_places)
             for batch in batches
@@ -147,7 +147,7 @@ def _schema_of(stream: Stream) -> pa.Schema:
     return pa.schema([pa.field(column.name, column.type.arrow) for column in stream.stored])
 
 
-#: A stream's rows as they are shown, and their scales. One object for all who ask, since schemas are then compared at a
+#: A stream's rows as they are shown, and their scales. One object for all callers, since schemas are then compared at a
 #: glance.
 schema_of: Final = Remembered(_schema_of)
 

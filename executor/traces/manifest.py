@@ -152,7 +152,7 @@ class Manifest:
     def commit(self, path: int, after: int, runs: Mapping[str, NewRun], upto: int) -> bool:
         """Moves a path's frontier from ``after`` to ``upto`` together with the path's runs, by state name.
 
-        False, and nothing changed, when the frontier is not ``after`` (somebody else committed). The runs' files are
+        False, and nothing changed, when the frontier is not ``after`` (another job has committed). The runs' files are
         made durable first. Raises 53100, 58030, and XX001 for a file outside of the view's folder.
         """
         assert after < upto, "a commit moves the frontier forward"
@@ -177,7 +177,7 @@ class Manifest:
     def replace_runs(self, state: str, old: tuple[StoredRun, ...], files: tuple[Path, ...], rows: int) -> bool:
         """Compaction: one run takes the place of consecutive runs of one path. False when these are not all there.
 
-        The old files stay until ``delete`` or the next ``open``, since somebody may be reading them.
+        The old files stay until ``delete`` or the next ``open``, since readers may use them.
         """
         assert len({run.path for run in old}) == 1, "runs of one path"
         assert all(left.upto <= right.after for left, right in pairwise(old)), "in order"
@@ -226,7 +226,7 @@ class Manifest:
         return tuple(verify_file(file, self.folder) for file in run.files)
 
     def delete(self, runs: tuple[StoredRun, ...]) -> None:
-        """Deletes the files of runs that were replaced and that nobody reads any more."""
+        """Deletes the files of replaced runs that no reader uses any more."""
         named = set(self.content.files())
         for name in (file.name for run in runs for file in run.files):
             if name not in named:
@@ -242,7 +242,7 @@ class Manifest:
     def _store(self, files: tuple[Path, ...]) -> tuple[StoredFile, ...]:
         for folder in {path.parent for path in files}:
             if not folder.resolve().is_relative_to(self.folder.resolve()):
-                raise SqlError("XX001", f'run "{folder}" does not lie in the folder of its view')
+                raise SqlError("XX001", f'run "{folder}" is not in the folder of its view')
         for path in files:
             sync_file(path)
         for folder in {above for path in files for above in path.parents if above.is_relative_to(self.folder)}:
@@ -257,7 +257,7 @@ class Manifest:
             yield
 
     def _refresh(self) -> None:
-        """Reads the file again if somebody else replaced it."""
+        """Reads the file again if another process replaced it."""
         identity = _identity(self.folder)
         if identity != self._held.identity:
             self._held = _Held(_read(self.folder), identity)

@@ -42,8 +42,8 @@ def write_table(path: Path, table: pa.Table) -> None:
 
 
 def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], synced: bool = True) -> int:
-    """The same of rows that are computed while they are written, a row group of them in memory; how many they are.
-    A file that is not ``synced`` is the caller's to sync."""
+    """Writes rows that are computed meanwhile, with one row group in memory; returns their number. A file that is not
+    ``synced`` is the caller's to sync."""
     stored = to_stored(schema.empty_table()).schema
     texts = [field.name for field in stored if pa.types.is_string(field.type)]  # of numbers it takes half the time
     count = 0
@@ -123,7 +123,7 @@ def verify_file(stored: StoredFile, folder: Path) -> Path:
     except ValueError:
         is_intact = False
     if not is_intact:
-        raise SqlError("XX001", f'file "{stored.name}" of a trace is not what was written')
+        raise SqlError("XX001", f'file "{stored.name}" of a trace is damaged')
     return path
 
 

@@ -1,15 +1,15 @@
 """A stream's recent rows in memory, and the way back to the log for those that memory has no room for.
 
 Owns which rows are in memory. Rows are batches as they arrived, or values of single rows (the *tail*), of which a batch
-is made when somebody asks or enough have gathered; the two columns that tell their place, ``__lsn`` and
-``__ordinal`` (position within the LSN, from 0), are made when somebody asks. A chunk is a run of rows: *warm* with its
-batches, or *cold* when the budget is exceeded, and then read back from the log. Large batches are never copied. Small
-appends are merged 64 at a time, and those 64 at a time again, so that a row is copied at most three times; single rows
-become a chunk 256 at a time, so that ten thousand are some forty.
+is made when they are read or enough have gathered; the two columns that tell their place, ``__lsn`` and ``__ordinal``
+(position within the LSN, from 0), are made when they are read. A chunk is a run of rows: *warm* with its batches, or
+*cold* when the budget is exceeded, and then read back from the log. Large batches are never copied. Small appends are
+merged 64 at a time, and those 64 at a time again, so that a row is copied at most three times; single rows become a
+chunk 256 at a time, so that ten thousand are some forty.
 
-Does not know who reads; ``release`` says what no view will ask for again, and the log must keep what is not released.
-A scan of the stream has a *bookmark*: what lies behind that stays in memory as long as the budget lets it, and no
-longer; the log keeps nothing for it, and no writer waits (thesis 3.2.4).
+Does not know the readers; ``release`` says what no view will read again, and the log must keep what is not released. A
+scan of the stream has a *bookmark*: what lies behind that stays in memory as long as the budget lets it, and no longer;
+the log keeps nothing for it, and no writer waits (thesis 3.2.4).
 """
 
 from __future__ import annotations
@@ -181,8 +181,8 @@ class Ring:
     def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
         """The rows of (after, upto] in arrival order, with ``__lsn`` and ``__ordinal``.
 
-        Without ``places`` these two are null: for who does not read them, since they take as long to make as a large
-        delta takes to aggregate. Raises 72000 for rows that were released.
+        Without ``places`` these two are null, for callers that do not need them: making them takes as long as
+        aggregating a large delta. Raises 72000 for rows that were released.
         """
         with self._lock:
             self._settle()
@@ -203,7 +203,7 @@ class Ring:
         return pa.Table.from_batches(result if places else layout.unplaced(result), layout.with_places)
 
     def mark(self) -> Bookmark:
-        """A bookmark before all rows that are there; whoever has it moves it on."""
+        """A bookmark before all rows that are there; its reader moves it forward."""
         with self._lock:
             found = Bookmark(self._released)
             self._bookmarks.add(found)

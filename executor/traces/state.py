@@ -1,7 +1,7 @@
 """A state's rows in memory, at the LSN that its view has reached.
 
-Rows are ``base`` + ``tails``: those that arrived are merged in when somebody reads all of it, and a few more are no
-reason to copy a large one. What the view's retention has done with goes when they are merged.
+Rows are ``base`` + ``tails``: those that arrived are merged in when all of it is read, and a few more are no reason to
+copy a large one. Expired rows are removed when they are merged.
 
 Owns: the answers of a trace that a state gives (``executor.traces.trace``). Used with the view's lock held.
 """

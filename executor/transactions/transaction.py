@@ -14,16 +14,16 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from catalog.catalog import Catalog
-from catalog.merging import merged
+from catalog.merge import merged
 from catalog.objects import Table, View
 from catalog.roles import BOOTSTRAP
 from catalog.values.errors import SqlError
 from executor.commit.records import CatalogChange, Followed, Part, Spooled, StreamRows, TransactionRecord
-from executor.embedded.tables.deferral import Timing
-from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
-from executor.files.arrived import ArrivedFiles
+from executor.files.arrived_files import ArrivedFiles
 from executor.locks.held import TransactionLocks
 from executor.savepoints import Savepoints
+from executor.tables.constraints.deferral import Timing
+from executor.tables.store import ReadSnapshot, WriteTransaction
 from executor.tables.temporary import Temporary
 from executor.views.pins import PinnedLsns
 from executor.views.storage import Handover

@@ -67,7 +67,7 @@ class Admission:
                     self._moved.wait(LOOK)
             finally:
                 self._waiting[stream] -= 1
-        _LOGGER.info('a writer of stream "%s" goes on after %.1f s', name, self._clock() - started)
+        _LOGGER.info('a writer of stream "%s" continues after %.1f s', name, self._clock() - started)
 
     def moved(self) -> None:
         """A frontier moved, or a view went: the writers look again."""

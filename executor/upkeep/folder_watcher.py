@@ -18,8 +18,8 @@ from catalog.objects import Stream
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.core.periodic import Periodic
-from executor.files.arrived import ArrivedFiles, FileFeed
-from executor.files.following import FileSource, SourceFile
+from executor.files.arrived_files import ArrivedFiles, FileFeed
+from executor.files.followed_folders import FileSource, SourceFile
 from executor.streams.runtime import StreamRuntime, file_format, folder_of
 from executor.traces.layout import home_of
 from executor.upkeep.frontiers import Frontiers

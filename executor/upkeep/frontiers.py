@@ -15,7 +15,7 @@ from catalog.values.errors import SqlError
 from executor.commit.lines import End
 from executor.core.core import Core
 from executor.core.recycled_log import Forgotten
-from executor.files.arrived import FileFeed
+from executor.files.arrived_files import FileFeed
 from executor.replicas.replica import Replicas
 from executor.views.runtime import ViewRuntime
 

@@ -105,11 +105,11 @@ class Maintenance:
                 while self.round(engine, self._ended.is_set):
                     pass
             except SqlError as error:  # the machine's fault: a row's would be its view's error
-                _LOGGER.error("background maintenance failed; it goes on in %g s: %s", PAUSE, error)
+                _LOGGER.error("background maintenance failed; it continues in %g s: %s", PAUSE, error)
                 self.jobs.give_up(engine, str(error))
                 self._ended.wait(PAUSE)
             except Exception as error:
-                _LOGGER.exception("background maintenance failed; it goes on with the next round")
+                _LOGGER.exception("background maintenance failed; it continues with the next round")
                 self.jobs.give_up(engine, str(error))
 
     def round(self, engine: EngineName, is_ended: Callable[[], bool] = lambda: False) -> bool:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.engine import ArrivedFiles, EngineUnavailable, Inputs, Job, JobResult, Rows
-from executor.files.arrived import FileFeed
+from executor.files.arrived_files import FileFeed
 from executor.spark.engine import SparkEngine
 from executor.streams.runtime import StreamRuntime
 from executor.traces.layout import LSN, ORDINAL

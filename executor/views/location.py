@@ -28,16 +28,16 @@ class Away(Struct, frozen=True):
         """What a read here raises."""
         if not self.server:
             return view_suspended(view)
-        where = f"Connect to {self.address}" if self.address else "millstream.servers has its address"
+        where = f"Connect to {self.address}" if self.address else "see its address in millstream.servers"
         return SqlError(
-            "55000", f'view "{view.name}" is on server "{self.server}"', hint=f"{where}, or let it migrate back."
+            "55000", f'view "{view.name}" is on server "{self.server}"', hint=f"{where}, or migrate the view back."
         )
 
 
 def view_suspended(view: View) -> SqlError:
     """The error of a read of a suspended view."""
     name = ".".join(map(quote_name, (view.schema, view.name))).replace("'", "''")
-    hint = f"SELECT millstream.resume('{name}') lets it go on."
+    hint = f"SELECT millstream.resume('{name}') continues it."
     return SqlError("55000", f'view "{view.name}" is suspended', hint=hint)
 
 

@@ -31,13 +31,13 @@ from catalog.values.errors import SqlError, undefined_table
 from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.commit.lines import End
 from executor.embedded.engine import EmbeddedEngine
-from executor.files.arrived import ArrivedFiles, begin_store
+from executor.files.arrived_files import ArrivedFiles, begin_store
 from executor.traces.checked import as_written, pack, unpack
 from executor.traces.manifest import Arrived, Manifest, NewRun, describe_state, schema_of
 from executor.traces.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from executor.traces.sealed import delete_sealed
 from executor.views.expiry import unexpired
-from planner.algebra.serialize import decode_program, encode_program
+from planner.incremental.programs.documents import decode_program, encode_program
 from planner.incremental.programs.program import Expiry, Program, State
 
 #: A state's runs are compacted into one when there are more.

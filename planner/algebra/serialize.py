@@ -1,15 +1,13 @@
-"""Programs and relations to JSON and back: what manifests store, and what another process computes.
+"""Trees to JSON and back: what manifests store, and what another process computes.
 
-Owns the format, version 2. Trees are flat, so that plans of any depth are read and written without recursion:
+Trees are flat, so that plans of any depth are read and written without recursion:
 
-    {"version": 2,
-     "columns": [[id, name, type, nullable], ...],             each column once
-     "nodes":   [["Filter", {"n": 3}, {"n": 7}], ...],         class, then its fields; children before parents
-     "program": {"p": ["Program", ...]}}                       {"n": i} is a node, {"c": i} a column
+    {"columns":  [[id, name, type, nullable], ...],            each column once
+     "nodes":    [["Filter", {"n": 3}, {"n": 7}], ...],        class, then its fields; children before parents
+     "relation": {"n": i}}                                     {"n": i} is a node, {"c": i} a column
 
-Version 1 is read, too: its paths have a stream's oid in the place of an id and inputs, and its statements no method.
-
-A relation by itself has ``"relation": {"n": i}`` in the program's place, and no version: it is not kept.
+``Writer`` and ``Reader`` take further classes whose fields hold trees, ``{"p": ["Class", ...]}``: those of programs
+(``planner.incremental.programs.documents``).
 
 Other values are JSON's own, or tagged by ``catalog.codec`` (decimals, dates, types); tuples are lists. Classes come
 from an allow-list, all fields are of the types that these declare, and nothing is executed when reading. What several
@@ -22,75 +20,59 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from catalog.codec import Classes, classes, decode, encode
-from catalog.typed import Typed
+from catalog.struct_types import Typed
 from catalog.values.errors import unsupported
 from catalog.values.types import Composite, Enumeration, SqlType
 from planner.algebra.relations import Relation, SortKey
 from planner.algebra.scalars import Column
 from planner.algebra.walk import NODES, RELATIONS, Node, walk
-from planner.incremental.programs.program import Borrowed, Expiry, Path, Program, State, Statement, Static, paths_of
 
-VERSION: Final = 2
 _TREES: Final[Classes] = classes(*NODES)
-_PARTS: Final[Classes] = classes(Program, Static, State, Statement, Path, Expiry, Borrowed)
 _TYPES: Final[Classes] = classes(SqlType, Enumeration, Composite)
-_TYPED: Final = Typed((*NODES, Column, *_PARTS.values()), within=_TYPES.values(), Relation=Relation, SortKey=SortKey)
 #: Nodes of a tree, and of subqueries within each other, that are no more than their text has.
 _SHARED: Final = 1 << 16
 _NESTED: Final = 64
 _SUBQUERIES: Final = frozenset(("ScalarSubquery", "Exists", "InSubquery"))
 
 
-def encode_program(program: Program) -> dict[str, Any]:
-    """The JSON value of a program."""
-    return {"version": VERSION, **_Writer().document("program", program)}
+def checked(*parts: type) -> Typed:
+    """The types that the fields of nodes, columns and some classes of ``parts`` declare."""
+    return Typed((*NODES, Column, *parts), within=_TYPES.values(), Relation=Relation, SortKey=SortKey)
 
 
-def decode_program(data: Mapping[str, Any]) -> Program:
-    """The program of a JSON value. Raises ValueError for a later version, KeyError for an unknown class."""
-    version = data["version"]
-    if version not in (1, VERSION):
-        raise ValueError(f"program of version {version}, this server reads versions 1 and {VERSION}")
-    program = _Reader(data, version).value(data["program"])
-    assert isinstance(program, Program)
-    if version == 1:
-        pairs = ((path.inputs[0], statement) for path in program.paths for statement in path.statements)
-        return replace(program, paths=paths_of(pairs))
-    return program
-
-
-def _path_of_version_1(stream: int, statements: tuple[Statement, ...]) -> Path:
-    return Path(0, (stream,), statements)
+_NO_PARTS: Final[Classes] = {}
+_TYPED: Final = checked()
 
 
 def encode_relation(relation: Relation) -> dict[str, Any]:
     """The JSON value of a relation."""
-    return _Writer().document("relation", relation)
+    return Writer().document("relation", relation)
 
 
 def decode_relation(data: Mapping[str, Any]) -> Relation:
     """The relation of a JSON value. Raises KeyError for an unknown class."""
-    relation = _Reader(data).value(data["relation"])
+    relation = Reader(data).value(data["relation"])
     assert isinstance(relation, RELATIONS)
     return relation
 
 
-class _Writer:
-    def __init__(self) -> None:
+class Writer:
+    """Writes one document; ``parts`` are the classes that it may have besides nodes."""
+
+    def __init__(self, parts: Classes = _NO_PARTS) -> None:
+        self._parts = parts
         self._columns: dict[Column, int] = {}
         self._nodes: dict[int, tuple[Node, int]] = {}
         self._entries: list[list[Any]] = []
 
-    def document(self, name: str, root: Program | Relation) -> dict[str, Any]:
+    def document(self, name: str, root: Any) -> dict[str, Any]:
         """The whole document, ``root`` under its name; columns and nodes are gathered on the way."""
         body = self._value(root)
         try:
             _require_small(self._entries)
         except ValueError as error:
-            raise unsupported("to write down a plan so large") from error
+            raise unsupported("a plan of this size") from error
         columns = [[item.id, item.name, encode(item.type), item.nullable] for item in self._columns]
         return {"columns": columns, "nodes": self._entries, name: body}
 
@@ -101,7 +83,7 @@ class _Writer:
             return {"c": self._columns.setdefault(value, len(self._columns))}
         if isinstance(value, tuple):
             return [self._value(item) for item in value]
-        if type(value).__name__ in _PARTS:
+        if type(value).__name__ in self._parts:
             return {"p": self._entry(value)}
         if isinstance(value, float) and not isfinite(value):
             return {"f": str(value)}
@@ -120,22 +102,24 @@ class _Writer:
         return self._nodes[id(root)][1]
 
 
-class _Reader:
-    def __init__(self, data: Mapping[str, Any], version: int = VERSION) -> None:
-        self._version = version
+class Reader:
+    """Reads one document, whose nodes and ``parts`` have fields of the types that ``typed`` knows."""
+
+    def __init__(self, data: Mapping[str, Any], parts: Classes = _NO_PARTS, typed: Typed = _TYPED) -> None:
+        self._parts = parts
+        self._typed = typed
         columns = data["columns"]
         self._columns = [Column(id_, name, decode(type_, _TYPES), nullable) for id_, name, type_, nullable in columns]
         for column in self._columns:
-            _TYPED.require(column)
+            self._typed.require(column)
         _require_small(data["nodes"])
         self._nodes: list[Node] = []
         for entry in data["nodes"]:
             self._nodes.append(self._built(entry, _TREES))
 
     def _built(self, entry: list[Any], allowed: Classes) -> Any:
-        make = _path_of_version_1 if (self._version, entry[0]) == (1, "Path") else allowed[entry[0]]
-        built = make(*map(self.value, entry[1:]))
-        _TYPED.require(built)
+        built = allowed[entry[0]](*map(self.value, entry[1:]))
+        self._typed.require(built)
         return built
 
     def value(self, data: Any) -> Any:
@@ -150,7 +134,7 @@ class _Reader:
             case {"c": place}:
                 return self._columns[place]
             case {"p": entry}:
-                return self._built(entry, _PARTS)
+                return self._built(entry, self._parts)
             case {"f": text}:
                 return float(text)
             case _:

@@ -18,6 +18,7 @@ from pglast.enums import LimitOption
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.opaque import check_equality
 from catalog.values.types import BOOL, INT8
+from planner.algebra.construction import has_subquery
 from planner.algebra.relations import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Window
 from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.algebra.walk import used_columns, walk
@@ -29,7 +30,6 @@ from planner.bind.levels import BoundQuery, Level, subqueries_of
 from planner.bind.scope import Scope
 from planner.bind.targets import Target
 from planner.bind.types import coerce, display
-from planner.rules.support import has_subquery
 
 #: More rows than there are.
 _MANY: Final = 1 << 62

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, INT4
+from planner.algebra.construction import volatility
 from planner.algebra.relations import Aggregate, Join, Project, Relation, SetOperation, Values
 from planner.algebra.scalars import Call, Case, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.algebra.walk import RELATIONS, SCALARS, children, descend, used_columns
@@ -27,7 +28,6 @@ from planner.bind.environment import GROUPING, Groups
 from planner.bind.grouping_sets import Keys
 from planner.bind.scope import Scope, written_name
 from planner.incremental.properties import Kinds
-from planner.rules.support import volatility
 
 _Item = TypeVar("_Item", bound=Scalar | WindowCall)
 

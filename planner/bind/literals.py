@@ -18,6 +18,7 @@ from catalog.values.array_shapes import split_shaped
 from catalog.values.errors import SqlError, invalid_text, out_of_range
 from catalog.values.forms.bits import fit_bits
 from catalog.values.forms.numbers import read_unsigned
+from catalog.values.interval_fields import FULL_RANGE
 from catalog.values.json_documents import canonical, check, parse
 from catalog.values.jsonpath.text import canonical_path
 from catalog.values.money import read_money
@@ -27,7 +28,7 @@ from catalog.values.nested_types import delimiter_of
 from catalog.values.opaque import canonical as canonical_opaque
 from catalog.values.ranges import subtype_of
 from catalog.values.scales import is_padded
-from catalog.values.times.intervals import FULL_RANGE, parse_interval
+from catalog.values.times.intervals import parse_interval
 from catalog.values.times.precision import expressed, fit_moment
 from catalog.values.times.styles import USUAL, Reading
 from catalog.values.times.timestamps import parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz

@@ -24,8 +24,9 @@ from catalog.objects import (
     SystemView,
     Table,
     UserType,
+    column_grants,
 )
-from catalog.privileges import DATABASE, OF_DATABASE, OF_SEQUENCE, OF_TABLE, column_grants
+from catalog.privileges import DATABASE, OF_DATABASE, OF_SEQUENCE, OF_TABLE
 from catalog.roles import READ_SERVER_FILES, WRITE_SERVER_FILES
 from catalog.values.errors import SqlError
 from planner.algebra.relations import Project, Scan

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from catalog.own_types import own_type, shown_type
+from catalog.type_mapping import own_type, shown_type
 from catalog.values.errors import SqlError, unsupported
 from planner.algebra.relations import Project, Relation, Scan
 from planner.algebra.scalars import Cast, ColumnRef
@@ -28,7 +28,9 @@ def bind_resume(env: Environment, node: Any) -> BoundQuery:
         raise unsupported("millstream.resume() in the definition of a view", "Query it, or CREATE TABLE AS.", position)
     written = written_name(node.args[0])
     if written is None:
-        raise unsupported("millstream.resume() of something that is no constant", "Write the query's id.", position)
+        raise unsupported(
+            "millstream.resume() with an argument that is not a constant", "Write the query's id.", position
+        )
     query_id, place = written
     try:
         described = binding.context.separated(query_id)

@@ -16,7 +16,7 @@ from planner.algebra.relations import Filter, Project, Relation, Scan, Snapshot,
 from planner.algebra.walk import RELATIONS, find, free_columns, kinds_of, walk
 from planner.bind.context import Binding, Shared
 from planner.bind.levels import BoundQuery, Cte
-from planner.rules.inline_shared import inline_shared
+from planner.rules.subqueries.inline_shared import inline_shared
 
 #: What a query does that is computed again as fast as it is read again.
 _CHEAP: Final = (Scan, Snapshot, Values, Filter, Project)

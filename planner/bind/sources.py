@@ -75,7 +75,7 @@ def _item(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relat
             instead = "Use jsonb_path_query() or jsonb_to_recordset()."
             raise unsupported("JSON_TABLE", instead, level.binding.position(node))
         case "RangeTableFunc":
-            raise unsupported("XMLTABLE", "Take the text apart in the client.", level.binding.position(node))
+            raise unsupported("XMLTABLE", "Parse the text in the client.", level.binding.position(node))
         case name:
             raise unsupported(name, position=level.binding.position(node))
 

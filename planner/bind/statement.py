@@ -80,7 +80,7 @@ def bind(raw: Raw, context: Context) -> Bound:
     check_streams(binding, statement)
     if binding.restyled and isinstance(statement, _KEEPS_TEXTS):
         words, position = binding.restyled[0]
-        hint = "Write a date as YYYY-MM-DD, and each field of an interval with its sign: all styles read these alike."
+        hint = "Write a date as YYYY-MM-DD, and each field of an interval with its sign: all styles accept these."
         raise unsupported(f"{words} in a definition", hint, position)
     require_privileges(binding, bare)
     return Bound(statement, binding.finished_parameters())

@@ -12,8 +12,8 @@ from catalog.extensions import BaseType
 from catalog.objects import Domain, Sequence, SystemView, UserType, rows_of
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.forms.bits import LONGEST_DECLARED
+from catalog.values.interval_fields import FULL_RANGE
 from catalog.values.nested_types import delimiter_of
-from catalog.values.times.intervals import FULL_RANGE
 from catalog.values.types import (
     BITS,
     DISPLAY,

@@ -32,7 +32,9 @@ def bind_changes(env: Environment, node: Any, bind: Bind, nullable: bool) -> Bou
     """The rows that come. Raises 42883, 42809 and 42P01; 0A000 in a view's definition."""
     binding, position = env.binding, env.binding.position(node)
     if defines_view(binding):
-        raise unsupported("millstream.changes() in the definition of a view", "Query it where it is read.", position)
+        raise unsupported(
+            "millstream.changes() in the definition of a view", "Call it in the query that reads the view.", position
+        )
     view, since = _arguments(env, node, bind)
     binding.streams.append((f"changes of {view.name}", position))
     binding.depends_on[view.oid] = None
@@ -71,7 +73,7 @@ def _view(binding: Binding, node: Any) -> View:
     written = written_name(node)
     if written is None:
         position = binding.start(node)
-        raise unsupported("millstream.changes() of something that is no constant", "Name the view.", position)
+        raise unsupported("millstream.changes() with an argument that is not a constant", "Name the view.", position)
     text, place = written
     schema, name = split_name(text)
     try:

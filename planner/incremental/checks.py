@@ -30,7 +30,7 @@ from planner.algebra.walk import (
     walk,
 )
 from planner.incremental.properties import Kinds, is_grouping
-from planner.incremental.view_rules import RULES, Places
+from planner.view_rules import RULES, Places
 
 _NOWHERE: Final = Places()
 _GROUP_FIRST: Final = "Group each stream by a key in a subquery or WITH, and use the grouped results."
@@ -71,7 +71,7 @@ def check_operators(relation: Relation, places: Places = _NOWHERE) -> None:
                 construct = f"WITH RECURSIVE over the rows of a stream ({_names(node)})"
                 raise unsupported(construct, _GROUP_FIRST, places.of(_ungrouped(node, kinds)), RULES["order"])
             case Window() if kinds.of(node) == "stream":
-                first = "Of row_number() keep the first thousand rows, or fewer (row_number <= 10)."
+                first = "Keep at most the first 1000 rows of row_number(), such as row_number <= 10."
                 construct = f"a window function over the rows of a stream ({_names(node)})"
                 raise unsupported(construct, f"{first} {_GROUP_FIRST}", places.of([node]), RULES["order"])
             case Aggregate() if is_grouping(node, kinds):
@@ -120,7 +120,7 @@ def _check_lateral(node: Join, kinds: Kinds, places: Places) -> None:
     groupings = (item for item in walk(node.right) if isinstance(item, Aggregate) and is_grouping(item, kinds))
     if "stream" in (kinds.of(node.left), kinds.of(node.right)) or any(free_columns(item) for item in groupings):
         raise unsupported(
-            f"LATERAL over the rows of a stream ({_names(node)}), but for what equalities or rows alone decide",
+            f"LATERAL over the rows of a stream ({_names(node)}) with conditions other than equalities",
             "Write it as a join with a grouped subquery in FROM.",
             places.of(_ungrouped(node.right, kinds) or _ungrouped(node, kinds) or _streams(node.right)),
             RULES["lateral"],

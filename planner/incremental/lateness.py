@@ -15,11 +15,11 @@ from typing import Final
 from msgspec import Struct
 
 from catalog.values.types import BOOL
+from planner.algebra.construction import Fresh, conjunction, equality, keep_columns
+from planner.algebra.event_time import later
 from planner.algebra.relations import Aggregate, Delta, Join, Project, Relation, Snapshot, SortKey, Window
 from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar, WindowCall
-from planner.incremental.event_time import later
 from planner.incremental.names import LSN, stored_name
-from planner.rules.support import Fresh, conjunction, equality, keep_columns
 
 _TRUE: Final = Literal(True, BOOL)
 

@@ -11,12 +11,13 @@ from typing import Any, Final
 from msgspec import Struct
 
 from catalog.values.errors import unsupported
+from planner.algebra.construction import Fresh, keep_columns
+from planner.algebra.event_time import Keeping
 from planner.algebra.relations import Aggregate, Filter, Project, Relation, Scan, Snapshot
 from planner.algebra.scalars import Column, ColumnRef, Scalar
 from planner.algebra.validate import validate
 from planner.algebra.walk import transform, walk
 from planner.incremental.checks import check
-from planner.incremental.event_time import Keeping
 from planner.incremental.methods.method import Gathered, Method
 from planner.incremental.methods.split.groupings import Groupings
 from planner.incremental.methods.split.regions import Regions
@@ -30,15 +31,14 @@ from planner.incremental.rewrites.first_rows import first_rows
 from planner.incremental.rewrites.inner_limits import number_inner_limits
 from planner.incremental.rewrites.prepare import prepare
 from planner.incremental.rewrites.share_groupings import share_groupings
-from planner.incremental.view_rules import Places
 from planner.rules import REWRITES, decorrelate, optimise, rewrite
-from planner.rules.cardinality import Cardinality
-from planner.rules.order_lists import order_lists
-from planner.rules.prune_columns import prune_columns
-from planner.rules.support import Fresh, keep_columns
-from planner.rules.unnest_in_place import unnest_in_place
+from planner.rules.joins.cardinality import Cardinality
+from planner.rules.joins.unnest_in_place import unnest_in_place
+from planner.rules.projections.prune_columns import prune_columns
+from planner.rules.row_order.order_lists import order_lists
 from planner.statements.statement import Query
 from planner.statistics import Statistics
+from planner.view_rules import Places
 
 _NOWHERE: Final = Places()
 _AFTER_SHARING: Final = (prune_columns,)

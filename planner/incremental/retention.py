@@ -29,15 +29,15 @@ from msgspec import Struct, field
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL
+from planner.algebra.construction import Fresh, conjuncts, filtered, keep_columns
+from planner.algebra.event_time import SHOWN_SESSION, Keeping, Watermark, later, microseconds
 from planner.algebra.relations import Aggregate, Filter, Join, Project, Relation, Scan
 from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
 from planner.algebra.walk import transform, walk
-from planner.incremental.event_time import SHOWN_SESSION, Keeping, Watermark, later, microseconds
 from planner.incremental.lateness import Horizon
 from planner.incremental.methods.split.groupings import Grouping, Groupings
 from planner.incremental.programs.program import Expiry
 from planner.incremental.properties import Kinds, is_grouping
-from planner.rules.support import Fresh, conjuncts, filtered, keep_columns
 
 #: Units of date_trunc that are always as long, in microseconds.
 _UNITS: Final = {"second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6, "day": 86400 * 10**6}
@@ -158,7 +158,7 @@ def _stream(node: Aggregate) -> Scan:
     if len(streams) != 1:
         raise unsupported(
             "retention or emit = 'final' of a UNION ALL below a grouping",
-            "Make a view of each stream, and a query that reads them.",
+            "Create a view for each stream, and a query that reads both.",
         )
     return streams[0]
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from planner.algebra.construction import Fresh
 from planner.algebra.relations import Relation
 from planner.algebra.walk import transform
 from planner.lowering.aggregates import simple_calls
@@ -20,7 +21,6 @@ from planner.lowering.joined_frames import joined_frames
 from planner.lowering.nth_values import nth_values
 from planner.lowering.orders import by_keys
 from planner.lowering.subqueries import columns_of_subqueries, fields_of_subqueries, in_place
-from planner.rules.support import Fresh
 
 #: In this order: what an earlier step makes is what a later one may take apart.
 _STEPS: Final[tuple[Callable[[Any, Fresh], Any], ...]] = (

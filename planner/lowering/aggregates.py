@@ -5,7 +5,7 @@
     json_agg(x), jsonb_agg(x)                            string_agg(x, ', '), made a document above it
     json_object_agg(k, x), jsonb_object_agg(k, x)        string_agg(json_key(k) || ' : ' || x, ', '), likewise
 
-The parts of a variance are those in which a continuous view keeps its groups (``planner/incremental/aggregates``).
+The parts of a variance are those in which a continuous view keeps its groups (``planner/algebra/partial_aggregates``).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from catalog.values.types import BOOL, INT8, JSONB, TEXT
+from planner.algebra.construction import Fresh
+from planner.algebra.partial_aggregates import Split, StateColumn, split
 from planner.algebra.relations import Aggregate, Project, Window
 from planner.algebra.scalars import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
-from planner.incremental.aggregates import Split, StateColumn, split
 from planner.lowering.documents import separator
-from planner.rules.support import Fresh
 
 _VARIANCES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))
 #: Aggregates of documents, and what stands around the members.

@@ -22,12 +22,12 @@ from msgspec.structs import replace
 
 from catalog.values.errors import unsupported
 from catalog.values.types import INT4
+from planner.algebra.bound_rows import bound
+from planner.algebra.construction import SUBQUERIES, Fresh, conjunction, conjuncts, equality
 from planner.algebra.functions import DRAWN_FUNCTIONS
 from planner.algebra.relations import Aggregate, Filter, Join, Limit, Project, Relation, Sort, Values
-from planner.algebra.rows import bound
 from planner.algebra.scalars import Call, Case, Column, ColumnRef, Literal, Scalar
 from planner.algebra.walk import children, descend, produced_columns, transform, used_columns, walk
-from planner.rules.support import SUBQUERIES, Fresh, conjunction, conjuncts, equality
 
 _NOTHING: Final = Literal(0, INT4)
 _LAZY: Final = frozenset(("coalesce", "and", "or"))
@@ -88,7 +88,7 @@ def take_apart(relation: Relation) -> Drawing:
         _refuse_search(query)
     rest = _within(taking, relation)
     for call in calls_of(rest):
-        raise unsupported(f"{_name(call)}() in this place", "call it in a select list, VALUES or SET")
+        raise unsupported(f"{_name(call)}() in this place", "Call it in a select list, VALUES or SET.")
     return Drawing(relation, tuple(taking.steps), rest)
 
 
@@ -118,7 +118,7 @@ def _change(taking: _Taking, node: Any) -> Any:
     if any(column in keys and _direct(scalar) for column, scalar in base.outputs):
         return node  # sorted by what is called: the projection itself is reached next
     if used_columns(base) - produced_columns(base):
-        raise unsupported("a function with an effect in a correlated subquery", "join the query instead")
+        raise unsupported("a function with an effect in a correlated subquery", "Join the query instead.")
     return _project(taking, base, above, keys)
 
 
@@ -127,10 +127,10 @@ def _filter(taking: _Taking, node: Filter) -> Relation:
     conditions before it. Raises 0A000 where PostgreSQL's plan decides for which rows it is made."""
     *before, last = conjuncts(node.predicate)
     for call in (call for part in before for call in calls_of(part)):
-        raise unsupported(f"{_name(call)}() before another condition", "write it as the last one of WHERE")
+        raise unsupported(f"{_name(call)}() before another condition", "Write it as the last condition of WHERE.")
     (call, *_) = _direct(last) or calls_of(last)
     if any(isinstance(item, Join) for item in walk(node.input)):
-        raise unsupported(f"{_name(call)}() in WHERE over a join", "call it in a select list")
+        raise unsupported(f"{_name(call)}() in WHERE over a join", "Call it in a select list.")
     condition = conjunction(before)
     rows = node.input if condition is None else Filter(node.input, condition)
     kept = tuple((column, ColumnRef(column)) for column in node.columns)
@@ -158,7 +158,7 @@ def _refuse_search(query: Any) -> None:
     """A subquery in an expression that searches rows by a call, of which EXISTS and IN read as few as they can."""
     for item in walk(query):
         if isinstance(item, Filter) and not isinstance(item.input, Values) and (calls := calls_of(item.predicate)):
-            raise unsupported(f"{_name(calls[0])}() in WHERE of a subquery", "put the subquery into FROM")
+            raise unsupported(f"{_name(calls[0])}() in WHERE of a subquery", "Put the subquery into FROM.")
 
 
 def _refuse_cut(node: Any) -> None:
@@ -166,7 +166,7 @@ def _refuse_cut(node: Any) -> None:
     while isinstance(node, Project | Filter):
         call = next(iter(calls_of(node.predicate)), None) if isinstance(node, Filter) else None
         if call is not None:
-            raise unsupported(f"{_name(call)}() in WHERE beside LIMIT", "cut the rows in a subquery in FROM")
+            raise unsupported(f"{_name(call)}() in WHERE beside LIMIT", "Apply the LIMIT in a subquery in FROM.")
         node = node.input
 
 
@@ -183,7 +183,7 @@ def _direct(scalar: Scalar) -> list[Call]:
         node, lazy = stack.pop()
         if isinstance(node, Call) and node.function in DRAWN_FUNCTIONS:
             if lazy:
-                raise unsupported(f"{_name(node)}() that depends on a condition", "call it for every row")
+                raise unsupported(f"{_name(node)}() that depends on a condition", "Call it for every row.")
             found.append(node)
         lazy = lazy or isinstance(node, Case) or (isinstance(node, Call) and node.function in _LAZY)
         if not isinstance(node, SUBQUERIES):
@@ -226,7 +226,7 @@ def _replaced(
         arguments: list[Column | Literal] = []
         for argument in call.arguments:
             if calls_of(argument):
-                raise unsupported("a function with an effect of another one's value", "use two statements")
+                raise unsupported("a function with an effect over the value of another one", "Use two statements.")
             if isinstance(argument, Literal):
                 arguments.append(argument)
             else:

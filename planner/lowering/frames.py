@@ -11,11 +11,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from catalog.values.types import INT8
+from planner.algebra.construction import Fresh, keep_columns
 from planner.algebra.relations import Limit, SortKey, Window
 from planner.algebra.scalars import ColumnRef, WindowCall
 from planner.lowering.aggregates import Calls
-from planner.rules.number_rows import is_constant, number_rows
-from planner.rules.support import Fresh, keep_columns
+from planner.rules.row_order.number_rows import is_constant, number_rows
 
 
 def by_number(node: Any, fresh: Fresh) -> Any:

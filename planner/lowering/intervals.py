@@ -20,9 +20,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from catalog.values.types import BOOL, INT4, INT8, SqlType, array
+from planner.algebra.construction import Fresh, filtered, keep_columns
 from planner.algebra.relations import Aggregate, Project, Relation, SetOperation, Window
 from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, InSubquery, Literal, Scalar, WindowCall
-from planner.rules.support import Fresh, filtered, keep_columns
 
 _LENGTH = SqlType("numeric", (38, 0))
 #: The greatest and the least by the size of another.

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from catalog.values.types import BOOL
+from planner.algebra.construction import FALSE, TRUE, conjuncts, filtered
 from planner.algebra.relations import Filter, Relation
 from planner.algebra.scalars import Call, Case, Scalar
 from planner.algebra.walk import RELATION_KINDS, contains, kinds_of, transform_relations
-from planner.rules.support import FALSE, TRUE, conjuncts, filtered
 
 _MOST: Final = 200
 #: Conditions in one chain; fewer of those that are conjunctions themselves.

@@ -10,12 +10,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from catalog.values.types import array
+from planner.algebra.construction import Fresh
 from planner.algebra.relations import Project, Window
 from planner.algebra.scalars import Call, Column, ColumnRef, Scalar, WindowCall
 from planner.lowering.aggregates import Calls
-from planner.rules.compute_ntile import checked
-from planner.rules.number_rows import is_constant
-from planner.rules.support import Fresh
+from planner.rules.row_order.compute_ntile import checked
+from planner.rules.row_order.number_rows import is_constant
 
 
 def nth_values(node: Any, fresh: Fresh) -> Any:

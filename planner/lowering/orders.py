@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from catalog.values.opaque import KEYED
 from catalog.values.types import BYTEA, TEXT
+from planner.algebra.construction import Fresh
 from planner.algebra.relations import SortKey
 from planner.algebra.scalars import Call, Scalar
 from planner.lowering.intervals import is_of_intervals, length
-from planner.rules.support import Fresh
 
 
 def by_keys(node: Any, fresh: Fresh) -> Any:

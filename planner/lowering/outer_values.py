@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from catalog.values.nested_types import holds
 from catalog.values.types import BOOL, TEXT, SqlType
+from planner.algebra.construction import Fresh, keep_columns, outermost_subqueries, shown_columns
 from planner.algebra.relations import Join, Project, Relation
 from planner.algebra.scalars import (
     Call,
@@ -43,7 +44,6 @@ from planner.algebra.walk import (
     transform,
     transform_relations,
 )
-from planner.rules.support import Fresh, keep_columns, outermost_subqueries, shown_columns
 
 _SHOWN_OTHERWISE: Final = frozenset(("interval", "float4", "float8"))
 

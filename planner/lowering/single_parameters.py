@@ -14,11 +14,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from catalog.values.types import SqlType
+from planner.algebra.construction import volatility
+from planner.algebra.failures import may_raise
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import Call, Case, Cast, Literal, Parameter, Scalar
 from planner.algebra.walk import children, kinds_of, transform, transform_relations
-from planner.rules.raising import may_raise
-from planner.rules.support import volatility
 from planner.scales.nested import has_scales
 
 _COMPUTED: Final = (Call, Case, Cast)

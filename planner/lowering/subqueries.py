@@ -16,11 +16,11 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from catalog.values.types import INT4
+from planner.algebra.construction import SUBQUERIES, Fresh, conjunction, conjuncts, keep_columns
 from planner.algebra.relations import Filter, Join, Limit, Project, Relation, Values
 from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar, ScalarSubquery
 from planner.algebra.walk import descend, free_columns, is_dependent, replace_columns, used_columns
-from planner.rules.correlation import rows_at_most_one
-from planner.rules.support import SUBQUERIES, Fresh, conjunction, conjuncts, keep_columns
+from planner.rules.subqueries.correlation import rows_at_most_one
 
 #: Around a subquery that stays.
 _TRANSPARENT: Final = frozenset(("and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge"))

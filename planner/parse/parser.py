@@ -73,10 +73,14 @@ def parse(text: str, limit: int = MOST) -> tuple[Raw, ...]:
     if "\0" in text:
         raise SqlError("22021", 'invalid byte sequence for encoding "UTF8": 0x00')
     if len(text) > limit:
-        hint = "Load rows with COPY, or let statement_length be greater."
+        hint = "Load rows with COPY, or raise statement_length."
         raise SqlError("54000", f"statement text is longer than {limit} characters", hint=hint)
     if len(text) > _SHALLOW and _operators_work(text) > _SCANNED:
-        raise SqlError("54001", "statement has too long a sequence of operator characters", hint="Divide it by blanks.")
+        raise SqlError(
+            "54001",
+            "statement has too long a sequence of operator characters",
+            hint="Separate the operators with spaces.",
+        )
     if not text.isascii() and len(text) * (len(text.encode()) - len(text)) > _WORK:
         raise SqlError("54000", "statement text is too long", hint="Pass values as parameters, or load rows with COPY.")
     try:

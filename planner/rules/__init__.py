@@ -1,10 +1,15 @@
 """Rewriting rules: pure functions from a relation to an equal one, one file each.
 
-``optimise`` serves every query; ``decorrelate`` comes before it where a subquery must not stay (continuous views), and
-``unnest`` where an engine has no plan for one. ``order_system_rows`` comes before it in every query of the catalogs.
-Where one stays, ``guard_subqueries`` tells it, once, which rows ask for it, as ``guard_arguments`` tells aggregates'
-arguments. The rules run in the order of RULES, again and again until none changes anything; each is sound alone, the
-order is about work.
+1. ``guard_arguments`` and ``guard_subqueries`` (``errors``) run first, once: they say for which rows an aggregate's
+   argument or a subquery is evaluated. Queries of system relations have gone through ``order_system_rows`` before.
+2. ``optimise`` applies ``RULES`` in their order, again and again, until no rule changes the relation. The list contains
+   ``REWRITES``: rules of ``filters``, ``joins``, ``row_order``, ``subqueries`` and ``projections``. Each rule is sound
+   alone; the order only saves work.
+3. ``raise_errors`` runs last, once: it raises the errors of constants, such as ``1 / 0``.
+4. ``with_ordered_joins`` reorders the joins of an optimised relation by ``ordering`` rules and statistics.
+
+``decorrelate`` runs before ``optimise`` where no subquery may stay (continuous views), and ``unnest`` where an engine
+has no plan for a correlated one.
 """
 
 from __future__ import annotations
@@ -18,28 +23,28 @@ from catalog.values.errors import SqlError
 from planner.algebra.relations import Relation
 from planner.algebra.validate import validate
 from planner.algebra.walk import by_class
-from planner.rules.compare_dates import compare_dates
-from planner.rules.compute_ntile import compute_ntile
-from planner.rules.compute_window_keys import compute_window_keys
-from planner.rules.decorrelate import decorrelate, unnest
-from planner.rules.factor_disjunctions import factor_disjunctions
-from planner.rules.fold_constants import fold_constants
-from planner.rules.guard_arguments import guard_arguments
-from planner.rules.guard_subqueries import guard_subqueries
-from planner.rules.join_existing import join_existing
-from planner.rules.look_up_arrays import look_up_arrays
-from planner.rules.match_rows import match_rows
-from planner.rules.merge_filters import merge_filters
-from planner.rules.merge_projects import merge_projects
+from planner.rules.errors.guard_arguments import guard_arguments
+from planner.rules.errors.guard_subqueries import guard_subqueries
+from planner.rules.errors.raise_errors import raise_errors
+from planner.rules.filters.compare_dates import compare_dates
+from planner.rules.filters.factor_disjunctions import factor_disjunctions
+from planner.rules.filters.fold_constants import fold_constants
+from planner.rules.filters.look_up_arrays import look_up_arrays
+from planner.rules.filters.match_rows import match_rows
+from planner.rules.filters.merge_filters import merge_filters
+from planner.rules.filters.push_down_filters import push_down_filters
+from planner.rules.joins.order_joins import order_joins
+from planner.rules.joins.strengthen_joins import strengthen_joins
+from planner.rules.joins.unnest_in_place import unnest_in_place
 from planner.rules.node_rule import NodeRule
-from planner.rules.number_by_rows import number_by_rows
-from planner.rules.order_joins import order_joins
-from planner.rules.order_lists import order_lists
-from planner.rules.prune_columns import prune_columns
-from planner.rules.push_down_filters import push_down_filters
-from planner.rules.raise_errors import raise_errors
-from planner.rules.strengthen_joins import strengthen_joins
-from planner.rules.unnest_in_place import unnest_in_place
+from planner.rules.projections.merge_projects import merge_projects
+from planner.rules.projections.prune_columns import prune_columns
+from planner.rules.row_order.compute_ntile import compute_ntile
+from planner.rules.row_order.compute_window_keys import compute_window_keys
+from planner.rules.row_order.number_by_rows import number_by_rows
+from planner.rules.row_order.order_lists import order_lists
+from planner.rules.subqueries.decorrelate import decorrelate, unnest
+from planner.rules.subqueries.join_existing import join_existing
 from planner.statistics import Statistics
 
 __all__ = [

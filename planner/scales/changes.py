@@ -16,9 +16,10 @@ from catalog.values.errors import SqlError
 from catalog.values.scales import has_unconstrained, scale_name
 from planner.algebra.relations import Project, Relation, Values
 from planner.algebra.scalars import Call, Column, Literal, Parameter, Scalar
+from planner.scales.columns import projected
 from planner.scales.expressions import of_type
 from planner.scales.nested import in_place
-from planner.scales.relations import Carrying, projected
+from planner.scales.relations import Carrying
 from planner.statements.definitions import AlterTable, CreateView
 from planner.statements.statement import (
     Checks,

@@ -7,19 +7,17 @@ with the most, an extreme value its own, an average what a quotient of sum and c
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from catalog.values.types import BOOL, INT4, INT8, SqlType, array
+from planner.algebra.construction import has_subquery, volatility
 from planner.algebra.relations import Aggregate, Project, Relation, SortKey, Window
 from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar, WindowCall
-from planner.rules.support import has_subquery, volatility
+from planner.scales.columns import Scales
 from planner.scales.expressions import UNKNOWN, differs, quotient_scale
 from planner.scales.nested import has_scales, in_place
-
-if TYPE_CHECKING:
-    from planner.scales.relations import Carrying
 
 #: Window functions that give one of their first argument's values.
 _PICKING: Final = frozenset(("first_value", "last_value", "nth_value", "lag", "lead"))
@@ -29,7 +27,7 @@ _ORDERED: Final = ("percentile_disc", "mode")
 _BESIDE: Final = {"min": "min_by", "max": "max_by"}
 
 
-def aggregated(carrying: Carrying, node: Aggregate) -> Relation:
+def aggregated(carrying: Scales, node: Aggregate) -> Relation:
     """A group shows the most decimals of its key's equal values; PostgreSQL those of any."""
     added: list[tuple[Column, AggregateCall]] = []
     averages = _Averages(carrying)
@@ -77,7 +75,7 @@ def aggregated(carrying: Carrying, node: Aggregate) -> Relation:
 class _Averages:
     """The averages of a grouping or a window whose decimals are told from sum and count, and the projection over it."""
 
-    def __init__(self, carrying: Carrying) -> None:
+    def __init__(self, carrying: Scales) -> None:
         self._carrying = carrying
         #: How many decimals each shows.
         self._decimals: list[tuple[Column, Scalar]] = []
@@ -107,7 +105,7 @@ class _Averages:
         return Project(relation, (*kept, *((self._carrying.beside(column), scale) for column, scale in scales)))
 
 
-def _sorted(carrying: Carrying, call: AggregateCall, scale: Scalar) -> list[tuple[Column, AggregateCall]]:
+def _sorted(carrying: Scales, call: AggregateCall, scale: Scalar) -> list[tuple[Column, AggregateCall]]:
     """The scales of all values in the order in which distinct ones are found, and these values."""
     first = call.arguments[0]
     plain = replace(call, distinct=False, order_by=call.order_by or (SortKey(first),))
@@ -116,7 +114,7 @@ def _sorted(carrying: Carrying, call: AggregateCall, scale: Scalar) -> list[tupl
 
 
 def _chosen(
-    carrying: Carrying, column: Column, call: AggregateCall, scale: Scalar
+    carrying: Scales, column: Column, call: AggregateCall, scale: Scalar
 ) -> tuple[list[tuple[Column, AggregateCall]], Scalar]:
     """What is gathered of an ordered set, and the scale of the value that is chosen of it."""
     scales = carrying.extra("scales", array(scale.type))
@@ -129,7 +127,7 @@ def _chosen(
     return [*gathered, (values, _in_order(call, value))], Call("subscript", (ColumnRef(scales), place), scale.type)
 
 
-def _average(carrying: Carrying, call: Any, scale: Scalar) -> tuple[list[tuple[Column, Any]], Scalar | None, Scalar]:
+def _average(carrying: Scales, call: Any, scale: Scalar) -> tuple[list[tuple[Column, Any]], Scalar | None, Scalar]:
     """Sum, count and largest scale of an aggregate's values, in a group or a window; their average where that has as
     many decimals as a value, and how many decimals it shows."""
     argument = call.arguments[0].type
@@ -146,7 +144,7 @@ def _average(carrying: Carrying, call: Any, scale: Scalar) -> tuple[list[tuple[C
     return parts, quotient, quotient_scale(*sides, ColumnRef(most))
 
 
-def windowed(carrying: Carrying, node: Window) -> Relation:
+def windowed(carrying: Scales, node: Window) -> Relation:
     added: list[tuple[Column, WindowCall]] = []
     averages = _Averages(carrying)
     for column, call in node.calls:

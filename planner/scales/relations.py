@@ -9,15 +9,16 @@ carried (recursion that drops rows) the scale is ``UNKNOWN``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from catalog.objects import CatalogObject, Stream, Table, View
 from catalog.values.nested_types import holds
-from catalog.values.scales import is_padded, scale_kind, scale_name
+from catalog.values.scales import is_padded, scale_name
 from catalog.values.types import BOOL, INT4, JSON, TEXT, SqlType
+from planner.algebra.construction import rename_columns, volatility
 from planner.algebra.relations import (
     Aggregate,
     Fixpoint,
@@ -44,8 +45,8 @@ from planner.algebra.scalars import (
     ScalarSubquery,
 )
 from planner.algebra.walk import RELATIONS, SCALARS, produced_columns, transform, walk
-from planner.rules.correlation import rows_at_most_one
-from planner.rules.support import rename_columns, volatility
+from planner.rules.subqueries.correlation import rows_at_most_one
+from planner.scales.columns import NewColumn, Scales, over
 from planner.scales.expressions import (
     TEXTS,
     TRANSCENDENTAL,
@@ -59,7 +60,7 @@ from planner.scales.expressions import (
 )
 from planner.scales.groups import aggregated, windowed
 from planner.scales.nested import has_scales, in_place, shown_kind
-from planner.scales.sets import combined
+from planner.scales.set_operations import combined
 
 #: Functions that write their arguments as text.
 _WRITING: Final = frozenset(("concat_values", "concat_ws"))
@@ -68,22 +69,15 @@ _DOCUMENTS: Final = frozenset(("to_json", "json_value"))
 #: Subqueries within one whose scale is still told.
 _NESTED: Final = 2
 
-NewColumn = Callable[[str, SqlType], Column]
 
-
-class Carrying:
-    """Scales of one statement's columns; ``new`` makes columns that nothing refers to yet."""
+class Carrying(Scales):
+    """The walk over one statement: it gives each relation the scales of its columns."""
 
     def __init__(self, objects: Mapping[int, CatalogObject], new: NewColumn) -> None:
+        super().__init__(new)
         self._objects = objects
         #: Tables that the statement defines anew.
         self._tables: dict[int, Table] = {}
-        self.new = new
-        self._known: dict[Column, Scalar] = {}
-        #: Columns that only say scales.
-        self._added: set[Column] = set()
-        #: Expressions' scales by identity, with the expression, which so keeps its own.
-        self._scales: dict[int, tuple[Scalar, Scalar]] = {}
         #: Scalar subqueries by identity, with their rows as they have scales.
         self._subqueries: dict[int, tuple[ScalarSubquery, Relation]] = {}
         #: WITH queries that are computed once: columns by the names under which they are read.
@@ -91,25 +85,9 @@ class Carrying:
         #: Recursions whose rows have scales.
         self._recursions: set[str] = set()
 
-    def beside(self, column: Column) -> Column:
-        """A new column for the scale of another one."""
-        found = self.extra(scale_name(column.name), scale_kind(column.type))
-        self._known[column] = ColumnRef(found)
-        return found
-
-    def extra(self, name: str, kind: SqlType) -> Column:
-        """A new column that tells something of scales."""
-        found = self.new(name, kind)
-        self._added.add(found)
-        return found
-
     def read(self, table: Table) -> None:
         """A table's definition for what is read of it from now on."""
         self._tables[table.oid] = table
-
-    def know(self, column: Column, scale: Scalar) -> None:
-        """The scale of a column that comes from outside."""
-        self._known[column] = scale
 
     def relation(self, relation: Relation) -> Relation:
         """The relation with its columns' scales; its own columns stay among those that it has."""
@@ -129,24 +107,6 @@ class Carrying:
         """An expression over known columns, with its texts as they show."""
         found: Scalar = transform(scalar, self._change)
         return found
-
-    def of_column(self, column: Column) -> Scalar:
-        """A column's scale."""
-        return self._known.get(column) or of_type(column.type)
-
-    def of(self, scalar: Scalar) -> Scalar:
-        """The scale of an expression that ``scalar`` or ``relation`` has given."""
-        found = self._scales.get(id(scalar))
-        return UNKNOWN if found is None else found[1]
-
-    def own(self, relation: Relation) -> Relation:
-        """A relation without the columns that only say scales."""
-        kept = tuple(column for column in relation.columns if column not in self._added)
-        return relation if kept == relation.columns else projected(relation, kept)
-
-    def only(self, relation: Relation, more: Iterable[tuple[Column, Scalar]]) -> Relation:
-        """A relation's own columns, and more beside them."""
-        return projected(relation, (column for column in relation.columns if column not in self._added), more)
 
     def showing(self, columns: Iterable[Column]) -> list[tuple[Column, Scalar]]:
         """Which columns show other decimals than their types say, and how many."""
@@ -390,18 +350,6 @@ def _is_transcendental(call: Call) -> bool:
 def is_varying(kind: SqlType) -> bool:
     """Whether a type does not say how many decimals its numerics show."""
     return holds(kind, lambda each: each.is_loose or is_padded(each))
-
-
-def over(relation: Relation, outputs: Iterable[tuple[Column, Scalar]]) -> Relation:
-    """A projection of what a statement reads; definitions stay at the root."""
-    if isinstance(relation, With):
-        return replace(relation, body=over(relation.body, outputs))
-    return Project(relation, tuple(outputs))
-
-
-def projected(relation: Relation, columns: Iterable[Column], more: Iterable[tuple[Column, Scalar]] = ()) -> Relation:
-    """A relation restricted to some columns, and more beside them."""
-    return over(relation, (*((column, ColumnRef(column)) for column in columns), *more))
 
 
 def keeping_columns(scan: Scan, relation: object) -> dict[Column, str]:

@@ -34,9 +34,10 @@ from planner.scales.changes import (
     updated,
     viewed,
 )
+from planner.scales.columns import NewColumn
 from planner.scales.expressions import TRANSCENDENTAL, is_number, loses_digits, of_literal, of_type
 from planner.scales.nested import has_scales
-from planner.scales.relations import Carrying, NewColumn, is_varying, keeping_columns
+from planner.scales.relations import Carrying, is_varying, keeping_columns
 from planner.statements.definitions import (
     AlterTable,
     AlterType,

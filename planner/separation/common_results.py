@@ -24,13 +24,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from planner.algebra.construction import Fresh, has_subquery, keep_columns, rename_columns
 from planner.algebra.relations import Aggregate, Fixpoint, Relation, Scan, SetOperation, Snapshot, Sort, With
 from planner.algebra.scalars import AggregateCall, Column, InSubquery, ScalarSubquery
 from planner.algebra.signature import entries, signature
 from planner.algebra.walk import children, descend, is_relation, transform, walk
 from planner.incremental.names import Names, stored_name
-from planner.rules.prune_columns import prune_columns
-from planner.rules.support import Fresh, has_subquery, keep_columns, rename_columns
+from planner.rules.projections.prune_columns import prune_columns
 from planner.separation.cuts import is_bare, is_closed, taken_names
 
 

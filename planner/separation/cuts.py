@@ -25,6 +25,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from planner.algebra.construction import volatility
 from planner.algebra.relations import (
     Aggregate,
     Filter,
@@ -44,7 +45,6 @@ from planner.algebra.relations import (
 )
 from planner.algebra.walk import RELATIONS, Node, children, descend, free_columns, walk
 from planner.incremental.names import Names, stored_name
-from planner.rules.support import volatility
 
 #: What ends a pipeline: ``build`` is the side of a join, or a subquery, that others are looked up in, the thesis'
 #: index-optimised operator, of which only this child is replaced; ``shared`` a WITH query; ``rows`` what a query only

@@ -29,6 +29,9 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, INT8, UNCONSTRAINED
+from planner.algebra.construction import Fresh, filtered, volatility
+from planner.algebra.nulls import never_null
+from planner.algebra.partial_aggregates import MERGES, Split, merge_of, split
 from planner.algebra.relations import (
     PART,
     ROW_ID,
@@ -47,10 +50,7 @@ from planner.algebra.relations import (
 )
 from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal
 from planner.algebra.walk import descend, free_columns, walk
-from planner.incremental.aggregates import MERGES, Split, merge_of, split
 from planner.incremental.methods.split.groupings import distinct_columns
-from planner.rules.nulls import never_null
-from planner.rules.support import Fresh, filtered, volatility
 from planner.separation.cuts import is_closed
 
 #: Aggregates over squares, which lose digits where these are not exact; those of doubles keep spreads instead.

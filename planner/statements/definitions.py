@@ -16,10 +16,10 @@ from catalog.privileges import Rights
 from catalog.roles import Roles
 from catalog.routines import Function
 from catalog.values.errors import SqlError
+from planner.algebra.event_time import Keeping
 from planner.algebra.relations import Relation
-from planner.incremental.event_time import Keeping
-from planner.incremental.view_rules import Places
 from planner.parse.parser import Raw
+from planner.view_rules import Places
 
 if TYPE_CHECKING:
     from planner.statements.statement import Query

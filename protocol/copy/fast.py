@@ -24,10 +24,10 @@ from protocol.copy.format import CopyFormat, CopyTarget
 from protocol.copy.split import Block, count_byte
 from protocol.copy.text import unescape
 from protocol.values.codec import ColumnError, value_bytes, vector
-from protocol.values.decimal_text import WORD_DIGITS
-from protocol.values.precision import fit_column
+from protocol.values.numbers.numeric_text import WORD_DIGITS
 from protocol.values.registry import decode_text_column
 from protocol.values.scales import scales_of_texts
+from protocol.values.times.precision import fit_column
 
 #: Types that pyarrow's CSV parser reads as PostgreSQL does; all others are read as strings.
 _NATIVE: Final = frozenset(("int2", "int4", "int8", "float8", "numeric", "date", "bool"))

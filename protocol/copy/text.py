@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from protocol.compute import pc
-from protocol.values.strings import utf8_column
+from protocol.values.text.strings import utf8_column
 
 _ESCAPE: Final = re.compile(rb"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
 _LETTERS: Final = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}

@@ -14,46 +14,27 @@ from catalog.values.array_shapes import is_shaped
 from catalog.values.encodings import UTF8
 from catalog.values.errors import SqlError
 from catalog.values.types import MULTIRANGES, RANGES, ROUNDED, TYPES, SqlType
-from protocol.transcoding import transcoder
 from protocol.utf8 import decode_utf8
-from protocol.values import (
-    addresses,
-    bits,
-    booleans,
-    bytea,
-    catalogs,
-    datetimes,
-    decimal_text,
-    decimals,
-    enums,
-    geometry,
-    hstores,
-    intervals,
-    jsons,
-    lexemes,
-    money,
-    numbers,
-    places,
-    strings,
-    uuids,
-    xmls,
-    zoned_times,
-)
-from protocol.values.arrays import array_codec
 from protocol.values.codec import Codec, Value
-from protocol.values.multiranges import multirange_codec
-from protocol.values.precision import fitted
-from protocol.values.ranges import range_codec
-from protocol.values.rows import row_codec
-from protocol.values.shaped_arrays import shaped_codec
+from protocol.values.forms import addresses, bits, catalog_types, geometry, hstores, snapshots, text_search, xmls
+from protocol.values.nested.arrays import array_codec
+from protocol.values.nested.multiranges import multirange_codec
+from protocol.values.nested.ranges import range_codec
+from protocol.values.nested.rows import row_codec
+from protocol.values.nested.shaped_arrays import shaped_codec
+from protocol.values.numbers import booleans, integers_and_floats, money, numeric, numeric_text
 from protocol.values.styles import encoding_of
+from protocol.values.text import bytea, enums, jsons, strings, uuids
+from protocol.values.times import datetimes, intervals, zoned_times
+from protocol.values.times.precision import fitted
+from protocol.values.transcoding import transcoder
 
 TEXT_FORMAT: Final = 0
 BINARY_FORMAT: Final = 1
 
 _CODECS: Final[dict[str, Codec]] = {
-    **numbers.CODECS,
-    **decimals.CODECS,
+    **integers_and_floats.CODECS,
+    **numeric.CODECS,
     **strings.CODECS,
     **booleans.CODECS,
     **bytea.CODECS,
@@ -62,14 +43,14 @@ _CODECS: Final[dict[str, Codec]] = {
     **datetimes.CODECS,
     **zoned_times.CODECS,
     **intervals.CODECS,
-    **catalogs.CODECS,
+    **catalog_types.CODECS,
     **addresses.CODECS,
     **bits.CODECS,
     **geometry.CODECS,
     **hstores.CODECS,
-    **lexemes.CODECS,
+    **text_search.CODECS,
     **money.CODECS,
-    **places.CODECS,
+    **snapshots.CODECS,
     **xmls.CODECS,
 }
 _CODECS.update(dict.fromkeys(RANGES, range_codec(_CODECS)))
@@ -84,7 +65,7 @@ _CODECS["record"] = row_codec(_CODECS)
 #: How one value of a type is written, where that is quicker than Arrow as long as there are few.
 PRINTED: Final[dict[str, Callable[[Any, SqlType], str]]] = {
     **dict.fromkeys(("int2", "int4", "int8"), lambda value, type_: str(value)),
-    "numeric": decimal_text.numeric_out,
+    "numeric": numeric_text.numeric_out,
     "money": money.money_out,
 }
 _WRITTEN: Final = {**PRINTED, "bpchar": strings.bpchar_out}
@@ -141,7 +122,7 @@ def says_shape(data: bytes | memoryview, format_: int) -> bool:
 
 def value_decoder(type_: SqlType, format_: int, timezone: str = "UTC") -> Callable[[bytes], Value]:
     """``decode_value`` of one type and format."""
-    digits = numbers.SAFE_DIGITS.get(type_.name, 0) if format_ == TEXT_FORMAT else 0
+    digits = integers_and_floats.SAFE_DIGITS.get(type_.name, 0) if format_ == TEXT_FORMAT else 0
 
     def decode(data: bytes) -> Value:
         return decode_value(data, type_, format_, timezone)

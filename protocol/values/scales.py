@@ -17,9 +17,9 @@ from catalog.values.nested_types import delimiter_of
 from catalog.values.scales import is_padded, is_unconstrained, scale_kind
 from catalog.values.types import SqlType
 from protocol.compute import pc
-from protocol.values import arrays, rows, shaped_arrays
-from protocol.values.decimal_binary import sent_scales
-from protocol.values.decimal_text import written_scales
+from protocol.values.nested import arrays, rows, shaped_arrays
+from protocol.values.numbers.numeric_binary import sent_scales
+from protocol.values.numbers.numeric_text import written_scales
 
 
 def scales_of_texts(texts: pa.Array, kind: SqlType) -> pa.Array:

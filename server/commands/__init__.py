@@ -15,9 +15,9 @@ from typing import Final
 COMMANDS: Final = {
     "serve": "serve clients until SIGTERM or SIGINT (also without a command)",
     "init": "make the data folder and a millstream.toml that lists every setting",
-    "check-config": "print every setting's value and where it is from, or what is wrong with one",
-    "status": "say whether the server answers, and what it does",
-    "sql": "run SQL statements: of -c, of standard input, or typed",
+    "check-config": "print the value and source of every setting, and report invalid ones",
+    "status": "report whether the server answers and what it does",
+    "sql": "run SQL statements from -c, standard input or a prompt",
 }
 
 Command = Callable[[Sequence[str]], int]

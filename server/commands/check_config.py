@@ -14,7 +14,7 @@ from server.operations.config import choose, parser, print_value
 
 def run(words: Sequence[str]) -> int:
     """Prints the settings as a file of settings; 0. Raises ConfigError."""
-    description = "Print every setting's value and where it is from."
+    description = "Print the value and source of every setting."
     chosen = choose(parser("millstream check-config", description).parse_args(words), os.environ)
     print(f"# file: {'none' if chosen.file is None else chosen.file.resolve()}")
     lines = [

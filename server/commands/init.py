@@ -21,7 +21,7 @@ def run(words: Sequence[str]) -> int:
         path.write_text(describe(), encoding="utf-8")
         print(f"{path}: every setting with its default; uncomment what you change")
     else:
-        print(f"{path}: is there, and stays as it is")
+        print(f"{path}: exists already and is not changed")
     config = choose(flags, os.environ).config
     config.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     print(f"{config.data.resolve()}: data folder")

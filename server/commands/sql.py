@@ -22,7 +22,7 @@ from server.operations.config import Config, choose, parser
 
 def run(words: Sequence[str]) -> int:
     """Runs the statements; 0, 1 after an error of SQL, 3 where no server answers. Raises ConfigError."""
-    options = parser("millstream sql", "Run SQL statements: of -c, of standard input, or typed.")
+    options = parser("millstream sql", "Run SQL statements from -c, standard input or a prompt.")
     options.add_argument("-c", dest="texts", metavar="SQL", action="append", help="statements to run; may be repeated")
     options.add_argument("--csv", dest="csv", action="store_true", help="print results as CSV")
     flags = options.parse_args(words)

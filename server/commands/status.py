@@ -32,7 +32,7 @@ _QUESTIONS: Final = (
 
 def run(words: Sequence[str]) -> int:
     """Prints; 0 if the server answers, else 3. Raises ConfigError."""
-    flags = parser("millstream status", "Say whether the server answers, and what it does.").parse_args(words)
+    flags = parser("millstream status", "Report whether the server answers and what it does.").parse_args(words)
     config = choose(flags, os.environ).config
     try:
         connection = connect(config)

@@ -53,10 +53,12 @@ class Access:
         try:
             table, secured = self.read(), self._certificates()
         except ConfigError as error:
-            logger.error("not reloaded: %s", error)
+            logger.error("hba_file and certificates are not reloaded: %s", error)
             return False
         for mistake in table.mistakes:
-            logger.error("not reloaded: %s, line %d: %s", table.name, mistake.line, mistake.message)
+            logger.error(
+                "hba_file and certificates are not reloaded: %s, line %d: %s", table.name, mistake.line, mistake.message
+            )
         if table.mistakes:
             return False
         self.table, self.secured = table, secured

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from catalog.system_errors import exhausted
+from catalog.os_errors import exhausted
 from catalog.values.errors import SqlError
 from protocol import encoder
 from protocol.batch import SYNC
@@ -25,7 +25,7 @@ from server.net.tls import Secured, Tunnel
 from server.operations.memory_guard import Account
 
 if TYPE_CHECKING:
-    from protocol.transcoding import Transcoder
+    from protocol.values.transcoding import Transcoder
     from server.fastpath.busy_poll import Floor
     from server.serving import Server
 

@@ -229,7 +229,7 @@ def _from(fields: list[tuple[Word, ...]]) -> tuple[tuple[Network, ...], str, str
             bits = int(ipaddress.IPv6Address(mask))
             length = bits.bit_count()
             if bits != (1 << 128) - (1 << 128 - length):
-                raise ValueError("the bits of a mask stand together")
+                raise ValueError("the mask has gaps")
             return (ipaddress.ip_network(f"{text}/{length}", strict=False),), text, mask, rest[1:]
         return (ipaddress.ip_network(f"{text}/{mask}", strict=False),), text, mask, rest[1:]
     except ValueError:

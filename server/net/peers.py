@@ -75,7 +75,7 @@ class Meeting:
     def require(self, given: bytes) -> None:
         """Raises 28000 for a proof that is none."""
         if not hmac.compare_digest(given, self._proof):
-            raise SqlError("28000", "another server has not the key of this storage")
+            raise SqlError("28000", "the other server does not have the key of this storage")
 
 
 class Answering:
@@ -194,7 +194,7 @@ class _Asking:
     def __init__(self, address: str, key: bytes, is_over: Callable[[], bool]) -> None:
         host, _, port = address.rpartition(":")
         if not port.isdecimal():
-            raise OSError(f'"{address}" is no address')
+            raise OSError(f'"{address}" is not an address')
         self._socket: socket.socket = socket.create_connection((host.strip("[]"), int(port)), _CONNECT)
         self._received = bytearray()
         try:
@@ -221,7 +221,7 @@ class _Asking:
         self._socket.sendall(pack(">ii", 8, SSL))
         if self._take(1, is_late) == encoder.ENCRYPTION_YES:
             if self._received:
-                raise ConnectionError("it sends bytes before they are encrypted")
+                raise ConnectionError("it sent unencrypted data after the SSLRequest")
             encrypted = _encrypted(self._socket, host)
             self._socket, binding = encrypted, fingerprint(encrypted.getpeercert(True) or b"")
         nonce = secrets.token_bytes(_NONCE)
@@ -229,10 +229,10 @@ class _Asking:
         kind, body = self._next(is_late, _UNKNOWN)
         other, proved = body[4 : 4 + _NONCE], body[4 + _NONCE :]
         if kind != b"R" or not hmac.compare_digest(proved, proof(key, "answers", nonce, other, binding)):
-            raise ConnectionError("who answers there is no server of this storage")
+            raise ConnectionError("the server at that address does not share this storage")
         self._send(b"p", proof(key, "asks", nonce, other, binding))
         if self._next(is_late, _UNKNOWN)[0] != b"R":
-            raise ConnectionError("it does not take this server for one of its storage")
+            raise ConnectionError("it does not accept this server as one of its storage")
 
     def ask(self, question: bytes, is_over: Callable[[], bool]) -> bytes:
         """The answer to a question."""
@@ -241,7 +241,7 @@ class _Asking:
         while (found := self._next(is_over))[0] == b"d":
             pieces.append(found[1])
         if found[0] != b"c":
-            raise ConnectionError("it has ended the connection")
+            raise ConnectionError("it closed the connection")
         return b"".join(pieces)
 
     def _send(self, kind: bytes, body: bytes) -> None:
@@ -251,7 +251,7 @@ class _Asking:
     def _next(self, is_over: Callable[[], bool], longest: int = _PIECE + 4) -> tuple[bytes, bytes]:
         kind, length = _message.unpack(self._take(_message.size, is_over))
         if not 4 <= length <= longest:
-            raise ConnectionError("who answers there is no server of this storage")
+            raise ConnectionError("the server at that address does not share this storage")
         return kind, self._take(length - 4, is_over)
 
     def _take(self, count: int, is_over: Callable[[], bool]) -> bytes:
@@ -264,7 +264,7 @@ class _Asking:
             with contextlib.suppress(TimeoutError):
                 data = self._socket.recv(_PIECE)
                 if not data:
-                    raise ConnectionError("it has ended the connection")
+                    raise ConnectionError("it closed the connection")
                 self._received += data
         taken = bytes(self._received[:count])
         del self._received[:count]

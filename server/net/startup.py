@@ -254,7 +254,7 @@ def _kept(roles: Roles, user: str) -> dict[str, str]:
         try:
             Settings({name: value})
         except SqlError as error:
-            logger.warning("a setting that is kept for role %s is not taken: %s", user, error.message)
+            logger.warning("a setting stored for role %s is ignored: %s", user, error.message)
         else:
             found[name] = value
     return found

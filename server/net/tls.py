@@ -89,7 +89,7 @@ def _reason(error: Exception) -> str:
 
 
 def _no_password() -> str:
-    raise ValueError("the key has a passphrase, and nobody is there to type it")
+    raise ValueError("the key has a passphrase: use a key without one")
 
 
 def _first(text: str) -> str:
@@ -109,7 +109,7 @@ def _require_private(key: Path) -> None:
         raise TlsError(f"ssl_key_file = {key}: {_reason(error)}") from None
     allowed = 0o640 if status.st_uid == 0 else 0o600
     if status.st_mode & 0o777 & ~allowed:
-        raise TlsError(f"ssl_key_file = {key}: group or others may read it; its mode must be {allowed:o} or less")
+        raise TlsError(f"ssl_key_file = {key}: group or others have access; its mode must be {allowed:o} or less")
 
 
 def fingerprint(der: bytes) -> bytes:

@@ -59,88 +59,98 @@ def _setting(default: Any, doc: str, *, size: bool = False) -> Any:
 class Config:
     """All settings. In the file a table may group those of one prefix: ``[spark] master = ...`` is spark_master."""
 
-    data: Path = _setting(Path("data"), "folder of everything durable; made when missing")
-    storage: str = _setting("", "folder that several servers share for what moves between them; empty: shared, in data")
-    log_on_storage: bool = _setting(True, "a new server's log is in the folder storage, where one is set; else in data")
+    data: Path = _setting(Path("data"), "folder of all durable data; created when missing")
+    storage: str = _setting(
+        "", "folder that several servers share to move queries and views; empty: the folder shared in data"
+    )
+    log_on_storage: bool = _setting(
+        True, "a new server keeps its log in the folder storage, if one is set; otherwise in data"
+    )
     view_copy_interval: float = _setting(
         10.0,
-        "seconds at least between two copies of a view in the folder storage, where one is set; 0 makes none unasked",
+        "least seconds between two copies of a view in the folder storage, if one is set; 0 disables automatic copies",
     )
-    server_name: str = _setting("main", "the server's name among those that share the storage")
-    server_lease: float = _setting(10.0, "seconds without a heartbeat after which others take a server's queries over")
-    listen: Address = _setting(Address("127.0.0.1", 5433), "host:port to listen on; beyond loopback only with ssl")
-    ssl: bool = _setting(False, "speak TLS with clients that ask for it")
-    ssl_cert_file: str = _setting("server.crt", "the server's certificate and what it is signed with; PEM, in data")
+    server_name: str = _setting("main", "name of the server among the servers that share the storage")
+    server_lease: float = _setting(
+        10.0, "seconds without a heartbeat after which other servers take over the queries of a server"
+    )
+    listen: Address = _setting(
+        Address("127.0.0.1", 5433), "host:port to listen on; addresses other than loopback require ssl"
+    )
+    ssl: bool = _setting(False, "accept TLS from clients that request it")
+    ssl_cert_file: str = _setting("server.crt", "the server's certificate and its chain; PEM, in data")
     ssl_key_file: str = _setting(
-        "server.key", "the certificate's key, readable by the server's user only; PEM, in data"
+        "server.key", "key of the certificate, readable by the server's user only; PEM, in data"
     )
     ssl_ca_file: str = _setting(
-        "", "authority that signs clients' certificates; PEM, in data; empty: clients need none"
+        "", "authority that signs client certificates; PEM, in data; empty: clients need no certificate"
     )
-    ssl_min_protocol_version: str = _setting("TLSv1.2", "oldest TLS spoken: TLSv1.2 or TLSv1.3")
+    ssl_min_protocol_version: str = _setting("TLSv1.2", "oldest TLS version accepted: TLSv1.2 or TLSv1.3")
     hba_file: str = _setting("", "table of allowed clients and addresses; default: hba.conf in data, if it exists")
     authentication_timeout: float = _setting(60.0, "seconds that a client has to authenticate")
-    max_connections: int = _setting(100, "clients at once; one more is refused with 53300")
+    max_connections: int = _setting(100, "maximum number of clients; further ones are refused with 53300")
     maintenance_engine: MaintenanceEngine = _setting(
         "auto", "engine that maintains continuous views: auto, spark or embedded"
     )
-    maintenance_rows: int = _setting(100_000, "auto: Spark starts when this many rows have gathered")
+    maintenance_rows: int = _setting(100_000, "auto: Spark maintains a view when this many rows have gathered")
     maintenance_idle: float = _setting(1.0, "auto: ... or when a stream has been idle for this many seconds")
     synchronous_commit: bool = _setting(True, "acknowledge rows only when they are on disk; a session may SET it")
     memory_limit: int = _setting(
-        0, "bytes that the server's process may take; 0 is three quarters of what the machine or cgroup has", size=True
+        0, "memory of the server's process; 0 is three quarters of the memory of the machine or cgroup", size=True
     )
-    ring_bytes: int = _setting(1 << 30, "memory for rows that views have not taken up yet", size=True)
+    ring_bytes: int = _setting(1 << 30, "memory for rows that views have not processed yet", size=True)
     backlog_bytes: int = _setting(
-        8 << 30, "bytes of rows that views of a stream have not taken up, beyond which its writers wait", size=True
+        8 << 30, "bytes of rows that views of a stream have not processed, beyond which its writers wait", size=True
     )
     table_keys_bytes: int = _setting(
-        512 << 20, "memory for tables' rows by key, without which reads by key ask an engine; 0 keeps none", size=True
+        512 << 20,
+        "memory for rows of tables by key, which answer reads by key without an engine; 0 keeps none",
+        size=True,
     )
     log_segment_bytes: int = _setting(64 << 20, "size of one file of the log", size=True)
-    lock_timeout: float = _setting(0.0, "seconds that a table's writer waits for another; 0 waits for ever")
+    lock_timeout: float = _setting(0.0, "seconds that a statement waits for a lock; 0 waits without limit")
     statement_timeout: float = _setting(0.0, "default of statement_timeout in seconds; 0 is none")
-    statement_length: int = _setting(LIMIT, "characters of the longest statement; data of COPY has no such limit")
+    statement_length: int = _setting(LIMIT, "maximum number of characters of a statement; COPY data is not limited")
     shutdown_timeout: float = _setting(
-        8.0, "seconds after SIGTERM at which the process ends though a statement goes on; 0 waits for ever"
+        8.0, "seconds after SIGTERM at which the process exits even if a statement still runs; 0 waits without limit"
     )
-    source_poll: float = _setting(0.5, "seconds between two looks at a stream's source folder")
-    spark_enabled: bool = _setting(True, "start Spark behind the server when a Java runtime is there")
+    source_poll: float = _setting(0.5, "seconds between two scans of a stream's source folder")
+    spark_enabled: bool = _setting(True, "start Spark as a child process if a Java runtime is found")
     spark_master: str = _setting(
         "local[*]", "local[n], spark://host:port, yarn, k8s://..., or sc://host:port (Connect)"
     )
     spark_driver_memory: str = _setting("2g", "heap of the local Spark driver")
     spark_job_timeout: float = _setting(
-        600.0, "seconds after which a Spark job is taken for dead and its driver replaced"
+        600.0, "seconds after which a Spark job counts as failed and its driver is replaced"
     )
     embedded_threads: int = _setting(0, "threads of the embedded engine; 0 is one per core")
     storage_bandwidth: int = _setting(
-        200 << 20, "bytes a second of a query's state to the storage and back: what leaves is chosen by it", size=True
+        200 << 20, "bytes per second to and from the storage; decides what state a query leaves with", size=True
     )
     storage_latency: float = _setting(
         0.05,
-        "seconds that it takes a query to leave and to go on, whatever it carries: shorter ones end where they are",
+        "seconds to leave and resume a query of any size; queries that end sooner are not moved",
     )
     shared_files: str = _setting(
         "",
-        "folder of unchanging Parquet files that every server of the storage reads: queries leave without them",
+        "folder of immutable Parquet files that all servers of the storage read; queries leave without copying them",
     )
     parse_threads: int = _setting(2, "threads that parse COPY data")
     result_cache_bytes: int = _setting(
         64 << 20, "memory for encoded rows of repeated queries; 0 caches none", size=True
     )
     drain_timeout: float = _setting(
-        2.0, "seconds after SIGTERM that statements and transactions under way have to end; SIGINT gives none"
+        2.0, "seconds after SIGTERM in which running statements and transactions can finish; none after SIGINT"
     )
     metrics_listen: Address | None = _setting(
-        None, "host:port on which Prometheus finds metrics, loopback only; none where it is empty"
+        None, "host:port of the Prometheus metrics, loopback only; empty: no metrics"
     )
-    log_level: LogLevel = _setting("info", "least level that is logged: debug, info, warning or error")
-    log_format: LogFormat = _setting("text", "text, or json: one object a line")
+    log_level: LogLevel = _setting("info", "lowest level that is logged: debug, info, warning or error")
+    log_format: LogFormat = _setting("text", "text, or json: one object per line")
     log_connections: bool = _setting(False, "log connections, and the user and method of each log-in")
-    log_disconnections: bool = _setting(False, "log the end of each session and how long it was")
+    log_disconnections: bool = _setting(False, "log the end and the duration of each session")
     log_statement: LogStatement = _setting(
-        "none", "statements that are logged: none, ddl, mod (ddl and what changes rows) or all; superusers may SET it"
+        "none", "statements that are logged: none, ddl, mod (ddl and changes of rows) or all; superusers may SET it"
     )
 
     def __post_init__(self) -> None:

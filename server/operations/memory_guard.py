@@ -3,11 +3,11 @@
 Owns: the thread that looks at the resident size, the estimate of what each session has taken, and the choice of what
 ends. The size of the whole process is the only figure that counts everything; what grows between two looks is
 attributed to the sessions whose threads computed meanwhile, in proportion to their processor time, and to cancelled
-statements that still compute (``executor/embedded/apart``). Beyond ``_HIGH`` of the limit freed memory goes back to the
-system first. If that is not enough, the session with the largest estimate ends its statement with 53200, by the same
-way as a cancel request; where cancelled statements have more, these end first. Beyond the limit itself the system is
-told to refuse what would make the process much larger, until the size is below ``_HIGH`` again: a function that
-computes one value hears no interrupt, but gets no memory either.
+statements that still compute (``executor/embedded/detached_statements``). Beyond ``_HIGH`` of the limit freed memory
+goes back to the system first. If that is not enough, the session with the largest estimate ends its statement with
+53200, by the same way as a cancel request; where cancelled statements have more, these end first. Beyond the limit
+itself the system is told to refuse what would make the process much larger, until the size is below ``_HIGH`` again: a
+function that computes one value hears no interrupt, but gets no memory either.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class MemoryGuard:
             try:
                 wait = self._look()
             except Exception as error:  # without memory, the next look may succeed
-                logger.debug("could not look at the memory: %s", error)
+                logger.debug("could not measure the memory: %s", error)
 
     def _look(self) -> float:
         """Looks once; seconds until the next look."""
@@ -174,10 +174,12 @@ class MemoryGuard:
         sizes = [(max(holder.account.grown, holder.held_bytes), holder) for holder in self._holders()]
         size, largest = max(sizes, key=lambda item: item[0], default=(0.0, None))
         if largest is None or size < self._limit * _BLAMELESS:
-            logger.warning("the memory is %d bytes of memory_limit = %d, and no session's", resident(), self._limit)
+            logger.warning(
+                "the process uses %d bytes of memory_limit = %d, and they belong to no session", resident(), self._limit
+            )
             return
         if self._left.grown > size:
-            logger.warning("cancelled statements that have not ended have about %d bytes", self._left.grown)
+            logger.warning("cancelled statements that have not ended hold about %d bytes", self._left.grown)
             return
-        logger.warning("a statement exceeds memory_limit = %d: about %d bytes are its", self._limit, size)
+        logger.warning("a statement exceeds memory_limit = %d: it holds about %d bytes", self._limit, size)
         largest.exceed()

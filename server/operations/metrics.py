@@ -27,8 +27,8 @@ Family = CounterMetricFamily | GaugeMetricFamily
 _OF_STREAMS: Final[tuple[tuple[str, type[Family], str, str], ...]] = (
     ("rows", CounterMetricFamily, "millstream_stream_rows", "Rows acknowledged."),
     ("buffered_rows", GaugeMetricFamily, "millstream_stream_buffered_rows", "Rows in memory for views."),
-    ("buffered_bytes", GaugeMetricFamily, "millstream_stream_buffered_bytes", "Memory of these rows."),
-    ("writers_waiting", GaugeMetricFamily, "millstream_stream_writers_waiting", "Writers held back."),
+    ("buffered_bytes", GaugeMetricFamily, "millstream_stream_buffered_bytes", "Memory of rows kept for views."),
+    ("writers_waiting", GaugeMetricFamily, "millstream_stream_writers_waiting", "Writers that wait for views."),
     ("queries", GaugeMetricFamily, "millstream_stream_queries", "Queries that read the stream now."),
 )
 
@@ -69,7 +69,7 @@ class _Metrics(Collector):
         yield _gauge(
             "millstream_log_lsn", "Last log sequence number that readers see.", self._database.sequencer.visible
         )
-        engines = GaugeMetricFamily("millstream_engine_available", "Whether an engine takes work.", labels=["engine"])
+        engines = GaugeMetricFamily("millstream_engine_available", "Whether an engine accepts work.", labels=["engine"])
         for row in system_rows(self._database.shown, "engines"):
             engines.add_metric([row["name"]], row["available"])
         yield engines
@@ -105,8 +105,8 @@ class _Metrics(Collector):
         jobs = CounterMetricFamily(
             "millstream_maintenance_jobs", "Ended jobs of background maintenance.", labels=labels
         )
-        rows = CounterMetricFamily("millstream_maintenance_rows", "Rows that they took.", labels=labels)
-        seconds = CounterMetricFamily("millstream_maintenance_seconds", "Time that they took.", labels=labels)
+        rows = CounterMetricFamily("millstream_maintenance_rows", "Rows that these jobs processed.", labels=labels)
+        seconds = CounterMetricFamily("millstream_maintenance_seconds", "Time that these jobs took.", labels=labels)
         for (engine, status), total in self._database.maintenance.jobs.totals.copy().items():
             for family, value in ((jobs, total.jobs), (rows, total.rows), (seconds, total.seconds)):
                 family.add_metric([engine, status], value)

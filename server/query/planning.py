@@ -2,7 +2,7 @@
 
 Owns: ``Plan`` (a bound statement and what the server must know of it), the plan cache, and the sharing of plans among
 texts that differ only in value literals. A plan is good for one catalog object: whoever has another binds again, but
-for statements about rows, where what binding looked at is the same there (``catalog.looking``). Knows nothing of
+for statements about rows, where what binding looked at is the same there (``catalog.read_set``). Knows nothing of
 messages. Calls are pure and may be made from any thread.
 """
 
@@ -16,11 +16,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.looking import Look, Seen
+from catalog.read_set import Look, Seen
 from catalog.values.errors import SqlError
+from catalog.values.interval_fields import FULL_RANGE
 from catalog.values.nested_types import holds
 from catalog.values.scales import is_padded
-from catalog.values.times.intervals import FULL_RANGE
 from catalog.values.times.styles import USUAL, Reading
 from catalog.values.types import NAMED_OIDS, UNKNOWN, SqlType
 from planner.algebra.functions import SESSION_FUNCTIONS, SESSION_VALUES

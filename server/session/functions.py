@@ -18,11 +18,11 @@ from msgspec.structs import replace
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.zones import session_zone
 from catalog.values.types import TEXT
+from planner.algebra.construction import conjuncts, substitute
 from planner.algebra.functions import CALLED_BY_ROW, SESSION_FUNCTIONS
 from planner.algebra.relations import Filter, Project, Values
 from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar, Value
 from planner.algebra.walk import find, kinds_of, walk
-from planner.rules.support import conjuncts, substitute
 from planner.statements.statement import Query, Statement
 from planner.statements.walk import rewrite
 from server.query.planning import Filled, replace_parameters
@@ -151,7 +151,9 @@ def _constant(function: str, argument: Scalar) -> Value:
         case Cast(argument=Literal(value=value)) if type(value) in (type(None), str, int):
             return value  # an integer comes to a wider type
         case _:
-            raise unsupported(f"{function}() of something that is not a constant", "Give it a constant or a parameter.")
+            raise unsupported(
+                f"{function}() with an argument that is not a constant", "Give it a constant or a parameter."
+            )
 
 
 def _now(session: Session) -> datetime.datetime:

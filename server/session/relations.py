@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.privileges import DATABASE
 from catalog.roles import READ_ALL_STATS
-from catalog.system.naming import DATABASE_NAME
-from catalog.system.relations import named
+from catalog.system.declarations import named
+from catalog.system.own_objects import DATABASE_NAME
+from catalog.system.relations.time_zones import abbreviation_rows, zone_rows
 from catalog.system.rows import Own, Row
 from catalog.system.stored import stored
-from catalog.system.zones import abbreviation_rows, zone_rows
 from executor.database.system_relations import system_rows
-from executor.separation.running import RunningQuery
+from executor.separation.running_queries import RunningQuery
 from server.operations.config import ConfigError
 from server.session.identity import may_examine
 from server.session.lock_relations import awaited, lock_rows, sessions, wait_rows

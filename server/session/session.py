@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec.structs import replace
 
 from catalog.objects import is_temporary
-from catalog.system.names import names_of
+from catalog.system.names.oid_names import names_of
 from catalog.values.errors import SqlError, failed_transaction
 from catalog.values.types import SqlType
 from executor.core.memory import held_share
@@ -47,7 +47,7 @@ from planner.statements.statement import (
 )
 from protocol import encoder
 from protocol import messages as m
-from protocol.transcoding import transcoder
+from protocol.values.transcoding import transcoder
 from server.fastpath import answer_routes as answers
 from server.fastpath.pipelined_reads import Series
 from server.fastpath.recognised_requests import Express
@@ -338,10 +338,10 @@ class Session:
         if self._to_end is not told or not self.connection.is_busy or self.connection.is_lost:
             return
         if self.database.shared.pulse.is_silent:
-            detail = "The storage does not answer: what the statement has done is not known."
+            detail = "The storage does not answer: it is not known whether the statement took effect."
         elif waited >= _STOPS:
-            detail = "The statement does not stop: the session ends, and what the statement has done is not known."
-            logger.warning("left behind pid=%d a cancelled statement that does not stop", self.backend.process)
+            detail = "The statement does not stop, so the session ends: it is not known whether it took effect."
+            logger.warning("session ends pid=%d: its cancelled statement does not stop", self.backend.process)
         else:
             self.server.loop.call_later(_HEARS, self._leave_behind, told, reason, waited + _HEARS)
             return

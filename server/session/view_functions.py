@@ -120,7 +120,9 @@ def _left_by_others(session: Session, schema: str | None, relation: str) -> Owne
         return None
     if len(meant) > 1:
         homes = " and ".join(sorted(owned.home for owned, _ in meant))
-        raise SqlError("42P09", f'suspended view "{relation}" is ambiguous', hint=f"It can go on at home: {homes}.")
+        raise SqlError(
+            "42P09", f'suspended view "{relation}" is ambiguous', hint=f"It can be resumed on its home server: {homes}."
+        )
     ((owned, about),) = meant
     if not is_superuser(session) and not _has_role(session.db.catalog, session.user, about.role):
         raise SqlError("42501", f"must be owner of view {relation}")

@@ -15,7 +15,7 @@ _FOLDERS: Final = (*_PACKAGES, "tests", "bench", "docs", "tools")
 _NAMES: Final = "|".join((*_PACKAGES, "tests", "bench"))
 #: planner/rules/lift, executor/engine.py
 _PATH: Final = re.compile(rf"(?<![\w./-])((?:{_NAMES})/[\w/]*\w)(?![\w*])(?:\.(\w+))?")
-#: ``planner.rules.lift`` and ``planner.rules.lift.lift``
+#: ``planner.rules.errors`` and ``planner.rules.subqueries.subquery_columns.lift``
 _MODULE: Final = re.compile(rf"``((?:{'|'.join(_PACKAGES)})(?:\.\w+)+)")
 #: (architecture, sections 1 and 3)
 _SECTIONS: Final = re.compile(r"architecture,? sections? (\d+(?:(?:, | and )\d+)*)")
@@ -107,7 +107,13 @@ def test_what_does_not_exist_is_found(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["planner/rules/lift.py", "executor/engine", "``planner.rules.lift``", "``planner.rules.optimise``"]
+    "text",
+    [
+        "planner/rules/node_rule.py",
+        "executor/engine",
+        "``planner.rules.errors``",
+        "``planner.rules.optimise``",
+    ],
 )
 def test_what_exists_is_not(text: str) -> None:
     assert not lost(text)

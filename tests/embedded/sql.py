@@ -10,12 +10,12 @@ import pyarrow as pa
 from catalog.catalog import Catalog
 from catalog.objects import Table
 from executor.embedded.engine import EmbeddedEngine
-from executor.embedded.tables.store import Changes, TableStore, WriteTransaction
+from executor.tables.store import Changes, TableStore, WriteTransaction
 from planner.bind.context import Context
 from planner.bind.statement import bind
 from planner.parse.parser import parse
 from planner.rules import rewrite
-from planner.rules.order_lists import order_lists
+from planner.rules.row_order.order_lists import order_lists
 from planner.statements.definitions import CreateTable, Truncate
 from planner.statements.statement import Delete, Insert, Query, Statement, Update
 

@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.embedded import apart
-from executor.embedded.apart import Apart, is_long
+from executor.embedded import detached_statements
 from executor.embedded.connection import Connection
+from executor.embedded.detached_statements import Apart, is_long
 from executor.embedded.instance import Instance
 from planner.cancellation import LEFT_BEHIND, Calls
 from tests.rig.beside import Beside
@@ -19,7 +19,7 @@ from tests.rig.process import wait_until
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "HEARS", 0.01)
+    monkeypatch.setattr(detached_statements, "HEARS", 0.01)
 
 
 def hold(connection: Connection, begun: threading.Event, ended: threading.Event) -> None:
@@ -84,7 +84,7 @@ def test_changes_are_not_left(quick: None) -> None:
 
 
 def test_so_many_are_left_and_no_more(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "_left", threading.Semaphore(1))
+    monkeypatch.setattr(detached_statements, "_left", threading.Semaphore(1))
     ended, left = threading.Event(), threading.Event()
     calls = [Apart(ended.wait, (60,), left.set) for _ in range(2)]
     running = [Beside(call.run, True) for call in calls]
@@ -117,7 +117,7 @@ def test_large_calls_are_found_as_one_expression_finds_them() -> None:
     for _ in range(20_000):
         parts = (chance.choice((chance.choice(names.split()), chance.choice(between))) for _ in range(8))
         text = "".join(parts)
-        expected = apart._LARGE.search(text) is not None
+        expected = detached_statements._LARGE.search(text) is not None
         assert is_long(text) is expected, text
         found[expected] += 1
     assert min(found.values()) > 1000

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from executor.embedded.functions import batches, macros, quotients
+from executor.embedded.functions import batches
+from executor.embedded.functions.numbers import numeric_macros, quotients
 
 EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
 
@@ -19,7 +20,7 @@ EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
 def duck() -> Iterator[duckdb.DuckDBPyConnection]:
     connection = duckdb.connect()
     batches.register_columns(connection, quotients.COLUMNS, batches.Batches())
-    connection.execute(macros.STATEMENTS)
+    connection.execute(numeric_macros.STATEMENTS)
     yield connection
     connection.close()
 

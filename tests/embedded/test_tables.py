@@ -11,7 +11,7 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.commit.records import TableChange
-from executor.embedded.tables.store import TableStore
+from executor.tables.store import TableStore
 from tests.embedded.sql import Tables, rows_of
 from tests.rig.beside import Beside
 
@@ -164,7 +164,7 @@ def test_keys_that_go_from_row_to_row(family: Tables) -> None:
     error = failure(family, "UPDATE parent SET id = id + 1")
     assert (error.sqlstate, error.message) == (
         "0A000",
-        'moving keys of "parent" from row to row while others refer to them is not supported',
+        'moving keys of "parent" between rows while other rows refer to them is not supported',
     )
     assert family.read("SELECT p FROM follows ORDER BY p") == [(1,), (2,)]
     family.execute("DELETE FROM follows", "DELETE FROM loses")

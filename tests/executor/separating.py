@@ -11,8 +11,8 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.separation import choosing, service, slicing
-from executor.separation.running import Request, RunningQuery, Wish
+from executor.separation import service, slices, steps
+from executor.separation.running_queries import Request, RunningQuery, Wish
 from tests.executor.client import Client
 
 QUERIES = {
@@ -71,11 +71,11 @@ def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def cut_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same for tests that share a database."""
-    monkeypatch.setattr(choosing, "LONG", 0.0)
-    monkeypatch.setattr(choosing, "is_bare", lambda relation: False)
-    monkeypatch.setattr(choosing, "_PROBED", 0)
-    monkeypatch.setattr(choosing, "_REPEATED", 0)
-    monkeypatch.setattr(choosing, "_SMALLER", 0)
+    monkeypatch.setattr(steps, "LONG", 0.0)
+    monkeypatch.setattr(steps, "is_bare", lambda relation: False)
+    monkeypatch.setattr(steps, "_PROBED", 0)
+    monkeypatch.setattr(steps, "_REPEATED", 0)
+    monkeypatch.setattr(steps, "_SMALLER", 0)
 
 
 def separable(database: Database) -> Client:
@@ -141,8 +141,8 @@ def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices are small, and worth it."""
     small = {"SLICE": 1e-9, "SLICE_ON_SPARK": 1e-9, "GROUP": 20, "_MOST": 4, "_FEWER": 0, "_BESIDE": 1e9}
     for name, value in small.items():
-        monkeypatch.setattr(slicing, name, value)
-    monkeypatch.setattr(choosing, "_STOPPABLE", 0.0)
+        monkeypatch.setattr(slices, name, value)
+    monkeypatch.setattr(steps, "_STOPPABLE", 0.0)
 
 
 class Leaving:

@@ -78,11 +78,11 @@ def test_nobody_starts_as_who_was_adopted(servers: Servers, rows: Rows) -> None:
     """Neither with its data folder, which has its log, nor with another one; and nothing is left of who tried."""
     adopt(servers)
     before = threading.active_count()
-    with pytest.raises(SqlError, match='55000: the streams of server "a" are those of server "b" now'):
+    with pytest.raises(SqlError, match='55000: the streams of server "a" belong to server "b" now'):
         _ = servers["a"]
     (servers._folder / "a").rename(servers._folder / "before")
     (servers._folder / "storage" / "servers" / "a" / "log").rename(servers._folder / "log")
-    with pytest.raises(SqlError, match='55000: the streams of server "a" are those of server "b" now'):
+    with pytest.raises(SqlError, match='55000: the streams of server "a" belong to server "b" now'):
         _ = servers["a"]
     assert threading.active_count() <= before
     assert servers.client("b").run("SELECT name, state FROM millstream.servers ORDER BY 1") == [
@@ -182,7 +182,7 @@ def test_who_adopts_dies(step: str, servers: Servers, rows: Rows, monkeypatch: p
     (entry,) = servers["c"].view_moving.ownership.all()
     assert (entry.home, entry.owner) == ("a", "b")
     assert servers["c"].view_moving._taking._heirs.entry(entry) is None
-    with pytest.raises(SqlError, match='55000: the streams of server "a" are those of server "b" now'):
+    with pytest.raises(SqlError, match='55000: the streams of server "a" belong to server "b" now'):
         adopt(servers, "c")
     _ = servers["b"]
     if not is_written:
@@ -213,9 +213,9 @@ def test_another_adopts_at_once(servers: Servers, rows: Rows, monkeypatch: pytes
     assert adopt(servers) == 1
     (entry,) = first.ownership.all()
     assert (entry.home, entry.owner) == ("b", "b")
-    with pytest.raises(SqlError, match='55000: the streams of server "a" are those of server "b" now'):
+    with pytest.raises(SqlError, match='55000: the streams of server "a" belong to server "b" now'):
         adopt(servers, "c")
-    with pytest.raises(SqlError, match='55000: the streams of server "a" are those of server "b" now'):
+    with pytest.raises(SqlError, match='55000: the streams of server "a" belong to server "b" now'):
         other.ownership.change(entry, replace(entry, home="a", owner="c"))
     require_written(servers, rows)
     wait_until(lambda: not servers["c"].streams, 60, "the other guest's end")
@@ -382,7 +382,7 @@ def test_who_adopts_is_gone_for_good_too(
             rows.insert(servers.client("b"), 3)
         servers.stop("b")
     lost(servers["c"], "b")
-    with pytest.raises(SqlError, match='55000: the streams of server "a" are those of server "b" now') as told:
+    with pytest.raises(SqlError, match='55000: the streams of server "a" belong to server "b" now') as told:
         adopt(servers, "c")
     assert "SELECT millstream.adopt('b')" in str(told.value.hint)
     last = "view-finished" if step != "home-closed" else "home-closed"
@@ -391,7 +391,7 @@ def test_who_adopts_is_gone_for_good_too(
             servers["c"].view_moving.adopt("b")
         servers.stop("c")
     assert adopt(servers, "c") == 1
-    with pytest.raises(SqlError, match='55000: the streams of server "b" are those of server "c" now'):
+    with pytest.raises(SqlError, match='55000: the streams of server "b" belong to server "c" now'):
         _ = servers["b"]
     require_written(servers, rows, "c")
 

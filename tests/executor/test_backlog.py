@@ -14,7 +14,7 @@ from catalog.objects import Table
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.embedded.connection import Connection
-from executor.embedded.tables.backlog import NetRows, net_rows
+from executor.tables.backlog import NetRows, net_rows
 from tests.executor.client import Client, open_database
 
 

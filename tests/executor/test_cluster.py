@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.cluster import lock as lock_module
+from executor.cluster import lock
 from executor.cluster import storage as storage_module
 from executor.cluster.claims import Claim, Claims
 from executor.cluster.registry import Registry
@@ -284,7 +284,7 @@ def test_a_format_of_a_later_version(tmp_path: Path, join: Join) -> None:
 
 def test_who_stands_still_loses_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it would have written and deleted after that, it does not, and the others need not know whether it lives."""
-    monkeypatch.setattr(lock_module, "STANDSTILL", 0.0)
+    monkeypatch.setattr(lock, "STANDSTILL", 0.0)
     one, two = Storage(tmp_path), Storage(tmp_path)
     kept, other = tmp_path / "kept.json", tmp_path / "other.json"
     with two.exclusive():
@@ -324,7 +324,7 @@ def test_who_waits_may_have_stood_still_itself(tmp_path: Path, monkeypatch: pyte
         before = tries
         wait_until(lambda: tries > before + 5, what="tries")
 
-    monkeypatch.setattr(lock_module, "time", SimpleNamespace(monotonic=clock, sleep=time.sleep))
+    monkeypatch.setattr(lock, "time", SimpleNamespace(monotonic=clock, sleep=time.sleep))
     one, two = Storage(tmp_path), Storage(tmp_path)
     with one.exclusive():
         waiting = Beside(two.exclusive().__enter__)
@@ -363,7 +363,7 @@ def test_a_storage_that_goes_away_under_the_lock(tmp_path: Path, monkeypatch: py
 def count(folder: Path, times: int, seed: int) -> int:
     """A process that counts so often, and until the lock was taken away from one of them, which may begin late; how
     often it was told that it did."""
-    lock_module.STANDSTILL = 0.002
+    lock.STANDSTILL = 0.002
     storage, path, chance, done, turns = Storage(folder), folder / "count", random.Random(seed), 0, itertools.count()
     while next(turns) < times or (folder / "lock/1").exists():
         with contextlib.suppress(SqlError), storage.exclusive():
@@ -395,7 +395,7 @@ def test_a_lock_of_an_earlier_version(tmp_path: Path) -> None:
 
 
 def test_the_lock_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (lock_module, storage_module):
+    for module in (lock, storage_module):
         monkeypatch.setattr(module, "PATIENCE", 0.0)
     one, two = Storage(tmp_path), Storage(tmp_path)
     with one.exclusive():

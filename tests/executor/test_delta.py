@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.files import foreign as files
+from executor.files import file_tables
 from tests.executor.client import Client
 
 deltalake: Any = pytest.importorskip("deltalake")
@@ -38,7 +38,7 @@ def create(client: Client, name: str, path: Path, columns: str = "i bigint, kind
 @pytest.mark.slow
 @pytest.mark.parametrize("few", [0, 250_000], ids=["engine", "reader"])
 def test_a_version_has_its_rows(client: Client, lake: Path, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_FEW_ROWS", few)
+    monkeypatch.setattr(file_tables, "_FEW_ROWS", few)
     create(client, "d", lake)
     create(client, "old", lake, version="0")
     create(client, "wide", lake, "i bigint, late text")
@@ -58,7 +58,7 @@ def test_a_version_has_its_rows(client: Client, lake: Path, few: int, monkeypatc
     deltalake.DeltaTable(str(lake)).create_checkpoint()
     deltalake.DeltaTable(str(lake)).vacuum(0, dry_run=False, enforce_retention_duration=False)
     assert client.run("SELECT sum(i) FROM d") == [(14,)]
-    with pytest.raises(SqlError, match="has vanished"):
+    with pytest.raises(SqlError, match="no longer exists"):
         client.run("SELECT * FROM old")
 
 

@@ -20,8 +20,8 @@ from executor.core.plans import plan_of
 from executor.database.database import Database
 from executor.embedded.instance import Instance
 from executor.embedded.printing.dialect import DuckPrinter
-from executor.files import foreign as files
-from executor.files.following import OwnFiles
+from executor.files import file_tables
+from executor.files.followed_folders import OwnFiles
 from planner.rules import optimise
 from planner.statements.statement import Query
 from tests.executor.client import Client, in_own_schema, open_database
@@ -33,7 +33,7 @@ GROUP = 100
 @pytest.fixture
 def client(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     """A session whose engine reads files of any size itself."""
-    monkeypatch.setattr(files, "_FEW_ROWS", 0)
+    monkeypatch.setattr(file_tables, "_FEW_ROWS", 0)
     with in_own_schema(database) as made:
         yield made
 
@@ -41,7 +41,7 @@ def client(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clie
 @pytest.fixture
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     """The same in a database of its own."""
-    monkeypatch.setattr(files, "_FEW_ROWS", 0)
+    monkeypatch.setattr(file_tables, "_FEW_ROWS", 0)
     with closing(open_database(tmp_path / "data")) as opened:
         yield Client(opened)
 
@@ -106,7 +106,7 @@ QUERIES = (
 @pytest.mark.usefixtures("numbers")
 def test_the_engine_reads_what_our_reader_reads(client: Client, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = client.run(query)
-    monkeypatch.setattr(files, "_FEW_ROWS", ROWS * 100)
+    monkeypatch.setattr(file_tables, "_FEW_ROWS", ROWS * 100)
     assert str(found) == str(client.run(query))  # NaN is not NaN
     assert found
 
@@ -120,9 +120,9 @@ def explained(client: Client, query: str) -> str:
     for reading in plan.files:
         owner = client.session.catalog.objects[reading.scan.oid]
         leaf = f"v{reading.scan.oid}"
-        asked = {leaf: (files.find(owner), reading.scan.sources)}  # type: ignore[arg-type]
-        found = files.rows(asked, lambda: False)[leaf]
-        assert isinstance(found, files.FileRows)
+        asked = {leaf: (file_tables.find(owner), reading.scan.sources)}  # type: ignore[arg-type]
+        found = file_tables.rows(asked, lambda: False)[leaf]
+        assert isinstance(found, file_tables.FileRows)
         rows[leaf] = found
     database = Instance(1, folders=tuple(item.folder for item in rows.values()))
     connection = database.acquire()
@@ -228,7 +228,7 @@ def tree(client: Client, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("few", [0, ROWS], ids=["engine", "reader"])
 @pytest.mark.usefixtures("tree")
 def test_partition_columns_are_columns(client: Client, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_FEW_ROWS", few)
+    monkeypatch.setattr(file_tables, "_FEW_ROWS", few)
     assert client.run("SELECT year, kind, v FROM p WHERE year = 2024 ORDER BY kind") == [
         (2024, "a", 20241),
         (2024, "b c", 20245),
@@ -285,9 +285,9 @@ def test_statistics_come_from_footers(client: Client, many: Path, tmp_path: Path
     create(client, numbers)
     table = client.session.catalog.find("n", client.session.search_path)
     assert isinstance(table, FileTable)
-    found = files.statistics(files.find(table), ["d", "f", "i", "t"])
+    found = file_tables.statistics(file_tables.find(table), ["d", "f", "i", "t"])
     assert found.rows == ROWS
     bounds = {name: (column.low, column.high) for name, column in found.columns.items()}
     assert bounds == {"i": (0, ROWS - 1), "d": (Decimal(0), Decimal(ROWS - 1) / 4)}  # NaN has no place among the bounds
     numbers.unlink()
-    assert files.statistics(OwnFiles(table, (("gone", 1, 1),)), ["i"]).rows == 0
+    assert file_tables.statistics(OwnFiles(table, (("gone", 1, 1),)), ["i"]).rows == 0

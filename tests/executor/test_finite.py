@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from catalog.values.errors import SqlError
+from catalog.values.times.infinite_dates import require_finite
 from catalog.values.times.timestamps import INFINITE_DAYS, INFINITE_MICROSECONDS
-from executor.tables.infinite_dates import require_finite
 
 _DATES = pa.array([1, -INFINITE_DAYS], pa.int32()).view(pa.date32())
 _MOMENTS = pa.array([INFINITE_MICROSECONDS, None], pa.int64()).view(pa.timestamp("us"))

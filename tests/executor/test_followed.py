@@ -16,7 +16,7 @@ from catalog.values.errors import SqlError
 from executor.commit.encoding import decode_record
 from executor.commit.records import FilesArrived
 from executor.database.database import Database
-from executor.files.arrived import FileFeed
+from executor.files.arrived_files import FileFeed
 from executor.options import Options
 from executor.subscriptions.arrival_scan import Patience
 from executor.upkeep.frontiers import Frontiers
@@ -104,7 +104,7 @@ def test_a_file_that_vanishes_is_an_error_of_its_stream_until_it_is_back(tmp_pat
     wait_until(lambda: client.run("SELECT rows FROM millstream.streams") == [(1,)])
     (folder / "one.parquet").rename(tmp_path / "aside")
     database.maintenance.start()  # not before: it would have read the file
-    message = '58P01%one.parquet" of stream "files" has vanished'
+    message = '58P01%one.parquet" of stream "files" no longer exists'
     error = f"SELECT count(*) FROM millstream.streams WHERE error LIKE '{message}'"
     wait_until(lambda: client.run(error) == [(1,)])
     failed = "SELECT count(*) > 0 FROM millstream.jobs WHERE status = 'failed' AND detail LIKE '58P01%one.parquet%'"

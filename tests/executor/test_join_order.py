@@ -17,8 +17,8 @@ from catalog.objects import Table
 from executor.embedded.connection import Bindings, Connection
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.embedded.results import OpenRows
-from executor.files import foreign as files
-from executor.files.foreign import FileRows
+from executor.files import file_tables
+from executor.files.file_tables import FileRows
 from planner.algebra.relations import Relation
 from planner.algebra.walk import replace_parameters
 from planner.rules import optimise
@@ -121,7 +121,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             given.append(_given(self, sql))
         return run(self, relation, bindings, parameters, timezone)
 
-    monkeypatch.setattr(files, "_FEW_ROWS", 10_000)
+    monkeypatch.setattr(file_tables, "_FEW_ROWS", 10_000)
     monkeypatch.setattr(Connection, "_opened", counting)
     return given
 

@@ -16,7 +16,7 @@ from executor.queries.client import Client as Asker
 from executor.queries.reader import Reader
 from executor.separation import service
 from executor.separation.artifact import SeparatedQuery
-from executor.separation.running import RunningQuery
+from executor.separation.running_queries import RunningQuery
 from executor.separation.service import Separation
 from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES, Asked, leave, outcome, separable, whole
@@ -361,7 +361,7 @@ def test_a_server_that_is_drained(failures: int, a: Database, b: Database, monke
     assert Client(b).run("SELECT name, state FROM millstream.servers") == [("a", "drained"), ("b", "up")]
     with pytest.raises(SqlError, match="takes no queries"):
         b.registry.require_target("a")
-    with pytest.raises(SqlError, match="no server to which"):
+    with pytest.raises(SqlError, match="no server can take over"):
         b.separation.moving.drain("b", lambda: False, lambda moved: None)
 
 

@@ -251,7 +251,7 @@ def _session(database: Database) -> Session:
 
 
 def test_a_copied_view_whose_home_is_damaged(servers: Servers, a: Client, tmp_path: Path) -> None:
-    """It goes on from its copy."""
+    """It continues from its copy."""
     rows = Rows()
     rows.insert(a, 5)
     checkpoint(servers)
@@ -330,7 +330,7 @@ def test_another_folder_is_no_home(how: str, servers: Servers, a: Client, tmp_pa
     for other in ("before", "linked", "none"):
         if other != "none":
             shutil.copytree(tmp_path / other, tmp_path / "a", symlinks=other == "linked")
-        with pytest.raises(SqlError, match="is not that of server") as raised:
+        with pytest.raises(SqlError, match="does not belong to server") as raised:
             _ = servers["a"]
         assert raised.value.sqlstate == "55000"
         assert entry_of(servers["b"]).owner == owner

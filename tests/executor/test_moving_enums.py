@@ -122,7 +122,7 @@ def test_a_label_that_came_later_where_the_home_rebuilds_it(servers: Servers, a:
 
 def test_a_name_that_is_taken(servers: Servers, a: Client) -> None:
     servers.client("b").run("CREATE TYPE mood AS ENUM ('other')")
-    with pytest.raises(SqlError, match='42710: server "b" cannot take view "v": type "mood" already exists'):
+    with pytest.raises(SqlError, match='42710: server "b" cannot take over view "v": type "mood" already exists'):
         servers.migrate("a", "b")
     assert a.run("SELECT sum(c) FROM v") == [(3,)]
 

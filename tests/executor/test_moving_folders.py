@@ -172,7 +172,9 @@ def test_a_server_without_the_folder(servers: Servers, a: Client, folder: Folder
     assert a.run(READ) == folder.wanted()
     wait_until(lambda: a.run("SELECT rows_behind FROM millstream.views") == [(0,)], what="maintenance")
     folder.path.rename(tmp_path / "aside")
-    with pytest.raises(SqlError, match=r'58P01: server "b" cannot take view "v": folder ".*" of stream "s" does not'):
+    with pytest.raises(
+        SqlError, match=r'58P01: server "b" cannot take over view "v": folder ".*" of stream "s" does not'
+    ):
         servers.migrate("a", "b")
     assert a.run(READ) == folder.wanted()
     assert not servers["b"].streams
@@ -189,11 +191,11 @@ def test_a_file_that_is_not_as_it_was(servers: Servers, a: Client, folder: Folde
     folder.add(a, 5)
     servers["b"].view_moving.checkpoints.close()
     servers.migrate("a", "b")
-    for number, what in enumerate(("has vanished", "was changed after it arrived")):
+    for number, what in enumerate(("no longer exists", "was changed after it arrived")):
         path = folder.add(a, 5)
         kept = tmp_path / f"kept{number}"
         path.rename(kept)
-        if what != "has vanished":
+        if what != "no longer exists":
             path.write_text("0,1,1\n")
         for name in "ba":
             with pytest.raises(SqlError, match=f'58P01: file "{path}" of stream "s" {what}'):

@@ -394,7 +394,7 @@ def test_a_name_that_is_taken(servers: Servers, a: Client) -> None:
     rows = Rows()
     rows.insert(a, 5)
     servers.client("b").run("CREATE TABLE v (k int)")
-    with pytest.raises(SqlError, match='42P07: server "b" cannot take view "v": relation "v" already exists'):
+    with pytest.raises(SqlError, match='42P07: server "b" cannot take over view "v": relation "v" already exists'):
         servers.migrate("a", "b")
     rows.insert(a, 5)
     assert a.run(READ) == rows.wanted()

@@ -336,7 +336,7 @@ def test_rows_that_come_while_a_copy_is_made(servers: Servers, home: Client, mon
 
 
 def test_a_damaged_copy(servers: Servers, home: Client) -> None:
-    """Its guest's server is lost, and the last copy is not what was written: the home goes on with what it has itself,
+    """Its guest's server is lost, and the last copy is damaged: the home goes on with what it has itself,
     and the rows since."""
     servers.migrate("a", "b", "w")
     home.run("INSERT INTO s VALUES (1, 3, 'x'); INSERT INTO r VALUES (1, 8)")

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from executor.database.database import Database
-from executor.embedded import reducing
-from executor.embedded.reducing import reductions_of
+from executor.embedded import static_semijoin
+from executor.embedded.static_semijoin import reductions_of
 from tests.executor.client import Client
 
 #: Views by how many static inputs are cut for a few rows.
@@ -39,7 +39,7 @@ def _fill(client: Client, chance: random.Random) -> None:
 def test_views_are_those_of_whole_inputs(
     database: Database, client: Client, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr(reducing, "_LITTLE", 3)
+    monkeypatch.setattr(static_semijoin, "_LITTLE", 3)
     chance = random.Random(text)
     _fill(client, chance)
     client.run(f"CREATE VIEW v AS {text}")
@@ -59,7 +59,7 @@ def test_views_are_those_of_whole_inputs(
 def test_an_input_is_cut_once_it_comes_again(
     database: Database, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reducing, "_LITTLE", 3)
+    monkeypatch.setattr(static_semijoin, "_LITTLE", 3)
     _fill(client, random.Random(1))
     client.run("CREATE VIEW v AS SELECT t.name, count(*) FROM s JOIN t ON s.k = t.k GROUP BY t.name")
     (runtime,) = database.runtimes()

@@ -91,7 +91,7 @@ def test_files_that_lie_there_before_a_view_are_skipped_and_counted(tmp_path: Pa
     put(folder, "b.csv", b"2,b\n")
     database = open_database(tmp_path / "data", **PACE)
     client = Client(database)
-    notice = 'continuous view "v" has the files of stream "f" from now on: 2 files that arrived before it are skipped'
+    notice = 'continuous view "v" starts with the next file of stream "f": 2 files that arrived before it are skipped'
     if at_once:
         client.run("BEGIN")
     client.run(STREAM.format(folder))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.core import core as opened
+from executor.core import core
 from executor.database.database import Database
 from executor.key_access.point_sources import point_reader
 from planner.statements.statement import Delete, Insert, Query, Update
@@ -65,7 +65,7 @@ class Loop:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> CountingDisk:
     disk = CountingDisk()
-    monkeypatch.setattr(opened, "background_files", lambda: disk)
+    monkeypatch.setattr(core, "background_files", lambda: disk)
     return disk
 
 
@@ -224,7 +224,7 @@ def test_others_wait_for_a_block_and_are_called_in_turn(served: Database) -> Non
 
 def test_a_block_begins_before_the_one_in_front_is_on_the_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     disk = KernelDisk()
-    monkeypatch.setattr(opened, "background_files", lambda: disk)
+    monkeypatch.setattr(core, "background_files", lambda: disk)
     with closing(open_database(tmp_path / "served")) as database:
         loop, first, second, reader = Loop(database), Client(database), Client(database), Client(database)
         apart = Client(database)

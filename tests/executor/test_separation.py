@@ -8,8 +8,8 @@ import pytest
 
 from executor.database.database import Database
 from executor.queries.client import Client as Asker
-from executor.separation import choosing, service
-from executor.separation.running import Request, RunningQuery
+from executor.separation import service, steps
+from executor.separation.running_queries import Request, RunningQuery
 from tests.executor.client import Client, open_database
 from tests.executor.separating import QUERIES, TABLES, Asked, leave, outcome, separable, whole
 
@@ -74,7 +74,7 @@ def test_a_long_query_has_somewhere_to_stop(name: str, client: Client, monkeypat
     client.session.reader.separable = "auto"
     query = QUERIES[name]
     assert "Execution" not in str(client.run(f"EXPLAIN {query}"))
-    monkeypatch.setattr(choosing, "_STOPPABLE", 0.0)
+    monkeypatch.setattr(steps, "_STOPPABLE", 0.0)
     assert "Pipeline p1 (build)" in str(client.run(f"EXPLAIN {query}"))
     Asked(monkeypatch, 1)
     query_id = leave(client, query)

@@ -9,8 +9,8 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.embedded.kept import KeptResults
-from executor.separation.stepwise import Stepwise
+from executor.embedded.pipeline_results import KeptResults
+from executor.separation.step_runner import Stepwise
 from planner.statements.statement import Statement
 from tests.executor.client import Client, open_database, rows
 from tests.executor.separating import QUERIES, TABLES, Asked, separable, whole

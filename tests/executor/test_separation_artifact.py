@@ -17,11 +17,11 @@ from catalog.values.errors import SqlError
 from catalog.values.types import INT4
 from executor.cluster import storage as storage_module
 from executor.database.database import Database
-from executor.embedded.kept import Kept, KeptResults
-from executor.files.foreign import FileColumn
+from executor.embedded.pipeline_results import Kept, KeptResults
+from executor.files.file_tables import FileColumn
 from executor.queries.client import Client as Asker
-from executor.separation import artifact, choosing
-from executor.separation.running import RunningQuery
+from executor.separation import artifact, steps
+from executor.separation.running_queries import RunningQuery
 from executor.separation.shared_files import SharedFile, SharedFiles
 from executor.traces import parquet
 from planner.algebra.relations import Relation, Snapshot
@@ -192,7 +192,7 @@ def test_what_runs_whole(database: Database, monkeypatch: pytest.MonkeyPatch) ->
     client.run(QUERY)
     client.run("COMMIT")
     client.session.reader.separable = "auto"
-    monkeypatch.setattr(choosing, "LONG", 60.0)
+    monkeypatch.setattr(steps, "LONG", 60.0)
     client.run(QUERY)
     client.session.reader.separable = "off"
     client.run(QUERY)
@@ -248,7 +248,7 @@ FORGERIES: dict[str, Callable[[bytes], bytes]] = {
     "no object": lambda text: b"[]",
     "another checksum": lambda text: text.replace(b'"sha256":"', b'"sha256":"0'),
     "changed without its checksum": lambda text: text.replace(b'"finished":1', b'"finished":2'),
-    "of another query": edited(_set("id", "0123456789abcdef")),
+    "to another query": edited(_set("id", "0123456789abcdef")),
     "a table": edited(_scan),
     "an unknown function": edited(_call),
     "an unknown class": edited(_set("plan.nodes.0.0", "Popen")),
@@ -340,7 +340,7 @@ def test_a_damaged_file(abandoned: tuple[Database, str]) -> None:
     for file in manifest_of(abandoned).parent.glob("*.parquet"):
         content = file.read_bytes()
         file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-        with pytest.raises(SqlError, match="is not what was written") as raised:
+        with pytest.raises(SqlError, match="is damaged") as raised:
             resume(database, query_id)
         assert raised.value.sqlstate == "XX001"
         file.write_bytes(content)

@@ -15,9 +15,9 @@ from msgspec.structs import force_setattr
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.files import foreign as files
-from executor.separation import service, slicing
-from executor.separation.running import Request, RunningQuery
+from executor.files import file_tables
+from executor.separation import service, slices
+from executor.separation.running_queries import Request, RunningQuery
 from tests.executor.client import Client, open_database
 from tests.executor.separating import Leaving, go_on, leave, separable
 from tests.executor.separating import whole as as_a_whole
@@ -67,7 +67,7 @@ def create(database: Database, root: Path) -> None:
 @pytest.fixture(params=["the engine reads", "we read"])
 def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "the engine reads":
-        monkeypatch.setattr(files, "_FEW_ROWS", 0)
+        monkeypatch.setattr(file_tables, "_FEW_ROWS", 0)
 
 
 @pytest.mark.usefixtures("reader")
@@ -125,7 +125,7 @@ def taken_along(source: Database, target: Database, query_id: str) -> int:
 def test_shared_files_stay_where_they_are(
     name: str, sharing: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_FEW_ROWS", 0)
+    monkeypatch.setattr(file_tables, "_FEW_ROWS", 0)
     source, target = sharing
     client, query = separable(source), QUERIES[name]
     wanted = as_a_whole(client, query)
@@ -149,7 +149,7 @@ def test_shared_files_stay_where_they_are(
 def test_files_that_are_no_longer_shared_or_the_same(
     sharing: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_FEW_ROWS", 0)
+    monkeypatch.setattr(file_tables, "_FEW_ROWS", 0)
     source, _ = sharing
     client = separable(source)
     with monkeypatch.context() as patch:
@@ -166,7 +166,7 @@ def test_files_that_are_no_longer_shared_or_the_same(
     file = Path(folder) / "f/4.parquet"
     found = file.stat()
     os.utime(file, ns=(found.st_atime_ns, found.st_mtime_ns + 1_000_000))
-    with pytest.raises(SqlError, match="is not as it was") as failed:
+    with pytest.raises(SqlError, match="has changed since the query left") as failed:
         client.run(query)
     assert failed.value.sqlstate == "XX001"
     os.utime(file, ns=(found.st_atime_ns, found.st_mtime_ns))
@@ -177,7 +177,7 @@ def test_a_shared_file_that_is_gone_already(
     sharing: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The query goes on with what it has read, and who wanted its state hears why there is none."""
-    monkeypatch.setattr(files, "_FEW_ROWS", 0)
+    monkeypatch.setattr(file_tables, "_FEW_ROWS", 0)
     source, _ = sharing
     client, query = separable(source), QUERIES["groups of groups"]
     wanted, file = as_a_whole(client, query), Path(source.options.shared_files) / "f/4.parquet"
@@ -203,8 +203,8 @@ def test_a_shared_file_that_is_gone_already(
 def test_explain_carries_no_shared_files(
     database: Database, sharing: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_FEW_ROWS", 0)
-    monkeypatch.setattr(slicing, "SLICE", 1e9)
+    monkeypatch.setattr(file_tables, "_FEW_ROWS", 0)
+    monkeypatch.setattr(slices, "SLICE", 1e9)
 
     def carried(source: Database) -> list[int]:
         query = "SELECT count(*) FROM f WHERE v > (SELECT avg(v) FROM f)"

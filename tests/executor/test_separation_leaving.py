@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import force_setattr
 
 from executor.database.database import Database
-from executor.embedded.kept import KeptResults
-from executor.separation import service, stepwise
-from executor.separation.running import Request, RunningQuery
+from executor.embedded.pipeline_results import KeptResults
+from executor.separation import service, step_runner
+from executor.separation.running_queries import Request, RunningQuery
 from planner.algebra.relations import Relation, Snapshot
-from planner.separation.leaving import Decision, decide
+from planner.separation.carried_state import Decision, decide
 from tests.executor.client import Client, open_database
 from tests.executor.separating import QUERIES, TABLES, Asked, leave, separable, whole
 
@@ -59,7 +59,7 @@ def choosing_by(
         return found
 
     monkeypatch.setattr(service, "RunningQuery", Query)
-    monkeypatch.setattr(stepwise, "decide", decided)
+    monkeypatch.setattr(step_runner, "decide", decided)
     return requests, decisions
 
 
@@ -120,12 +120,12 @@ def test_an_older_result_is_kept_while_it_may_leave(client: Client, monkeypatch:
     assert client.run(query) == wanted
     assert "p1" in dropped
     first, dropped[:] = dropped.index("p1"), []
-    monkeypatch.setattr(stepwise, "LEAST", 0.0)
+    monkeypatch.setattr(step_runner, "LEAST", 0.0)
 
     def change(plan: Any, finished: set[str], *rest: Any) -> Decision:
         return Decision("redo", frozenset({"p1"}), 0.0, 0.0)
 
-    monkeypatch.setattr(stepwise, "decide", change)
+    monkeypatch.setattr(step_runner, "decide", change)
     assert client.run(query) == wanted
     assert "p1" not in dropped[: first + 1]
 

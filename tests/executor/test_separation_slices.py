@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.separation import choosing, running, service, slicing
+from executor.separation import running_queries, service, slices, steps
 from executor.separation.artifact import SeparatedQueries
 from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES, Leaving, go_on, leave, outcome, separable, whole
@@ -102,7 +102,7 @@ def test_progress_is_no_more_than_what_is_done(database: Database, monkeypatch: 
     """However often others ask for it, between two statements and within them."""
     off: list[float] = []
 
-    class Query(running.RunningQuery):
+    class Query(running_queries.RunningQuery):
         def advance(self, rows: int, size: int) -> None:
             super().advance(rows, size)
             self._compare(0.0)
@@ -186,12 +186,12 @@ def test_explain_shows_slices(database: Database) -> None:
 
 
 def test_short_queries_are_not_sliced(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slicing, "SLICE", 0.5)
+    monkeypatch.setattr(slices, "SLICE", 0.5)
     seen = Leaving(monkeypatch)
     client = separable(database)
     client.run(QUERIES["groups of groups"])
     assert (seen.stops > 0, seen.slices) == (True, 0)
-    monkeypatch.setattr(choosing, "LONG", 1.0)
+    monkeypatch.setattr(steps, "LONG", 1.0)
     client.session.reader.separable = "auto"
     client.run(QUERIES["groups"])
     assert seen.slices == 0
@@ -203,7 +203,7 @@ def test_short_queries_are_not_sliced(database: Database, monkeypatch: pytest.Mo
 @pytest.fixture
 def copied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The states in which queries are written, by a session that wants a copy at each stop."""
-    monkeypatch.setattr(running, "_PAUSE", 0)
+    monkeypatch.setattr(running_queries, "_PAUSE", 0)
     states: list[str] = []
     write = SeparatedQueries.write
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.separation import choosing
+from executor.separation import steps
 from tests.executor.client import Client, open_database, rows
 
 QUERY = "SELECT c, count(*) FROM (SELECT k % 10 AS m, sum(c) AS c FROM {} GROUP BY 1) g GROUP BY c ORDER BY c"
@@ -23,7 +23,7 @@ def test_a_views_rows_are_estimated(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "INSERT INTO s SELECT g, 1 FROM generate_series(1, 20000) g; SELECT * FROM few, above; SELECT * FROM many"
     )
     # As if a core took a thousandth of the rows.
-    monkeypatch.setattr(choosing, "speed_of", lambda database, engine="embedded": 40_000)
+    monkeypatch.setattr(steps, "speed_of", lambda database, engine="embedded": 40_000)
 
     def way(view: str) -> str:
         lines = [line for (line,) in client.run(f"EXPLAIN {QUERY.format(view)}")]
@@ -41,8 +41,8 @@ def test_steps_are_chosen_anew_as_a_view_grows(tmp_path: Path, monkeypatch: pyte
     client = Client(database)
     client.run("CREATE FOREIGN TABLE s (k int, n int) SERVER stream")
     client.run("CREATE VIEW v AS SELECT k, count(*) AS c FROM s GROUP BY k")
-    monkeypatch.setattr(choosing, "speed_of", lambda database, engine="embedded": 40_000)
-    monkeypatch.setattr(choosing, "_PROBED", 1000)
+    monkeypatch.setattr(steps, "speed_of", lambda database, engine="embedded": 40_000)
+    monkeypatch.setattr(steps, "_PROBED", 1000)
     statement = client.bind("EXPLAIN SELECT count(*) FROM v a JOIN (SELECT * FROM v x JOIN v y USING (k)) b USING (k)")
 
     def explained(upto: int) -> list[str]:

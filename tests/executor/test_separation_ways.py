@@ -13,7 +13,7 @@ import pytest
 
 from executor.database.database import Database
 from executor.separation import service
-from executor.separation.running import RunningQuery
+from executor.separation.running_queries import RunningQuery
 from tests.executor.client import Client, open_database
 from tests.executor.separating import leave, separable, whole
 

@@ -9,8 +9,8 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.small import grouping, grouping_of
-from executor.small.grouping import ROWS
+from executor.small import grouped_statements, grouping_of
+from executor.small.grouped_statements import ROWS
 from tests.executor.client import Client
 
 STREAM = (
@@ -107,7 +107,7 @@ def test_runs_are_what_the_engine_makes_of_them(
     chance = random.Random(text)
     computed = 0
     for number in range(10):
-        monkeypatch.setattr(grouping, "ROWS", ROWS)
+        monkeypatch.setattr(grouped_statements, "ROWS", ROWS)
         count = chance.randrange(1, 5) if number < 5 else 60
         client.run(f"INSERT INTO s VALUES {', '.join(_row(chance) for _ in range(count))}")
         lsn = database.sequencer.visible
@@ -115,7 +115,7 @@ def test_runs_are_what_the_engine_makes_of_them(
         delta = quick.runner.inputs[path.path.inputs[0]].delta(path.reached, lsn)
         computed += sum(item is not None and item.run(delta) is not None for item in found)
         rows = client.run("SELECT * FROM quick")
-        monkeypatch.setattr(grouping, "ROWS", -1)
+        monkeypatch.setattr(grouped_statements, "ROWS", -1)
         assert sorted(rows, key=repr) == sorted(client.run("SELECT * FROM slow"), key=repr)
     assert computed > 0
 
@@ -185,7 +185,7 @@ def test_an_infinite_sum_is_the_engine_s(client: Client, monkeypatch: pytest.Mon
     client.run("INSERT INTO s (f) VALUES ('1e308'), ('1e308')")
     outcomes = []
     for rows, view in ((ROWS, "v"), (-1, "w")):
-        monkeypatch.setattr(grouping, "ROWS", rows)
+        monkeypatch.setattr(grouped_statements, "ROWS", rows)
         try:
             outcomes.append(repr(client.run(f"SELECT x FROM {view}")))
         except SqlError as error:

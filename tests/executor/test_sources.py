@@ -14,7 +14,7 @@ import pytest
 from catalog.objects import ColumnDefinition, Stream
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, DATE, FLOAT8, INT8, TEXT, TIMESTAMP, numeric
-from executor.files.following import ROW_BITS, FileSource, SourceFile
+from executor.files.followed_folders import ROW_BITS, FileSource, SourceFile
 from executor.files.reader import read_files
 
 COLUMNS = (
@@ -112,7 +112,7 @@ def test_what_arrived_must_stay(tmp_path: Path) -> None:
     file.unlink()
     with pytest.raises(SqlError) as vanished:
         source.poll(before)
-    assert (vanished.value.sqlstate, "vanished" in vanished.value.message) == ("58P01", True)
+    assert (vanished.value.sqlstate, "no longer exists" in vanished.value.message) == ("58P01", True)
 
 
 def test_a_folder_that_does_not_exist_is_58p01(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_a_file_changed_between_arrival_and_reading_is_refused(tmp_path: Path) -
     with pytest.raises(SqlError, match="changed"):
         read_files([before], stream(format="csv"), 1)
     file.unlink()
-    with pytest.raises(SqlError, match="vanished"):
+    with pytest.raises(SqlError, match="no longer exists"):
         read_files([before], stream(format="csv"), 1)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from executor.database.database import Database
 from executor.definitions.stored_catalog import dump_catalog
-from executor.embedded.tables import documents
+from executor.tables.definitions import catalog_documents
 from tests.executor.client import Client, open_database
 
 DEFINITIONS = """
@@ -56,7 +56,7 @@ def _stored(database: Database) -> Any:
 @pytest.mark.parametrize("few", [0, 2000, 1 << 20])
 def test_what_was_defined_is_there_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
     """Written whole at each definition that is long, sometimes, or never after the first."""
-    monkeypatch.setattr(documents, "_FEW", few)
+    monkeypatch.setattr(catalog_documents, "_FEW", few)
     database = open_database(tmp_path)
     client = Client(database)
     for text in DEFINITIONS.split(";\n"):

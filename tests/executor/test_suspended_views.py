@@ -54,7 +54,7 @@ def test_at_home(servers: Servers, a: Client, tmp_path: Path) -> None:
         rows.insert(a, 4)
         with pytest.raises(SqlError, match='55000: view "v" is suspended') as raised:
             a.run(READ)
-        assert raised.value.hint == "SELECT millstream.resume('public.v') lets it go on."
+        assert raised.value.hint == "SELECT millstream.resume('public.v') continues it."
         with pytest.raises(SqlError, match="is suspended"):
             suspend(servers, "a")
         assert a.run("SELECT server, home, rows_behind FROM millstream.views") == [(None, "a", None)]

@@ -133,7 +133,7 @@ def test_who_was_to_take_a_view_is_lost(servers: Servers, a: Client, monkeypatch
     wait_until(lambda: servers.knows("v"), what="the entry")
     servers.lose("b", "a")
     asking.join()
-    assert str(asked[0]) == '55000: server "b" cannot take view "v": server "b" is gone'
+    assert str(asked[0]) == '55000: server "b" cannot take over view "v": server "b" is lost'
     rows.insert(a, 5)
     assert a.run(READ) == rows.wanted()
 

@@ -41,7 +41,7 @@ OTHERS = (
     "SELECT name, count(*) FROM x JOIN side ON k = id WHERE i > (SELECT min(k) FROM other) GROUP BY name",
     "SELECT name, stddev(i) FROM x JOIN side ON k = id GROUP BY name",
 )
-_BEFORE = "This view reads it as it is, and begins without the rows so far: "
+_BEFORE = "This definition follows the changes of the table; it starts without the rows that have arrived: "
 
 
 def test_the_text_that_is_told_reads_tables_as_they_are(postgres: Postgres) -> None:
@@ -79,7 +79,7 @@ def test_the_text_that_is_told_reads_tables_as_they_are(postgres: Postgres) -> N
             severity, message, hint = told[-1]
             assert severity == "WARNING"
             assert "is read as of the view's creation" in message
-            assert hint.startswith("No other text of this view is known"), query
+            assert hint.startswith("There is no form of this view"), query
 
 
 def _parts(notice: psycopg.errors.Diagnostic) -> tuple[str, str, str]:

@@ -9,7 +9,7 @@ from planner.algebra.validate import validate
 from planner.algebra.walk import walk
 from planner.explain.plans import explain_relation
 from planner.rules import optimise
-from planner.rules.inline_shared import inline_shared
+from planner.rules.subqueries.inline_shared import inline_shared
 from planner.statements.definitions import CreateView
 from planner.statements.statement import Query
 from tests.planner.binding import Database, standard

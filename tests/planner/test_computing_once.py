@@ -8,7 +8,7 @@ from planner.algebra.relations import Relation, With
 from planner.algebra.validate import validate
 from planner.explain.plans import explain_relation
 from planner.rules import optimise
-from planner.rules.inline_shared import inline_shared
+from planner.rules.subqueries.inline_shared import inline_shared
 from planner.separation.common_results import compute_once
 from planner.separation.cuts import cut
 from planner.statements.statement import Query

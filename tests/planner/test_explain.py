@@ -24,10 +24,10 @@ from catalog.values.types import (
 )
 from planner.algebra.relations import Relation, SortKey
 from planner.algebra.scalars import AggregateCall, Call, Case, Cast, Literal, Parameter, Scalar
-from planner.algebra.serialize import decode_program, encode_program
 from planner.explain.plans import Facts, explain_program, explain_relation, program_json, relation_json
 from planner.explain.scalars import deparse
 from planner.incremental.plan import Planned, plan
+from planner.incremental.programs.documents import decode_program, encode_program
 from tests.planner import golden
 from tests.planner.bound import catalog_of, query_of
 from tests.planner.builders import (

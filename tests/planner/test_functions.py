@@ -17,7 +17,7 @@ REFUSED = {
     "language sql set search_path = public as 'select 1'": "SET in a function",
     "language sql transform for type int as 'select 1'": "TRANSFORM",
     "language sql as 'select 1; select 2'": "a function of several statements",
-    "language sql as 'delete from b'": "a function that changes something",
+    "language sql as 'delete from b'": "a function that changes data",
     "language sql as 'select count(*)::int from s'": 'a function that reads the stream "s"',
     "language sql begin atomic select 1; end": "BEGIN ATOMIC",
 }

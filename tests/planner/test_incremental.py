@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, FLOAT4, FLOAT8, INT2, INT4, INT8, NUMERIC, TEXT, SqlType, array, numeric
+from planner.algebra.partial_aggregates import Child, Split, split
 from planner.algebra.relations import Delta, Relation, Scan, Snapshot, SortKey
 from planner.algebra.scalars import AggregateCall, Literal
 from planner.algebra.signature import signature
 from planner.algebra.walk import inputs, walk
-from planner.incremental.aggregates import Child, Split, split
 from planner.incremental.names import Names, stored_name
 from planner.incremental.plan import plan
 from planner.incremental.programs.program import Program

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.catalog import Catalog
-from catalog.merging import merged
+from catalog.merge import merged
 from catalog.objects import Schema, Table
 from catalog.values.errors import SqlError
 

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from catalog.values.types import FLOAT8, INT4
+from planner.algebra.construction import conjuncts
 from planner.algebra.relations import Filter, Join, Limit, Relation
 from planner.algebra.scalars import Call, Scalar
 from planner.algebra.validate import validate
 from planner.algebra.walk import walk
 from planner.rules import RULES, optimise, rewrite, with_ordered_joins
-from planner.rules.cardinality import Cardinality
-from planner.rules.join_graph import Shape, region_of
-from planner.rules.order_joins import _Sizes, order_joins
-from planner.rules.support import conjuncts
+from planner.rules.joins.cardinality import Cardinality
+from planner.rules.joins.join_graph import Shape, region_of
+from planner.rules.joins.order_joins import _Sizes, order_joins
 from planner.statistics import ColumnStatistics, Statistics, TableStatistics
 from tests.planner import golden
 from tests.planner.builders import (

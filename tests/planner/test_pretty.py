@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pglast import parse_sql, prettify
 
-from catalog.system.pretty import pretty
+from catalog.system.pretty_expressions import pretty
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from planner.algebra.scalars import (
 from planner.algebra.validate import validate
 from planner.algebra.walk import walk
 from planner.rules import RULES, optimise, rewrite
-from planner.rules.join_existing import join_existing
-from planner.rules.order_lists import order_lists
-from planner.rules.push_down_filters import push_down_filters
+from planner.rules.filters.push_down_filters import push_down_filters
+from planner.rules.row_order.order_lists import order_lists
+from planner.rules.subqueries.join_existing import join_existing
 from tests.planner.builders import (
     agg,
     both,

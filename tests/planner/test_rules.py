@@ -27,24 +27,24 @@ from planner.algebra.scalars import (
 )
 from planner.algebra.validate import validate
 from planner.rules import RULES, Rule, optimise
-from planner.rules.compare_dates import compare_dates
-from planner.rules.compute_ntile import compute_ntile
-from planner.rules.compute_window_keys import compute_window_keys
-from planner.rules.factor_disjunctions import factor_disjunctions
-from planner.rules.fold_constants import fold_constants
-from planner.rules.guard_arguments import guard_arguments
-from planner.rules.guard_subqueries import guard_subqueries
-from planner.rules.join_existing import join_existing
-from planner.rules.look_up_arrays import look_up_arrays
-from planner.rules.match_rows import match_rows
-from planner.rules.merge_filters import merge_filters
-from planner.rules.merge_projects import merge_projects
-from planner.rules.number_by_rows import number_by_rows
-from planner.rules.order_lists import order_lists
-from planner.rules.prune_columns import prune_columns
-from planner.rules.push_down_filters import push_down_filters
-from planner.rules.strengthen_joins import strengthen_joins
-from planner.rules.unnest_in_place import unnest_in_place
+from planner.rules.errors.guard_arguments import guard_arguments
+from planner.rules.errors.guard_subqueries import guard_subqueries
+from planner.rules.filters.compare_dates import compare_dates
+from planner.rules.filters.factor_disjunctions import factor_disjunctions
+from planner.rules.filters.fold_constants import fold_constants
+from planner.rules.filters.look_up_arrays import look_up_arrays
+from planner.rules.filters.match_rows import match_rows
+from planner.rules.filters.merge_filters import merge_filters
+from planner.rules.filters.push_down_filters import push_down_filters
+from planner.rules.joins.strengthen_joins import strengthen_joins
+from planner.rules.joins.unnest_in_place import unnest_in_place
+from planner.rules.projections.merge_projects import merge_projects
+from planner.rules.projections.prune_columns import prune_columns
+from planner.rules.row_order.compute_ntile import compute_ntile
+from planner.rules.row_order.compute_window_keys import compute_window_keys
+from planner.rules.row_order.number_by_rows import number_by_rows
+from planner.rules.row_order.order_lists import order_lists
+from planner.rules.subqueries.join_existing import join_existing
 from tests.planner import golden
 from tests.planner.builders import (
     agg,

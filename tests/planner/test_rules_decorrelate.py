@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, INT4, INT8
+from planner.algebra.construction import has_subquery
 from planner.algebra.relations import Filter, Join, Limit, Project, Relation, Values
 from planner.algebra.scalars import Case, Literal, Scalar
 from planner.algebra.validate import validate
 from planner.algebra.walk import is_dependent, walk
-from planner.rules import decorrelate, optimise, unnest
-from planner.rules.support import has_subquery
+from planner.rules import optimise, unnest
+from planner.rules.subqueries import decorrelate
 from tests.planner import golden
 from tests.planner.builders import (
     agg,

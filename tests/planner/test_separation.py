@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.values.types import BOOL, FLOAT8, INT4, INT8, TEXT
+from planner.algebra.construction import keep_columns
 from planner.algebra.relations import (
     Aggregate,
     Fixpoint,
@@ -30,7 +31,6 @@ from planner.algebra.walk import transform, walk
 from planner.explain.plans import explain_relation
 from planner.incremental.names import stored_name
 from planner.rules import optimise
-from planner.rules.support import keep_columns
 from planner.separation.cuts import Pipelined, Place, cut, is_bare, places, remaining, select_state
 from planner.separation.inputs import inputs_apart
 from planner.statements.statement import Query

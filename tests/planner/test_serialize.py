@@ -29,10 +29,10 @@ from catalog.values.types import (
 )
 from planner.algebra.relations import Project, Relation, Snapshot
 from planner.algebra.scalars import Call, Column, Literal, Scalar
-from planner.algebra.serialize import VERSION, decode_program, encode_program
 from planner.algebra.validate import validate
 from planner.algebra.walk import walk
 from planner.incremental.plan import plan
+from planner.incremental.programs.documents import VERSION, decode_program, encode_program
 from planner.incremental.programs.program import Path, Program, State, Statement
 from tests.planner.builders import call, fresh, project, query, rel, stream, table
 from tests.planner.test_incremental import SHAPES, Inputs

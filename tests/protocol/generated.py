@@ -17,7 +17,7 @@ from catalog.values.ranges import packed as range_bytes
 from catalog.values.times.timestamps import INFINITE_DAYS, INFINITE_MICROSECONDS
 from catalog.values.times.timetz import DAY, LIMIT, packed
 from catalog.values.types import MULTIRANGES, RANGES, SqlType, by_name, numeric
-from protocol.values.jsons import canonical_jsonb
+from protocol.values.text.jsons import canonical_jsonb
 
 ZONES = ["UTC", "Europe/Berlin", "America/St_Johns", "+05:30"]
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)

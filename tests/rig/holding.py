@@ -10,7 +10,7 @@ import contextlib
 from typing import Any, Final
 
 from executor.separation import service
-from executor.separation.running import Request, RunningQuery
+from executor.separation.running_queries import Request, RunningQuery
 from tests.rig.process import wait_until
 
 #: What the text of such a query has at its end, and for how many seconds it waits at most, at its first stop.

@@ -53,7 +53,7 @@ def run_script(
 
 def make_archive() -> None:
     """Writes the classes that a Spark has at its end into the archive."""
-    from executor.spark.classic import ClassicSession
+    from executor.spark.driver.classic_session import ClassicSession
     from executor.spark.settings import SparkSettings
 
     written = ARCHIVE.with_suffix(".new")

@@ -75,7 +75,7 @@ def test_a_zombie_is_not_adopted_and_who_was_does_not_start(tmp_path: Path) -> N
             require(other, writer.done)
             a.kill9()
             assert other.execute(ADOPT).fetchone() == (1,)
-            with pytest.raises(AssertionError, match='the streams of server "a" are those of server "b" now'):
+            with pytest.raises(AssertionError, match='the streams of server "a" belong to server "b" now'):
                 a.start()
             Writer(other, writer.done).copy(1000)
             require(other, writer.done + 1000)
@@ -119,14 +119,14 @@ def test_who_adopts_is_gone_for_good_too(failpoint: str, tmp_path: Path) -> None
             asked.join()
             assert b.wait(60) == -signal.SIGKILL
             if not is_zombie:
-                with pytest.raises(psycopg.Error, match='the streams of server "a" are those of server "b" now'):
+                with pytest.raises(psycopg.Error, match='the streams of server "a" belong to server "b" now'):
                     client.execute(ADOPT)
             assert client.execute("SELECT millstream.adopt('b')").fetchone() == (1,)
             require(client, writer.done)
             Writer(client, writer.done).copy(1000)
             require(client, writer.done + 1000)
         b.environment = {}
-        with pytest.raises(AssertionError, match='the streams of server "b" are those of server "c" now'):
+        with pytest.raises(AssertionError, match='the streams of server "b" belong to server "c" now'):
             b.start()
 
 

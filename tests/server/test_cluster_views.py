@@ -345,7 +345,7 @@ def test_who_stands_still_keeps_no_lock(tmp_path: Path) -> None:
         writer.copy(1000)
         require(client, writer.done)
         os.kill(b.pid, signal.SIGCONT)
-        wait_until(lambda: "was taken from this server" in b.log(), 60, "that it knows")
+        wait_until(lambda: "another server took the lock of the storage" in b.log(), 60, "that it knows")
         with b.connect() as zombie:
             await_no_views(zombie)
         assert placed(client) == ("a",)

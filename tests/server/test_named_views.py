@@ -61,7 +61,7 @@ def test_names(name: str, shown: str, sql: Client, objects: None) -> None:
     others = "SELECT count(*) FROM millstream.views WHERE server IS NULL"
     assert sql.execute(others).fetchone() == (1,)
     hint = str(raised.value.diag.message_hint)
-    assert sql.execute(hint.removesuffix(" lets it go on.").encode()).fetchone() == (shown,)
+    assert sql.execute(hint.removesuffix(" continues it.").encode()).fetchone() == (shown,)
     assert sql.execute(f"SELECT * FROM {name}".encode()).fetchall() == wanted
 
 

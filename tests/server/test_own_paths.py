@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from catalog.system_errors import exhausted, state_of, state_of_file
+from catalog.os_errors import exhausted, state_of, state_of_file
 from catalog.values.errors import SqlError
 from executor.embedded.errors import translate
 from server.operations.config import Config

@@ -64,7 +64,7 @@ def test_another_definition_is_refused_or_begins_again(client: Client, text: str
     with pytest.raises(psycopg.errors.FeatureNotSupported) as raised:
         client.execute(f"CREATE OR REPLACE VIEW rep_g AS {text}".encode())
     assert raised.value.diag.message_primary == (
-        'cannot replace continuous view "rep_g" by another definition: its rows would be lost'
+        'cannot replace continuous view "rep_g" with another definition: its rows would be lost'
     )
     assert "WITH (restart = true)" in (raised.value.diag.message_hint or "")
     assert rows(client) == [(1, 1), (2, 2)]
@@ -79,7 +79,7 @@ def test_what_a_name_means_now_counts(client: Client) -> None:
     client.execute("CREATE SCHEMA rep_else")
     client.execute("CREATE FOREIGN TABLE rep_else.rep_s (a int) SERVER stream")
     client.execute("SET search_path = rep_else, public")
-    with pytest.raises(psycopg.errors.FeatureNotSupported, match="by another definition"):
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="with another definition"):
         client.execute("CREATE OR REPLACE VIEW public.rep_g AS SELECT a, count(*) AS n FROM rep_s GROUP BY a")
     client.execute("CREATE OR REPLACE VIEW public.rep_g AS SELECT a, count(*) AS n FROM public.rep_s GROUP BY a")
     client.execute("RESET search_path")
@@ -87,7 +87,7 @@ def test_what_a_name_means_now_counts(client: Client) -> None:
     client.execute("ALTER FOREIGN TABLE rep_kept ADD COLUMN more text")
     client.execute("CREATE OR REPLACE VIEW rep_g AS SELECT a, count(*) AS n FROM rep_kept GROUP BY a")
     client.execute("CREATE FOREIGN TABLE rep_s (a int) SERVER stream")
-    with pytest.raises(psycopg.errors.FeatureNotSupported, match="by another definition"):
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="with another definition"):
         client.execute("CREATE OR REPLACE VIEW rep_g AS SELECT a, count(*) AS n FROM rep_s GROUP BY a")
     assert rows(client) == [(1, 1), (2, 2)]
     client.execute("DROP FOREIGN TABLE rep_s")
@@ -101,7 +101,7 @@ def test_time_zones_count_where_they_change_the_meaning(client: Client) -> None:
     client.execute("SET timezone = 'Asia/Tokyo'")
     client.execute(SAME[0].encode())
     assert rows(client) == [(1, 1), (2, 2)]
-    with pytest.raises(psycopg.errors.FeatureNotSupported, match="by another definition"):
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="with another definition"):
         client.execute(f"CREATE OR REPLACE VIEW rep_days AS {by_day}".encode())
 
 

@@ -438,7 +438,7 @@ def test_default_privileges_are_there_after_a_kill(tmp_path: Path) -> None:
     [
         (["--listen=0.0.0.0:0"], None, "listening beyond loopback requires TLS"),
         (["--ssl=on"], None, "ssl_key_file = "),
-        (["--ssl=on", "--ssl-cert-file=root.crt", "--ssl-key-file=open.key"], None, "group or others may read it"),
+        (["--ssl=on", "--ssl-cert-file=root.crt", "--ssl-key-file=open.key"], None, "group or others have access"),
         (["--ssl=on", "--ssl-cert-file=root.key", "--ssl-key-file=alice.key"], None, "ssl_cert_file = "),
         ([], "local all all trust\nhost all all all trust\n", "line 2: trust is for loopback addresses only"),
         (["--hba-file=missing.conf"], None, "no such file"),

@@ -17,7 +17,7 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.queries import spark_queries as analytics
+from executor.queries import spark_queries
 from executor.queries.spark_queries import Analytics
 from executor.spark.engine import SparkEngine
 from planner import placement
@@ -359,6 +359,6 @@ def test_a_query_is_made_for_spark_once(client: Client, monkeypatch: pytest.Monk
         made.append(relation)
         return lowered(relation)
 
-    monkeypatch.setattr(analytics, "lowered", noted)
+    monkeypatch.setattr(spark_queries, "lowered", noted)
     assert client.run(prefix + "SELECT count(*) FROM t")
     assert len(made) == 1

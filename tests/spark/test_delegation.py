@@ -12,8 +12,8 @@ from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, FLOAT8, INT4, INTERVAL, TEXT, TIME, array, numeric, record
 from executor.carriers import packed, unpacked
 from executor.embedded.kernel import evaluate
-from executor.spark.adhoc import AdhocPrinter
-from executor.spark.statements import Printed, print_statements
+from executor.spark.printing.query_dialect import QueryPrinter
+from executor.spark.printing.statements import Printed, print_statements
 from planner.algebra.relations import Aggregate, Relation, SetOperation, Sort, SortKey, Window
 from planner.algebra.scalars import AggregateCall, Case, ColumnRef, ScalarSubquery, WindowCall
 from planner.incremental.programs.program import State, Statement
@@ -29,7 +29,7 @@ def printed(relation: Relation, **outputs: Any) -> Printed:
 
 
 def adhoc(statement: Statement, state: State, has_kernel: bool = True) -> Printed:
-    return print_statements((statement,), (state,), partial(AdhocPrinter, has_kernel=has_kernel))
+    return print_statements((statement,), (state,), partial(QueryPrinter, has_kernel=has_kernel))
 
 
 def sql(found: Printed) -> str:
@@ -220,5 +220,5 @@ def test_a_long_chain_of_doubles_is_the_kernel_s() -> None:
     assert printed(leaf, x=chain(24)).functions == ()
     found = printed(leaf, x=chain(300))
     assert evaluate(found.functions[0].document, [pa.array([1.0, None])]).to_pylist() == [1.0, None]
-    with pytest.raises(SqlError, match="so long an expression"):
+    with pytest.raises(SqlError, match="of this length"):
         print_statements(*((item,) for item in listed("q", leaf, [chain(25)])))

@@ -13,7 +13,7 @@ from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, Stream
 from executor.engine import Inputs, Job
 from executor.spark.engine import SparkEngine
-from executor.spark.statements import reason
+from executor.spark.printing.statements import reason
 from planner.bind import Context, bind
 from planner.incremental.plan import plan
 from planner.incremental.programs.program import State, Statement

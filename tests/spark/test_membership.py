@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.values.types import BOOL, INT4
-from executor.spark.membership import three_valued
+from executor.spark.printing.in_subqueries import three_valued
 from planner.algebra.relations import Project, Relation
 from planner.algebra.scalars import Exists, InSubquery, Scalar
 from planner.algebra.walk import walk

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from executor.engine import EngineUnavailable
 from executor.spark.engine import SparkEngine
-from executor.spark.process import SparkProcess, Status
 from executor.spark.settings import SparkSettings
+from executor.spark.supervisor import SparkProcess, Status
 from tests.rig.beside import Beside
 from tests.rig.process import is_alive, wait_until
 from tests.rig.sampling import sample

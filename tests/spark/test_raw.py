@@ -12,7 +12,7 @@ from catalog.objects import ColumnDefinition, Stream
 from catalog.values.errors import SqlError
 from catalog.values.types import INT8
 from executor.engine import ArrivedFiles, Inputs, Job
-from executor.files.following import SourceFile
+from executor.files.followed_folders import SourceFile
 from executor.files.reader import read_files
 from executor.spark.engine import SparkEngine
 from planner.algebra.scalars import AggregateCall

@@ -12,10 +12,10 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.engine import EngineUnavailable
-from executor.queries import spark_queries as analytics
+from executor.queries import spark_queries
 from executor.queries.spark_queries import Analytics
-from executor.separation import choosing, service
-from executor.separation.running import RunningQuery
+from executor.separation import service, steps
+from executor.separation.running_queries import RunningQuery
 from executor.separation.service import Separation
 from executor.spark.engine import SparkEngine
 from tests.executor.client import Client, open_database
@@ -57,7 +57,7 @@ def database(spark: SparkEngine, tpch: Tpch, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture(autouse=True)
 def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "LONG", 0.0)
+    monkeypatch.setattr(steps, "LONG", 0.0)
 
 
 def on(database: Database, engine: str) -> Client:
@@ -78,12 +78,12 @@ def resumed(database: Database, engine: str, query_id: str) -> Any:
 @pytest.mark.parametrize("begins", ENGINES)
 @pytest.mark.parametrize("name", sample(NAMES, CHOSEN))
 def test_on_the_other_engine(name: str, begins: str, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "_REPEATED", 0)  # query 11 computes its joins once
+    monkeypatch.setattr(steps, "_REPEATED", 0)  # query 11 computes its joins once
     query = next(path for path in QUERIES if path.stem == name).read_text()
     client, other = on(database, begins), ENGINES[1 - ENGINES.index(begins)]
     wanted = Client(database).run(query)
     cut_small(monkeypatch)
-    monkeypatch.setattr(analytics, "_ROWS_OF_FILE", 1 << 13)
+    monkeypatch.setattr(spark_queries, "_ROWS_OF_FILE", 1 << 13)
     for after in (1, 2):
         with monkeypatch.context() as patch:
             seen = Leaving(patch, after)

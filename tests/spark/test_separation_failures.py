@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.queries.spark_queries import Analytics
-from executor.separation import artifact, moving, service
-from executor.separation.on_spark import SparkResults
+from executor.separation import artifact, query_moves, service
+from executor.separation.spark_results import SparkResults
 from executor.spark.engine import SparkEngine
 from executor.spark.java import Java
-from executor.spark.process import SparkProcess
+from executor.spark.supervisor import SparkProcess
 from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES, Asked, separable
 from tests.executor.test_migration import Leaving, settled
@@ -88,7 +88,7 @@ class Victim:
             if name == step and not self.deaths:
                 self.die(step)
 
-        for module in (artifact, moving, service):
+        for module in (artifact, query_moves, service):
             monkeypatch.setattr(module, "failpoint", failpoint)
 
 

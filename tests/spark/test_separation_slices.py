@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from executor.database.database import Database
-from executor.queries import spark_queries as analytics
+from executor.queries import spark_queries
 from executor.queries.spark_queries import Analytics
-from executor.separation import choosing
+from executor.separation import steps
 from executor.spark.engine import SparkEngine
 from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES, Leaving, cut_small, go_on, leave, outcome, separable, whole
@@ -78,8 +78,8 @@ def database(spark: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> It
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     cut_small(monkeypatch)
-    monkeypatch.setattr(choosing, "LONG", 0.0)
-    monkeypatch.setattr(analytics, "_ROWS_OF_FILE", 100)
+    monkeypatch.setattr(steps, "LONG", 0.0)
+    monkeypatch.setattr(spark_queries, "_ROWS_OF_FILE", 100)
 
 
 def on(database: Database, engine: str) -> Client:

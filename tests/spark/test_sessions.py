@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.spark.connect import is_alike
+from executor.spark.driver.connect_session import is_alike
 from executor.spark.settings import SEMANTICS, SparkSettings, configuration, of_session
 
 

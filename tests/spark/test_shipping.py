@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from catalog.values.types import INT4
-from executor.spark.shipping import archive, lacking_here
+from executor.spark.workers.kernel_archive import archive, lacking_here
 from tests.spark.build import snapshot
 from tests.spark.test_delegation import hexadecimal, printed
 
@@ -23,7 +23,7 @@ import catalog.postgres
 import executor.embedded.kernel as kernel
 assert kernel.__file__.startswith(sys.argv[1]), kernel.__file__
 assert catalog.postgres.types()
-from executor.spark.columns import computed
+from executor.spark.workers.kernel_calls import computed
 print(computed(sys.stdin.read(), "UTC", [pa.array([255], pa.int32())]).to_pylist())
 """
 

@@ -7,8 +7,8 @@ from functools import partial
 from msgspec.structs import replace
 
 from catalog.values.types import BOOL, INT4, INT8, INTERVAL, TEXT, TIME, numeric
-from executor.spark.dialect import SparkPrinter
-from executor.spark.statements import print_statements, reason
+from executor.spark.printing.dialect import SparkPrinter
+from executor.spark.printing.statements import print_statements, reason
 from planner.algebra.relations import InZone, Limit, Scan, Sort, SortKey, Values
 from planner.algebra.scalars import AggregateCall, ColumnRef
 from planner.algebra.walk import walk

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.separation import choosing
+from executor.separation import steps
 from tests.executor.separating import outcome, separable
 from tests.executor.separating import whole as as_a_whole
 from tests.rig.benchmarks import queries
@@ -34,9 +34,9 @@ def both(tpcds: Tpcds, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
     "path", sample(QUERIES, [path for path in QUERIES if path.stem in CHOSEN]), ids=lambda path: path.stem
 )
 def test_a_query_leaves_after_every_pipeline(path: Path, both: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "LONG", 0.0)
-    monkeypatch.setattr(choosing, "_REPEATED", 0)
-    monkeypatch.setattr(choosing, "_PROBED", 1 << 60)  # cut at breakers alone
+    monkeypatch.setattr(steps, "LONG", 0.0)
+    monkeypatch.setattr(steps, "_REPEATED", 0)
+    monkeypatch.setattr(steps, "_PROBED", 1 << 60)  # cut at breakers alone
     client, query = separable(both.source), path.read_text()
     wanted = as_a_whole(client, query)
     assert isinstance(wanted, list)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.separation import choosing
+from executor.separation import steps
 from tests.executor.separating import Leaving, cut_small, leave, outcome, separable
 from tests.executor.separating import whole as as_a_whole
 from tests.rig.benchmarks import queries
@@ -33,13 +33,13 @@ def test_a_query_leaves_after_every_pipeline(
     path: Path, both: Servers, whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cut at all sides of joins of several tables; with ``--whole`` at breakers alone, too."""
-    monkeypatch.setattr(choosing, "LONG", 0.0)
-    monkeypatch.setattr(choosing, "_REPEATED", 0)
+    monkeypatch.setattr(steps, "LONG", 0.0)
+    monkeypatch.setattr(steps, "_REPEATED", 0)
     client, query = separable(both.source), path.read_text()
     wanted = as_a_whole(client, query)
     for cut in (0, 1) if whole else (1,):
-        monkeypatch.setattr(choosing, "_PROBED", 0 if cut else 1 << 60)
-        monkeypatch.setattr(choosing, "_SMALLER", 0 if cut else 1)
+        monkeypatch.setattr(steps, "_PROBED", 0 if cut else 1 << 60)
+        monkeypatch.setattr(steps, "_SMALLER", 0 if cut else 1)
         assert outcome(client, query) == wanted
         leaves_everywhere(both, query, wanted, monkeypatch)
 
@@ -48,7 +48,7 @@ def test_a_query_leaves_after_every_pipeline(
 @pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
 def test_a_query_leaves_inside_its_pipelines(path: Path, both: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     """At a stop between two slices of an aggregation's input, or two pipelines, and once more on its way."""
-    monkeypatch.setattr(choosing, "LONG", 0.0)
+    monkeypatch.setattr(steps, "LONG", 0.0)
     cut_small(monkeypatch)
     client, query = separable(both.source), path.read_text()
     wanted = as_a_whole(client, query)

@@ -67,8 +67,8 @@ def _at(path: Path, document: Any, variables: Any, zone: str) -> At:
 
 
 def _any(at: At, node: Any) -> bool:
-    """A lax path is looked at no further than its first item, and passes over what has no sign where nobody takes the
-    items (executeUnaryArithmExpr)."""
+    """A lax path is looked at no further than its first item, and skips items without a sign if the items are not used
+    (executeUnaryArithmExpr)."""
     if not at.lax:
         return bool(list(_items(at, node)))
     if isinstance(node, Sign):

@@ -77,7 +77,9 @@ class Dissection:
     def _step(self) -> None:
         self._left -= self._cost
         if self._left < 0:
-            raise unsupported("a regular expression with back references that takes this long", "Use several ones.")
+            raise unsupported(
+                "a regular expression with back references that takes this long", "Use several simpler expressions."
+            )
 
     def _may_take(self, node: Node, begin: int, end: int) -> bool:
         return bool(self._places.after(node, 1 << begin) >> end & 1)

@@ -10,6 +10,7 @@ import re
 from typing import Any, Final
 
 from catalog.values.errors import SqlError, unsupported
+from catalog.values.interval_fields import FULL_RANGE, smallest_of
 
 Interval = tuple[int, int, int]
 
@@ -58,23 +59,6 @@ _ISO_NUMBER: Final = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9
 _ISO_DATE: Final = {"Y": "year", "M": "month", "W": "week", "D": "day"}
 _ISO_CLOCK: Final = {"H": "hour", "M": "minute", "S": "second"}
 
-#: Fields of the typmod's range (utils/timestamp.h, INTERVAL_MASK), smallest last, with the unit each stands for.
-_MASKS: Final = (
-    (1 << 2, "year"),
-    (1 << 1, "month"),
-    (1 << 3, "day"),
-    (1 << 10, "hour"),
-    (1 << 11, "minute"),
-    (1 << 12, "second"),
-)
-FULL_RANGE: Final = 0x7FFF
-#: What a type's modifier may name but all fields: one of them, or those from one to a smaller one.
-FIELD_RANGES: Final = tuple(
-    sum(mask for mask, _ in _MASKS[first : last + 1])
-    for block in (range(2), range(2, 6))
-    for first in block
-    for last in range(first, block.stop)
-)
 _MINUTE_TO_SECOND: Final = 1 << 11 | 1 << 12
 _ISO_NAMES: Final = {True: ("year", "month", "day"), False: ("hour", "minute", "second")}
 
@@ -110,17 +94,6 @@ def parse_interval(text: str, fields: int = FULL_RANGE, shares_sign: bool = Fals
         raise SqlError("22015", f'interval field value out of range: "{text}"') from None
     months, days, microseconds = cut(value, smallest)
     return months, days, microseconds
-
-
-def smallest_of(fields: int) -> str:
-    """The smallest of the fields that a type's modifier names."""
-    return "second" if fields == FULL_RANGE else [unit for mask, unit in _MASKS if fields & mask][-1]
-
-
-def fields_text(fields: int) -> str:
-    """The fields that a type's modifier names, as they are written behind the type's name: ``year to month``."""
-    units = [] if fields == FULL_RANGE else [unit for mask, unit in _MASKS if fields & mask]
-    return " to ".join(dict.fromkeys((units[0], units[-1]))) if units else ""
 
 
 def carried_interval(text: str, fields: int = FULL_RANGE, shares_sign: bool = False) -> Interval:

@@ -3,8 +3,8 @@
 Owns: where such modifiers stay (``expressed``: with what stores values, and never with an expression), rounding
 (AdjustTimeForTypmod, AdjustTimestampForTypmod) and cutting (AdjustIntervalForTypmod of PostgreSQL 15), as plain
 arithmetic that takes integers and numpy's vectors alike, and over the values that parameters and literals have. Halves
-go away from zero, which for a timestamp is 2000-01-01. Columns are ``protocol.values.precision``'s, and the engines'
-casts print the same.
+go away from zero, which for a timestamp is 2000-01-01. Columns are ``protocol.values.times.precision``'s, and the
+engines' casts print the same.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
-from catalog.values.times.intervals import FULL_RANGE, cut, smallest_of
+from catalog.values.interval_fields import FULL_RANGE, smallest_of
+from catalog.values.times.intervals import cut
 from catalog.values.times.timetz import DAY, packed, unpacked
 from catalog.values.types import FULL_PRECISION, MICROSECONDS, ROUNDED, SqlType
 

@@ -609,7 +609,9 @@ def _rules(name: str) -> Zone | None:
                 raise
             return None
     if match["summers"] is not None:
-        raise unsupported(f'the time zone "{name}", whose summers have no rule', "Name a region, as Europe/Berlin.")
+        raise unsupported(
+            f'the time zone "{name}", which has no rule for summer time', "Name a region, as Europe/Berlin."
+        )
     hours, minutes, seconds = (int(digits or 0) for digits in match.group(2, 3, 4))
     if hours > _MOST_HOURS or minutes > 59 or seconds > 60:
         return None

@@ -80,7 +80,7 @@ def parse_timetz(text: str, zone: str, order: str = MDY) -> int:
 
 def _packed(microseconds: int, west: timedelta) -> int:
     if abs(west) >= timedelta(days=1):
-        raise unsupported("a time of a zone that is a day or more from Greenwich", "Use a timestamp with time zone.")
+        raise unsupported("a time in a zone that is a day or more from UTC", "Use a timestamp with time zone.")
     number: int = packed(microseconds, round(west.total_seconds()))
     return number
 

@@ -1,8 +1,8 @@
 """Time zones by the names that PostgreSQL takes, for Python and for Arrow.
 
 Owns: look-up of names, abbreviations and fixed offsets. What abbreviations mean is PostgreSQL's Default set
-(``catalog.postgres``); the rules of zones are the system's tz database. Some names are both, and not the same: CET as
-the session's zone has summers, in a text it is always an hour from Greenwich.
+(``catalog.postgres``); the rules of zones are the system's tz database. Some names are both a zone and an abbreviation,
+with different meanings: CET as the session's zone has summer time, in a text it is always UTC+1.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _posix_zone(text: str) -> tzinfo | None:
     if _SUMMERS.match(text) is None:
         if _UNRULED.match(text):
             raise unsupported(
-                "a zone with summers that have no rule", f"Add their days, as in '{text},M3.2.0,M11.1.0'."
+                "a time zone with summer time but no rule for it", f"Add the rule, as in '{text},M3.2.0,M11.1.0'."
             )
         return None
     block = struct.pack(">4sc15x6l7x", b"TZif", b"2", 0, 0, 0, 0, 1, 1)  # a zone file that has no more than the rule
@@ -195,7 +195,7 @@ def east_at(micros: int, name: str) -> int:
 
 
 def east_of_local(micros: int, name: str) -> int:
-    """The same at a moment of its wall clock."""
+    """The offset of a zone at a moment of its wall clock."""
     local = _EPOCH.replace(tzinfo=None) + timedelta(microseconds=micros)
     return (local - to_utc(local, find_zone(name)).replace(tzinfo=None)) // timedelta(microseconds=1)
 
@@ -215,7 +215,7 @@ def fixed_offset(name: str) -> timedelta | None:
 
 def displacement(text: str) -> timedelta | None:
     """How far east of Greenwich ``+2``, ``-0330`` or ``+05:30:15`` is; None for what is not written so. Raises
-    OverflowError where nobody lives (DecodeTimezone)."""
+    OverflowError for offsets out of range (DecodeTimezone)."""
     match = _DISPLACEMENT.match(text)
     if match is None:
         return None

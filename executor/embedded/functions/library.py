@@ -17,91 +17,84 @@ from typing import Any, Final
 
 import duckdb
 
-from executor.embedded.functions import (
-    amounts,
-    batches,
+from executor.embedded.functions import batches, scalar_macros, steered_calls
+from executor.embedded.functions.composites import array_shapes, multiranges, ranges
+from executor.embedded.functions.json_functions import documents, jsonpaths, modification
+from executor.embedded.functions.numbers import (
+    money,
+    number_to_char,
+    numeric_macros,
+    quotients,
+    spread_macros,
+    to_number,
+    transcendental,
+)
+from executor.embedded.functions.texts import (
     bit_strings,
-    document_changes,
-    documents,
+    bytea,
     encodings,
-    forms,
     hstores,
     identifiers,
-    interval_writing,
-    late,
-    macros,
-    macros_functions,
-    macros_spreads,
-    moment_reading,
-    moments,
-    multiranges,
     networks,
-    number_reading,
-    number_writing,
-    octets,
-    paths,
-    quotients,
-    ranges,
     regexes,
-    shapes,
-    transcendental,
+    text_forms,
     type_names,
-    zoned_times,
 )
+from executor.embedded.functions.times import interval_to_char, moments, timetz, to_timestamp
 
 FAMILIES: Final = (
-    amounts,
+    money,
     bit_strings,
-    document_changes,
+    modification,
     documents,
     encodings,
-    forms,
+    text_forms,
     hstores,
     identifiers,
-    interval_writing,
+    interval_to_char,
     moments,
     networks,
-    number_reading,
-    number_writing,
-    octets,
-    paths,
+    to_number,
+    number_to_char,
+    bytea,
+    jsonpaths,
     ranges,
     regexes,
-    shapes,
+    array_shapes,
     transcendental,
     type_names,
-    zoned_times,
+    timetz,
 )
 MACROS: Final = "".join(
     family.STATEMENTS
     for family in (
-        macros,
-        macros_functions,
-        macros_spreads,
-        zoned_times,
+        numeric_macros,
+        scalar_macros,
+        spread_macros,
+        timetz,
         moments,
-        shapes,
+        array_shapes,
         ranges,
         multiranges,
-        amounts,
+        money,
         bit_strings,
-        forms,
+        text_forms,
     )
 )
 #: The catalog of an instance in memory, and what the file's is called in it.
 _OWN, _KEPT = "memory", "kept"
 
 
-def install(database: Any, query: late.Query, running: batches.Batches) -> None:
+def install(database: Any, query: steered_calls.Query, running: batches.Batches) -> None:
     """Makes all functions and macros known to a new instance in memory, and so to all of its connections."""
     database.begin()
     for family in FAMILIES:
         batches.register(database, family.FUNCTIONS, running)
-    for family in (document_changes, documents, hstores, shapes):
+    for family in (modification, documents, hstores, array_shapes):
         batches.register(database, family.OF_NULL, running, strict=False)
-    for columns in (moment_reading.COLUMNS, multiranges.OF_COLUMNS, quotients.COLUMNS):
+    for columns in (to_timestamp.COLUMNS, multiranges.OF_COLUMNS, quotients.COLUMNS):
         batches.register_columns(database, columns, running)
-    late.register(database, query)
+    steered_calls.register(database, query)
     database.commit()
     path = kept_macros()
     if not _read(database, path):

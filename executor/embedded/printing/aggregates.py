@@ -13,10 +13,11 @@ from sqlglot import exp
 
 from catalog.values.errors import unsupported
 from catalog.values.types import MULTIRANGES, SqlType
-from executor.embedded.functions import multiranges
-from executor.embedded.printing import arithmetic
-from executor.embedded.printing.jsons import sort_key
+from executor.embedded.printing.composites import multiranges
+from executor.embedded.printing.composites.documents import sort_key
+from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import macro
+from executor.embedded.printing.numbers import arithmetic
 from executor.printing.nodes import Expr, chain, function, identifier, operand, text
 from planner.algebra.scalars import AggregateCall, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.lowering.documents import comes_on_lines, is_row
@@ -158,7 +159,7 @@ def _joined(around: Surroundings, items: Expr, separator: Expr) -> Expr:
     return around.call("string_agg", items, separator)
 
 
-def _sum(printer: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+def _sum(printer: EntryPoints, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
     """DuckDB sums integers in hugeint and decimals in 38 digits, both checked; of intervals, the three parts."""
     kind = node.type.name
     if kind == "interval":
@@ -172,7 +173,7 @@ def _sum(printer: Any, node: AggregateCall, around: Surroundings, arguments: lis
     return exp.Cast(this=result, to=printer.type(node.type))
 
 
-def _avg(printer: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+def _avg(printer: EntryPoints, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
     argument = node.arguments[0].type
     if node.type.name == "interval":
         count = exp.Cast(this=around.call("count", arguments[0].copy()), to=exp.DataType(this=exp.DataType.Type.DOUBLE))
@@ -300,12 +301,12 @@ def _set_of(around: Surroundings) -> tuple[Expr, Expr]:
     return values.call("list", ordered.this.copy(), where=present), ordered
 
 
-def _percentile(printer: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+def _percentile(printer: EntryPoints, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
     values, _ = _set_of(around)
     return macro(f"ms_{node.function}", values, arguments[0])
 
 
-def _mode(printer: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+def _mode(printer: EntryPoints, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
     """The most frequent value; of several, the first in order."""
     values, _ = _set_of(around)
     return macro("ms_mode", values)

@@ -8,7 +8,7 @@ integer half to even (DuckDB's too), float to numeric by its 15 (float4: 6) sign
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 from sqlglot import exp
@@ -22,7 +22,6 @@ from catalog.values.types import (
     BITS,
     DISPLAY,
     INTERNAL,
-    LARGE_QUOTIENT,
     MULTIRANGES,
     NUMERIC,
     OIDS,
@@ -30,38 +29,34 @@ from catalog.values.types import (
     RANGES,
     ROUNDED,
     SPANS,
-    SPREAD,
     TEXT,
     UNCONSTRAINED,
     VECTORS,
     SqlType,
     array,
 )
-from executor.embedded.functions import moments, multiranges, ranges, shapes, zoned_times
-from executor.embedded.printing.nodes import bound, in_zone, is_simple, macro
-from executor.embedded.printing.rows import cast_row, fields, row_text, struct, unless_null
+from executor.embedded.printing.composites import array_shapes, multiranges, ranges
+from executor.embedded.printing.composites.rows import cast_row, fields, row_text, struct, unless_null
+from executor.embedded.printing.entry_points import EntryPoints
+from executor.embedded.printing.nodes import FLOATS, INTEGERS, TEXTS, bound, each, is_simple, local, macro
+from executor.embedded.printing.numbers.arithmetic import own_text
+from executor.embedded.printing.times import reading, timetz
 from executor.printing.nodes import Expr, case, function, number, operand, text
 from planner.algebra.scalars import Cast, Literal, Value
 from planner.scales.nested import shown_kind
 
-if TYPE_CHECKING:
-    from executor.embedded.printing.dialect import DuckPrinter
-
-TEXTS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown", "void", "char")) | OPAQUE
-INTEGERS: Final = frozenset(("int2", "int4", "int8", "xid", "cid", "xid8")) | OIDS
-FLOATS: Final = frozenset(("float4", "float8"))
 #: A day before which a text may end with BC.
 _EARLY: Final = "0001-01-03"
 _DOCUMENTS: Final = frozenset(("json", "jsonb"))
 
 
-def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
+def cast(printer: EntryPoints, argument: Expr, node: Cast) -> Expr:
     """The conversion of one expression."""
     source, target = node.argument.type, node.type
     if expressed(source) == target:
         return argument
     if target.name in ROUNDED and target.modifiers:
-        return moments.fitted(cast(printer, argument, replace(node, type=expressed(target))), target)
+        return reading.fitted(cast(printer, argument, replace(node, type=expressed(target))), target)
     if target.element is not None:
         return _elements(printer, argument, node)
     if target.row is not None and source.row is not None:
@@ -118,16 +113,16 @@ def _bits(argument: Expr, node: Cast) -> Expr:
     return function("rpad", digits, size, text("0")) if target.name == "bit" else function("left", digits, size)
 
 
-def _to(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlType) -> Expr:
+def _to(printer: EntryPoints, argument: Expr, source: SqlType, target: SqlType) -> Expr:
     return argument if source == target else exp.Cast(this=argument, to=printer.type(target))
 
 
-def _elements(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
+def _elements(printer: EntryPoints, argument: Expr, node: Cast) -> Expr:
     """From an array of another type, element by element; a parameter's digits are its own already."""
     source, target = node.argument.type, node.type
     assert target.element is not None
     if "shaped" in (source.name, target.name):
-        return shapes.cast(
+        return array_shapes.cast(
             printer,
             argument,
             source,
@@ -141,12 +136,10 @@ def _elements(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
     if source.element == target.element or {source.element.name, target.element.name} <= OIDS:  # a vector as an array
         return exp.Cast(this=argument, to=printer.type(target))
     item = Cast(Literal(None, source.element), target.element, node.explicit)
-    name = exp.Identifier(this="e", quoted=True)
-    each = exp.Lambda(this=cast(printer, exp.Column(this=name), item), expressions=[name.copy()])
-    return exp.Cast(this=function("list_transform", argument, each), to=printer.type(target))
+    return exp.Cast(this=each(argument, lambda one: cast(printer, one, item)), to=printer.type(target))
 
 
-def _row(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
+def _row(printer: EntryPoints, argument: Expr, node: Cast) -> Expr:
     """From a row of the same fields, or from one that was shown, whose numbers are texts."""
     source, target = node.argument.type, node.type
     if node.explicit or source != shown_kind(target):
@@ -163,16 +156,11 @@ def _row(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
     return exp.Cast(this=bound(argument, build), to=printer.type(target))
 
 
-def _plain(printer: DuckPrinter, argument: Expr, name: str) -> Expr:
+def _plain(printer: EntryPoints, argument: Expr, name: str) -> Expr:
     return exp.Cast(this=argument, to=printer.type(SqlType(name)))
 
 
-def local(printer: DuckPrinter, argument: Expr) -> Expr:
-    """A timestamptz as the session's local timestamp; and back."""
-    return in_zone(printer.timezone, argument)
-
-
-def _times(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlType) -> Expr:
+def _times(printer: EntryPoints, argument: Expr, source: SqlType, target: SqlType) -> Expr:
     """Between date and time types (the session's time zone between timestamptz and the others), and all the rest."""
     pair = (source.name, target.name)
     if pair == ("json", "jsonb"):
@@ -182,7 +170,7 @@ def _times(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlTyp
     if _DOCUMENTS & set(pair) and not _DOCUMENTS.issuperset(pair):
         raise unsupported(f"a cast from {source} to {target}", "Take the text with ->> '{}' and cast that.")
     if "timetz" in pair:
-        return zoned_times.cast(printer, argument, source, target)
+        return timetz.cast(printer, argument, source, target)
     if "uuid" in pair or _DOCUMENTS & set(pair):
         return argument
     if source.name == "timestamptz" and target.name in ("timestamp", "date", "time"):
@@ -199,13 +187,13 @@ def _times(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlTyp
     return _to(printer, argument, source, target)
 
 
-def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
+def to_text(printer: EntryPoints, argument: Expr, source: SqlType) -> Expr:
     """PostgreSQL's output of a value."""
     if source.name in VECTORS:
         return function("array_to_string", argument, text(" "))
     if source.name == "shaped" and source.element is not None:
         element = source.element
-        return shapes.written(argument, lambda items: _item_texts(printer, items, element))
+        return array_shapes.written(argument, lambda items: _item_texts(printer, items, element))
     if source.element is not None:
         return _array_text(printer, argument, source.element)
     if source.row is not None:
@@ -243,7 +231,7 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
             return _plain(printer, argument, "text")
 
 
-def jsonb_value(printer: DuckPrinter, value: Expr, target: SqlType) -> Expr:
+def jsonb_value(printer: EntryPoints, value: Expr, target: SqlType) -> Expr:
     """jsonb as a number or a boolean."""
     if target.name == "bool":
         return function("doc_boolean", value)
@@ -262,7 +250,7 @@ def _looked_up(value: Expr, these: Sequence[int | str], those: Sequence[int | st
     return function("list_extract", values, function("list_position", keys, value))
 
 
-def _with_era(printer: DuckPrinter, argument: Expr, source: SqlType, written: Expr) -> Expr:
+def _with_era(printer: EntryPoints, argument: Expr, source: SqlType, written: Expr) -> Expr:
     """A date's or timestamp's text with BC at its end. Its year tells quicker than the text whether that is looked for,
     but what is no column would be computed once more for it."""
     moved = macro("ms_era_text", written)
@@ -272,7 +260,7 @@ def _with_era(printer: DuckPrinter, argument: Expr, source: SqlType, written: Ex
     return case([(early, moved)], written.copy())
 
 
-def _zoned_text(printer: DuckPrinter, argument: Expr) -> Expr:
+def _zoned_text(printer: EntryPoints, argument: Expr) -> Expr:
     shown = _plain(printer, local(printer, argument), "text")
     infinite = (function("isinf", argument.copy()), shown.copy())
     if printer.timezone == "UTC":
@@ -282,7 +270,7 @@ def _zoned_text(printer: DuckPrinter, argument: Expr) -> Expr:
     return case([infinite], operand(exp.DPipe(this=shown, expression=macro("ms_timetz_offset", west))))
 
 
-def shown(printer: DuckPrinter, value: Expr, kind: SqlType) -> Expr:
+def shown(printer: EntryPoints, value: Expr, kind: SqlType) -> Expr:
     """A value by its output function, which for boolean and character(n) is not its cast."""
     if kind.name == "bpchar" and kind.modifiers:
         return function("rpad", value, number(kind.modifiers[0]), text(" "))
@@ -292,34 +280,16 @@ def shown(printer: DuckPrinter, value: Expr, kind: SqlType) -> Expr:
     return function("left", written, exp.Literal.number(1)) if kind.name == "bool" else written
 
 
-def _array_text(printer: DuckPrinter, argument: Expr, element: SqlType) -> Expr:
+def _array_text(printer: EntryPoints, argument: Expr, element: SqlType) -> Expr:
     if delimiter_of(element) != ",":
-        raise unsupported(f"the text of an array of {element}", "Show its elements.")
+        raise unsupported(f"the text of an array of {element}", "Convert its elements one by one.")
     joined = function("array_to_string", _item_texts(printer, argument, element), text(","))
     return operand(exp.DPipe(this=exp.DPipe(this=text("{"), expression=joined), expression=text("}")))
 
 
-def _item_texts(printer: DuckPrinter, items: Expr, element: SqlType) -> Expr:
+def _item_texts(printer: EntryPoints, items: Expr, element: SqlType) -> Expr:
     """Elements as an array's text has them."""
-    name = exp.Column(this=exp.Identifier(this="e", quoted=True))
-    item = macro("ms_array_item", shown(printer, name, element))
-    each = exp.Lambda(this=item, expressions=[exp.Identifier(this="e", quoted=True)])
-    return function("list_transform", items, each)
-
-
-def own_text(digits: Expr, source: SqlType) -> Expr:
-    """A numeric, with all digits that are stored, as its type alone shows it (``protocol.values.decimal_text``)."""
-    if not source.is_loose:
-        return digits
-    if source.modifiers == UNCONSTRAINED:
-        return macro("ms_trim_zeros", digits)
-    if source.modifiers == LARGE_QUOTIENT:
-        return macro("ms_quotient_text", digits)
-    padded = function("quotient_shown", digits, exp.Cast(this=exp.null(), to=exp.DataType(this=exp.DataType.Type.INT)))
-    if source.modifiers != SPREAD:
-        return padded
-    is_zero = exp.EQ(this=macro("ms_trim_zeros", digits.copy()), expression=text("0"))
-    return exp.Case(ifs=[exp.If(this=is_zero, true=text("0"))], default=padded)
+    return each(items, lambda item: macro("ms_array_item", shown(printer, item, element)))
 
 
 def _length(value: Expr, source: SqlType, target: SqlType, explicit: bool) -> Expr:
@@ -341,7 +311,7 @@ def _word(target: SqlType) -> str:
     return "character" if target.name == "bpchar" else "character varying"
 
 
-def _row_from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
+def _row_from_text(printer: EntryPoints, argument: Expr, target: SqlType) -> Expr:
     assert target.row is not None
     kinds = [kind for _, kind in target.row.fields]
 
@@ -356,7 +326,7 @@ def _row_from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Exp
     return exp.Cast(this=row, to=printer.type(target))
 
 
-def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
+def _from_text(printer: EntryPoints, argument: Expr, target: SqlType) -> Expr:
     """PostgreSQL's input of a text."""
     if target.enum is not None:
         found = _looked_up(argument, target.enum.labels, target.enum.places)
@@ -383,9 +353,9 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
         case "bytea":
             return macro("ms_bytea", argument)
         case "timetz":
-            return zoned_times.read(printer, argument)
+            return timetz.read(printer, argument)
         case "date" | "time" | "timestamp" | "timestamptz" | "interval":
-            return moments.read(printer, argument, target)
+            return reading.read(printer, argument, target)
         case "numeric" if target.modifiers == UNCONSTRAINED:
             return macro("ms_numeric", argument)
         case _:

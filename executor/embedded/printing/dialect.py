@@ -29,14 +29,13 @@ from catalog.values.errors import unsupported
 from catalog.values.nested_types import holds
 from catalog.values.scales import is_padded
 from catalog.values.types import INT4, OIDS, OPAQUE, SPANS, SqlType, array
-from executor.embedded.functions import shapes
-from executor.embedded.printing import casts, files, functions, jsons, rows, sets, windows
+from executor.embedded.printing import casts, parquet_scan, set_functions, windows
 from executor.embedded.printing.aggregates import AGGREGATES, Surroundings
-from executor.embedded.printing.arrays import each
-from executor.embedded.printing.casts import INTEGERS
+from executor.embedded.printing.composites import array_shapes, documents, rows
 from executor.embedded.printing.generator import DuckGenerator
-from executor.embedded.printing.nodes import bound
-from executor.files.foreign import FileRows
+from executor.embedded.printing.nodes import INTEGERS, bound, each
+from executor.embedded.printing.scalar_functions import BYTEA, FUNCTIONS
+from executor.files.file_tables import FileRows
 from executor.printing.nodes import (
     Build,
     Expr,
@@ -106,7 +105,7 @@ _WIDE: Final = (exp.DataType.Type.SMALLINT, exp.DataType.Type.BIGINT)
 def duck_type(sql_type: SqlType) -> Expr:
     """DuckDB's type for an SQL type."""
     if sql_type.name == "shaped" and sql_type.element is not None:
-        return shapes.shaped_type(duck_type(array(sql_type.element)), duck_type(array(INT4)))
+        return array_shapes.shaped_type(duck_type(array(sql_type.element)), duck_type(array(INT4)))
     if sql_type.element is not None:
         return exp.DataType(this=exp.DataType.Type.ARRAY, expressions=[duck_type(sql_type.element)], nested=True)
     if sql_type.row is not None:
@@ -137,7 +136,7 @@ _own = threading.local()
 class DuckPrinter(Printer):
     """Prints algebra for DuckDB; ``timezone`` is the session's, for what timestamptz means locally."""
 
-    functions: ClassVar[Mapping[str, Build]] = functions.FUNCTIONS
+    functions: ClassVar[Mapping[str, Build]] = FUNCTIONS
 
     def __init__(
         self,
@@ -199,7 +198,7 @@ class DuckPrinter(Printer):
             assert isinstance(value, Sequence)
             if literal.type.name == "shaped":
                 parts = zip(value, (array(literal.type.element), array(INT4)), strict=True)
-                made = shapes.struct([self.literal(Literal(part, kind)) for part, kind in parts])
+                made = array_shapes.struct([self.literal(Literal(part, kind)) for part, kind in parts])
                 return exp.Cast(this=made, to=duck_type(literal.type))
             items = self._items(value, literal.type.element)
             return exp.Cast(this=exp.Array(expressions=items), to=duck_type(literal.type))
@@ -241,7 +240,7 @@ class DuckPrinter(Printer):
         return function("doc_jsonpath", value) if parameter.type.name == "jsonpath" else value
 
     def _sort_key(self, key: SortKey, value: Expr) -> Expr:
-        value = jsons.sort_key(value, key.expression.type)
+        value = documents.sort_key(value, key.expression.type)
         return exp.Ordered(this=value, desc=key.descending, nulls_first=key.nulls_first)
 
     def _window(self, node: Window, block: Block, rest: Iterator[Any]) -> Block:
@@ -268,7 +267,7 @@ class DuckPrinter(Printer):
         own = super().leaf(leaf)
         read = self._read.get(leaf_name(leaf))
         if read is not None:
-            return f"({files.select(read, type_text)}) AS {own}"
+            return f"({parquet_scan.select(read, type_text)}) AS {own}"
         is_table = isinstance(leaf, Scan) and leaf.kind == "table" and not self._read
         if is_table:
             return f"{self.name(STORE)}.{self.name('main')}.{own}"
@@ -285,9 +284,17 @@ class DuckPrinter(Printer):
         """See ``casts``."""
         return casts.cast(self, argument, node)
 
+    def to_text(self, value: Expr, kind: SqlType) -> Expr:
+        """See ``casts``."""
+        return casts.to_text(self, value, kind)
+
+    def shown(self, value: Expr, kind: SqlType) -> Expr:
+        """See ``casts``."""
+        return casts.shown(self, value, kind)
+
     def call(self, node: Call, arguments: list[Expr]) -> Expr:
         """See ``functions``."""
-        if node.function not in functions.BYTEA and any(item.type.name == "bytea" for item in node.arguments):
+        if node.function not in BYTEA and any(item.type.name == "bytea" for item in node.arguments):
             raise unsupported(f"function {node.function} of bytea")
         return super().call(node, arguments)
 
@@ -324,7 +331,7 @@ class DuckPrinter(Printer):
 
     def series(self, node: Unnest, alias: str) -> Expr | None:
         """See ``sets``."""
-        return sets.table(self, node, alias)
+        return set_functions.table(self, node, alias)
 
     def subquery_scalar(self, node: ScalarSubquery, select: Expr) -> Expr:
         """DuckDB raises on a second row by itself (scalar_subquery_error_on_multiple_rows)."""
@@ -349,7 +356,7 @@ def _checked(value: Expr, kind: SqlType) -> Expr:
     if kind.element is not None:
         element = kind.element
         if kind.name == "shaped":
-            return shapes.over_items(value, lambda items: _checked(items, array(element)))
+            return array_shapes.over_items(value, lambda items: _checked(items, array(element)))
         return each(value, lambda item: _checked(item, element))
     return function("ms_interval_shown", value)
 

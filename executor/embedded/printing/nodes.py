@@ -9,16 +9,21 @@ by a lambda over a list of one struct, so that nesting macros does not multiply 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from sqlglot import exp
 
 from catalog.values.times.zones import fixed_offset, is_region
-from catalog.values.types import SqlType
+from catalog.values.types import OIDS, OPAQUE, SqlType
+from executor.embedded.printing.entry_points import EntryPoints
 from executor.printing.nodes import Expr, function, number, text
 from planner.algebra.scalars import Call, Scalar
 from planner.algebra.walk import walk
 
+#: Types whose values are texts, integers and floats in DuckDB.
+TEXTS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown", "void", "char")) | OPAQUE
+INTEGERS: Final = frozenset(("int2", "int4", "int8", "xid", "cid", "xid8")) | OIDS
+FLOATS: Final = frozenset(("float4", "float8"))
 #: Functions whose text, or DuckDB's macro of them, names an argument several times.
 _REPEATING: Final = frozenset(("nullif", "to_char", "read_moment"))
 _SIMPLE: Final = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Parameter)
@@ -86,12 +91,23 @@ def in_zone(zone: str, value: Expr) -> Expr:
     return function("timezone", text(f"GMT{sign}{minutes // 60:02}:{minutes % 60:02}"), value)
 
 
+def local(printer: EntryPoints, value: Expr) -> Expr:
+    """A timestamptz as the session's local timestamp; and back."""
+    return in_zone(printer.timezone, value)
+
+
+def each(items: Expr, body: Callable[[Expr], Expr]) -> Expr:
+    """A list with ``body`` of each element."""
+    name = exp.Identifier(this="e", quoted=True)
+    return function("list_transform", items, exp.Lambda(this=body(exp.Column(this=name)), expressions=[name.copy()]))
+
+
 def called(name: str, *arguments: Expr) -> Expr:
     """A function of DuckDB's, or one of our macros."""
     return macro(name, *arguments) if name.startswith("ms_") else function(name, *arguments)
 
 
-def cast_to(printer: Any, value: Expr, sql_type: SqlType) -> Expr:
+def cast_to(printer: EntryPoints, value: Expr, sql_type: SqlType) -> Expr:
     """CAST(value AS type)."""
     return exp.Cast(this=value, to=printer.type(sql_type))
 

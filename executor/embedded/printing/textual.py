@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.values.types import INT8
-from executor.embedded.printing.casts import shown, to_text
+from catalog.values.regex.backtracking import common, read
+from catalog.values.types import INT8, TEXT
+from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import called, cast_to, macro
 from executor.printing.nodes import Build, Expr, binary, case, chain, function, number, operand, text
 from planner.algebra.scalars import Call, Cast, Literal, Scalar
@@ -22,11 +23,11 @@ _LONGEST: Final = (1 << 30) - 5
 _SHORT: Final = 64
 
 
-def _texts(printer: Any, arguments: list[Expr], node: Call) -> list[Expr]:
-    return [to_text(printer, value, item.type) for value, item in zip(arguments, node.arguments, strict=True)]
+def _texts(printer: EntryPoints, arguments: list[Expr], node: Call) -> list[Expr]:
+    return [printer.to_text(value, item.type) for value, item in zip(arguments, node.arguments, strict=True)]
 
 
-def concat(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def concat(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     whole = chain(exp.DPipe, arguments if node.type.name == "bytea" else _texts(printer, arguments, node))
     if not _is_large(node):
         return whole
@@ -35,7 +36,7 @@ def concat(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return macro("ms_limited", chain(exp.Add, [_size(printer, item) for item in node.arguments]), operand(whole))
 
 
-def replace(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def replace(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """Where the result may be much longer than the text, no longer than a value may be."""
     _, old, new = node.arguments
     is_short = isinstance(old, Literal) and isinstance(new, Literal) and len(str(new.value)) <= _SHORT
@@ -64,7 +65,7 @@ def _least(value: Scalar) -> int:
     return sum(map(_least, value.arguments)) if value.function == "concat" else 0
 
 
-def _size(printer: Any, value: Scalar) -> Expr:
+def _size(printer: EntryPoints, value: Scalar) -> Expr:
     """How many bytes a text has at least, found without making it where it is made of a short one."""
     while isinstance(value, Cast) and value.type.name in _TEXTUAL:
         value = value.argument
@@ -82,18 +83,18 @@ def _size(printer: Any, value: Scalar) -> Expr:
     return operand(cast_to(printer, function(size, printer.expression(value)), INT8))
 
 
-def concat_values(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def concat_values(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     return function(
-        "concat", *(shown(printer, value, item.type) for value, item in zip(arguments, node.arguments, strict=True))
+        "concat", *(printer.shown(value, item.type) for value, item in zip(arguments, node.arguments, strict=True))
     )
 
 
-def concat_ws(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def concat_ws(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     pairs = zip(arguments[1:], node.arguments[1:], strict=True)
-    return function("concat_ws", arguments[0], *(shown(printer, value, item.type) for value, item in pairs))
+    return function("concat_ws", arguments[0], *(printer.shown(value, item.type) for value, item in pairs))
 
 
-def overlay(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def overlay(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """Without a count, as many characters as are put in."""
     count = arguments[3] if len(arguments) == 4 else function("length", arguments[1].copy())
     return macro("ms_overlay", *arguments[:3], count)
@@ -102,7 +103,7 @@ def overlay(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 def like(kind: type[Any]) -> Build:
     """LIKE; the escape is the backslash, named only where a pattern may hold one (DuckDB is faster without)."""
 
-    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         pattern = node.arguments[1]
         match = kind(this=operand(arguments[0]), expression=operand(arguments[1]))
         if isinstance(pattern, Literal) and "\\" not in str(pattern.value):
@@ -112,20 +113,20 @@ def like(kind: type[Any]) -> Build:
     return build
 
 
-def regex_count(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def regex_count(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     value, pattern, options = arguments
     found = function("len", function("regexp_extract_all", value, pattern, exp.Literal.number(0), options))
     return cast_to(printer, found, node.type)
 
 
-def regex_extract(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def regex_extract(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """NULL where nothing matches."""
     value, pattern, _, options = arguments
     matched = function("regexp_matches", value.copy(), pattern.copy(), options.copy())
     return case([(matched, function("regexp_extract", *arguments))], exp.null())
 
 
-def regex_groups(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def regex_groups(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     value, pattern, _, options = arguments
     count = node.arguments[2]
     assert isinstance(count, Literal)
@@ -138,7 +139,7 @@ def regex_groups(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return case([(matched, function("list_value", *parts))], exp.null())
 
 
-def substring(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def substring(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     if len(arguments) == 2:
         return macro("ms_substring_from", *arguments)
     start, length = node.arguments[1:]
@@ -167,6 +168,30 @@ def trimmed(name: str) -> Build:
     )
 
 
-def octet_length(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def octet_length(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     name = "octet_length" if node.arguments[0].type.name == "bytea" else "strlen"
     return cast_to(printer, function(name, *arguments), node.type)
+
+
+def regex_matches(ignore_case: bool) -> Build:
+    """~ and ~*: a constant pattern that RE2 reads alike is RE2's."""
+
+    def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
+        value, pattern = arguments
+        given = node.arguments[1]
+        known = common(str(given.value)) if isinstance(given, Literal) and given.value is not None else None
+        if known is None:
+            return function("re_like", value, pattern, text("i" if ignore_case else ""))
+        return function("regexp_matches", value, text(known), text("is" if ignore_case else "s"))
+
+    return build
+
+
+def regex_split(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
+    """By RE2 where it finds the same separators."""
+    pattern, flags = node.arguments[1], node.arguments[2] if len(node.arguments) > 2 else Literal("", TEXT)
+    if isinstance(pattern, Literal) and isinstance(flags, Literal) and flags.value in ("", "i"):
+        found = read(str(pattern.value), flags.value == "i")
+        if pattern.value is not None and found is not None and not found.is_empty:
+            return function("string_split_regex", arguments[0], text(found.text), text(f"s{flags.value}"))
+    return function("re_split", *arguments, *([text("")] if len(arguments) == 2 else []))

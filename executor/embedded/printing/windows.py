@@ -6,18 +6,16 @@ that PostgreSQL types as integer is cast to it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sqlglot import exp
 
 from catalog.values.errors import unsupported
+from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import cast_to
 from executor.printing.nodes import Expr, binary, case, function, text
 from planner.algebra.functions import WINDOW_FUNCTIONS
 from planner.algebra.scalars import WindowCall
-
-if TYPE_CHECKING:
-    from executor.embedded.printing.dialect import DuckPrinter
 
 #: The argument that must be positive, and PostgreSQL's error where it is not.
 _POSITIVE: Final = {
@@ -26,7 +24,7 @@ _POSITIVE: Final = {
 }
 
 
-def call(printer: DuckPrinter, node: WindowCall, arguments: list[Expr], over: Expr) -> Expr:
+def call(printer: EntryPoints, node: WindowCall, arguments: list[Expr], over: Expr) -> Expr:
     """function(arguments) OVER (...)."""
     if node.function not in WINDOW_FUNCTIONS:
         raise unsupported(f"window function {node.function}")

@@ -26,6 +26,7 @@ from catalog.system.functions import (
 )
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, NAMED_OIDS, TEXT, SqlType, array, by_name, by_oid, is_known
+from planner.algebra.construction import has_subquery
 from planner.algebra.relations import Project
 from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Scalar
 from planner.algebra.walk import walk
@@ -41,7 +42,6 @@ from planner.bind.scope import Scope, resolve
 from planner.bind.search_path import session_path
 from planner.bind.typenames import names_of, type_or_domain
 from planner.parse.parser import parse
-from planner.rules.support import has_subquery
 
 Bind = Callable[[Environment, Any], Scalar]
 
@@ -234,7 +234,7 @@ def _looked_up(env: Environment, name: str, arguments: list[Scalar], node: Any) 
 
     (text,), kind = arguments, SqlType(name.removeprefix("to_"))
     if not isinstance(text, Literal):
-        raise unsupported(f"{name}() of something computed", "Write the name.", env.binding.position(node))
+        raise unsupported(f"{name}() with a computed argument", "Write the name.", env.binding.position(node))
     if text.value is None:
         return Literal(None, kind)
     _check_spelling(text, name)
@@ -253,7 +253,7 @@ def _current_schemas(env: Environment, arguments: list[Scalar], node: Any) -> Sc
     if isinstance(implicit, Cast):
         implicit = implicit.argument
     if not isinstance(implicit, Literal):
-        raise unsupported("current_schemas() of something computed", position=env.binding.position(node))
+        raise unsupported("current_schemas() with a computed argument", position=env.binding.position(node))
     given = session_path(env.binding)
     everything = str(implicit.value).lower() in ("true", "t", "1")
     catalog = env.binding.context.catalog

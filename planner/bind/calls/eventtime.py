@@ -18,6 +18,7 @@ from typing import Any, Final, TypeGuard
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, INT4, INTERVAL, TIMESTAMP, SqlType
+from planner.algebra.event_time import later, microseconds
 from planner.algebra.relations import Filter, Join, Relation, Values
 from planner.algebra.scalars import Call, ColumnRef, Literal, Scalar
 from planner.algebra.walk import walk
@@ -27,7 +28,6 @@ from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display
-from planner.incremental.event_time import later, microseconds
 
 Bind = Callable[[Environment, Any], Scalar]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from catalog.system.naming import OWN_SCHEMA
+from catalog.system.own_objects import OWN_SCHEMA
 from catalog.values.types import BOOL, INT4, INT8, TEXT, SqlType
 from planner.algebra.scalars import Call, Scalar
 from planner.bind.calls.calling import Bind

@@ -13,12 +13,13 @@ from catalog.catalog import Catalog
 from catalog.objects import PG_TEMP, Table, View
 from catalog.postgres import functions, operators, rows, type_oids
 from catalog.system.functions import READ, SHOWN
-from catalog.system.indexes import indexes_of
-from catalog.system.names import NAMED
+from catalog.system.names.oid_names import NAMED
+from catalog.system.relations.indexes import indexes_of
 from catalog.values.errors import SqlError, undefined_table, unsupported
 from catalog.values.identifiers import split_name
 from catalog.values.nested_texts import split_array
 from catalog.values.types import TEXT, SqlType, array
+from planner.algebra.construction import has_subquery
 from planner.algebra.scalars import Call, Literal, Scalar
 from planner.bind.calls.calling import wrong_for
 from planner.bind.calls.catalog_calls import bind_body
@@ -26,7 +27,6 @@ from planner.bind.context import Binding, Context
 from planner.bind.relations import look_up
 from planner.bind.search_path import find_functions, searched
 from planner.parse.parser import parse
-from planner.rules.support import has_subquery
 
 #: What a computed text is that names nothing.
 _UNNAMED: Final = {
@@ -71,7 +71,7 @@ def read_oid(binding: Binding, scalar: Scalar, target: SqlType, node: Any = None
     if target.name == "regclass" and (known := binding.relation_named(scalar)) is not None:
         return known
     if body is None:
-        raise unsupported(f"a cast of something computed to {target}", position=binding.position(node))
+        raise unsupported(f"a cast of a computed value to {target}", position=binding.position(node))
     number = f"WHEN $1 ~ '^[0-9]+$' THEN $1::oid::{target.name} WHEN $1 = '-' THEN 0::oid::{target.name}"
     found = _computed(binding, f"CASE {number} ELSE {body} END", scalar, target)
     return Call("coalesce", (found, wrong_for(scalar, target, *_UNNAMED[target.name])), target)

@@ -1,4 +1,5 @@
-"""pg_notify(channel, payload): a call for each row, made by ``executor.tables.effect_calls`` and never by an engine."""
+"""pg_notify(channel, payload): a call for each row, made by ``executor.tables.statements.effect_calls`` and never by an
+engine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """nextval, currval, lastval, setval, pg_get_serial_sequence, and pg_sleep, which is called likewise.
 
 Owns: their arguments: a sequence named by a constant is its oid from here on, any other text is looked up when the
-statement runs. The calls are made by ``executor.tables.effect_calls``, never by an engine.
+statement runs. The calls are made by ``executor.tables.statements.effect_calls``, never by an engine.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _sequence(env: Environment, node: Any, bind: Bind) -> Scalar:
         return Literal(scalar.value, OID)
     name = coerce(binding, scalar, TEXT, "implicit", node)
     if name is None:
-        raise unsupported("a sequence named by something that is no text", position=binding.start(node))
+        raise unsupported("a sequence name that is not a text", position=binding.start(node))
     return name
 
 
@@ -98,7 +98,7 @@ def bind_serial_sequence(env: Environment, node: Any, bind: Bind) -> Scalar:
     values = [item.value for item in arguments if isinstance(item, Literal)]
     if len(values) < 2:
         instead = "Give both names as constants."
-        raise unsupported("pg_get_serial_sequence() of something computed", instead, env.binding.position(node))
+        raise unsupported("pg_get_serial_sequence() with a computed argument", instead, env.binding.position(node))
     if None in values:
         return Literal(None, TEXT)
     schema, name = split_name(str(values[0]))

@@ -20,14 +20,14 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, INT4, INT8, array
+from planner.algebra.construction import keep_columns
+from planner.algebra.event_time import SHOWN_SESSION, later, microseconds
+from planner.algebra.partial_aggregates import Split, StateColumn, split
 from planner.algebra.relations import Aggregate, Filter, Project, Relation, SortKey, Unnest, Window
 from planner.algebra.scalars import AggregateCall, Call, Case, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.algebra.signature import key_of
 from planner.algebra.walk import SCALARS, Node, transform, used_columns
 from planner.bind.context import Binding
-from planner.incremental.aggregates import Split, StateColumn, split
-from planner.incremental.event_time import SHOWN_SESSION, later, microseconds
-from planner.rules.support import keep_columns
 
 Keys = Sequence[tuple[Column, Scalar]]
 Aggregates = Sequence[tuple[Column, AggregateCall]]

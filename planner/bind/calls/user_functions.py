@@ -422,7 +422,7 @@ def _query_node(body: str) -> Any:
         raise unsupported("a function of several statements", "Write one SELECT.")
     query = statements[0].node
     if type(query).__name__ != "SelectStmt" or query.intoClause is not None:
-        raise unsupported("a function that changes something", "Send its statements yourself.")
+        raise unsupported("a function that changes data", "Run its statements from the client.")
     return query
 
 

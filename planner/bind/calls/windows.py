@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType
+from planner.algebra.construction import has_subquery
 from planner.algebra.functions import WINDOW_FUNCTIONS
 from planner.algebra.relations import SortKey
 from planner.algebra.scalars import (
@@ -38,7 +39,6 @@ from planner.bind.environment import Environment
 from planner.bind.ordering import check_sortable, direction
 from planner.bind.typenames import names_of
 from planner.bind.types import NUMBERS, coerce, coerced_implicitly, common_type, display
-from planner.rules.support import has_subquery
 
 Bind = Callable[[Environment, Any], Scalar]
 
@@ -259,7 +259,7 @@ def _offset(env: Environment, call: WindowCall, over: _Definition, node: Any, bi
     clause = call.mode.upper()
     scalar = bind(env.without_aggregates(clause), node)
     if has_subquery(scalar):
-        instead = "Compute the number in a query before."
+        instead = "Compute the number in an earlier query."
         raise unsupported("a subquery in the frame of a window", instead, env.binding.start(node))
     if used_columns(scalar):
         raise env.error("42P10", f"argument of {clause} must not contain variables", node)
@@ -279,7 +279,7 @@ def _offset(env: Environment, call: WindowCall, over: _Definition, node: Any, bi
     if call.mode == "range":
         negative = "invalid preceding or following size in window function"
     if not isinstance(found, Literal):
-        what = f"a {words} offset of a window frame that is no constant"
+        what = f"a {words} offset of a window frame that is not a constant"
         return _checked_offset(
             env.binding, found, null, negative, unsupported(what, position=env.binding.position(node))
         )

@@ -14,6 +14,7 @@ from pglast.enums import OnConflictAction
 
 from catalog.objects import Index, Stream, Table, UniqueKey, subject
 from catalog.values.errors import SqlError, unsupported
+from planner.algebra.construction import conjuncts, substitute
 from planner.algebra.scalars import Column, ColumnRef, Scalar
 from planner.algebra.walk import used_columns
 from planner.bind.changes.assigning import assignments, scope_of_target
@@ -24,7 +25,6 @@ from planner.bind.expressions import bind_boolean, bind_scalar
 from planner.bind.levels import Level
 from planner.bind.scope import Entry, Scope, source_of
 from planner.bind.select import subquery_binder
-from planner.rules.support import conjuncts, substitute
 from planner.statements.statement import Conflict, Upsert
 
 
@@ -48,7 +48,9 @@ def bind_conflict(
     env = Environment(binding, scope, "index predicates", subquery_binder(level))
     keys = _keys(env, target, old, clause.infer, through)
     if updates and len(keys) > 1 and isinstance(keys[0], Index):
-        raise unsupported("ON CONFLICT DO UPDATE by several indexes of a part of the rows", "Have one of them.")
+        raise unsupported(
+            "ON CONFLICT DO UPDATE by several indexes of a part of the rows", "Keep one of these indexes."
+        )
     if not updates:
         return Conflict(keys, None)
     excluded = source_of(EXCLUDED, _entries(row))

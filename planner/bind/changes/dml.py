@@ -61,7 +61,7 @@ def writable(binding: Binding, node: Any, verb: str) -> Table | Stream:
     """The target of a change. Raises 42809 and 55000 for what cannot be written."""
     found = find_object(binding, node)
     if isinstance(found, View):
-        detail = "Views that are maintained or computed take no changes."
+        detail = "Continuous and materialized views cannot be changed."
         raise SqlError(
             "55000", f'cannot {verb} view "{found.name}"', detail, "Change the tables and streams that it reads."
         )

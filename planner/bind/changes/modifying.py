@@ -43,7 +43,7 @@ def bind_modifying(level: Level, clause: Any, item: Any) -> Returned | Refused:
     statement = HANDLERS[type(item.ctequery).__name__](binding, item.ctequery, level)
     assert isinstance(statement, Insert | Update | Delete)
     if isinstance(statement.target, Stream):
-        raise unsupported("INSERT into a stream in WITH", "Make it a statement of its own.", position)
+        raise unsupported("INSERT into a stream in WITH", "Use a separate statement.", position)
     leaf = _leaf(binding, statement)
     binding.modifications.append((leaf, statement))
     if statement.returning is None:

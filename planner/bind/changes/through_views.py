@@ -19,6 +19,7 @@ from catalog.catalog import Catalog
 from catalog.objects import CatalogObject, Table, View
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL
+from planner.algebra.construction import SUBQUERIES
 from planner.algebra.relations import Filter, Relation, Scan
 from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
 from planner.algebra.walk import replace_columns, walk
@@ -32,7 +33,6 @@ from planner.bind.select import subquery_binder
 from planner.bind.sources import in_view, labels_of, scan_object, schema_of
 from planner.bind.targets import Target, bind_targets
 from planner.parse.parser import Raw, nodes
-from planner.rules.support import SUBQUERIES
 from planner.statements.statement import Checks, OfView
 
 #: What a view's query must not have, and what PostgreSQL calls it.

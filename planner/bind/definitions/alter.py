@@ -51,7 +51,7 @@ _NOTHING_OF_COLUMNS: Final = frozenset(
 )
 #: What is refused: its words, and what to do instead.
 _REFUSED: Final = {
-    AlterTableType.AT_SetTableSpace: ("SET TABLESPACE", "Leave it out: tables have one place."),
+    AlterTableType.AT_SetTableSpace: ("SET TABLESPACE", "Leave it out: there are no tablespaces."),
     AlterTableType.AT_DisableTrigAll: (
         "DISABLE TRIGGER ALL",
         "Foreign keys are always checked: fill the tables in their order, or make the keys DEFERRABLE.",
@@ -66,7 +66,7 @@ _REFUSED: Final = {
     AlterTableType.AT_DropInherit: ("NO INHERIT", "There is no inheritance."),
     AlterTableType.AT_AddOf: ("OF type", "Declare the columns."),
     AlterTableType.AT_DropOf: ("NOT OF", "There are no typed tables."),
-    AlterTableType.AT_AttachPartition: ("ATTACH PARTITION", "Use one table: it is scanned with zone maps."),
+    AlterTableType.AT_AttachPartition: ("ATTACH PARTITION", "Use one table."),
     AlterTableType.AT_DetachPartition: ("DETACH PARTITION", "There are no partitions."),
 }
 

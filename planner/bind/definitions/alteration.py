@@ -142,7 +142,7 @@ def finish(change: Alteration, tag: str) -> AlterTable:
     if sequences and is_temporary(before):
         raise unsupported("a serial or identity column added to a temporary table", "Create the table with it.")
     if before.columns and not columns:
-        raise unsupported("a table without its last column", "Drop the table, or add another column first.")
+        raise unsupported("dropping the only column of a table", "Drop the table, or add another column first.")
     table = replace(interim(change), columns=columns)
     if change.gone:
         table = _bound_anew(binding, table)
@@ -207,7 +207,7 @@ def _refuse_readers(change: Alteration, table: Table) -> None:
     for view in broken_by(change.binding, table):
         if view in left:
             instead = "Drop the view first, and create it again with its columns named."
-            raise unsupported(f"a new column of a table whose columns view {view.name} takes as they come", instead)
+            raise unsupported(f"a new column of a table whose columns view {view.name} does not name", instead)
 
 
 def _rows(change: Alteration, table: Table) -> Relation | None:

@@ -29,7 +29,7 @@ from planner.bind.definitions.tables import check_reading, stream_option
 from planner.bind.definitions.watermarks import bind_watermark, keeps_windows
 from planner.bind.texts import bind_expression
 from planner.incremental.programs.renaming import follow_columns
-from planner.rules.fold_constants import fold_constants
+from planner.rules.filters.fold_constants import fold_constants
 from planner.scales.changes import keeping
 from planner.scales.expressions import of_literal
 from planner.statements.definitions import Redefine
@@ -174,13 +174,13 @@ def _default(change: _Change, command: Any) -> None:
         return
     column = defaulting(change.binding, known, command.def_)
     if column.sequences:
-        raise unsupported("a sequence as a stream's default", "Give the values.")
+        raise unsupported("a sequence as a stream's default", "Insert the values.")
     change.put(column)
 
 
 def _set_not_null(change: _Change, command: Any) -> None:
     if not change.column(command.name).not_null:
-        instead = "Rows with NULL may be there or on their way: filter them in the views, or create another stream."
+        instead = "Rows with NULL may have arrived: filter them in the views, or create another stream."
         raise unsupported("SET NOT NULL of a stream's column", instead)
 
 

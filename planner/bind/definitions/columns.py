@@ -45,7 +45,7 @@ def add_column(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:
     written = names_of(node.typeName.names)
     serial = SERIALS.get(written[0]) if len(written) == 1 else None
     if serial is not None and stream:
-        instead = "Give its values yourself."
+        instead = "Insert its values."
         raise unsupported("a serial column of a foreign table", instead, binding.position(node.typeName))
     kind, domain = (serial, 0) if serial is not None else type_or_domain(binding, node.typeName)
     check_kept(binding.context.catalog, name, kind)
@@ -136,7 +136,7 @@ def _constrain_column(
         case ConstrType.CONSTR_DEFAULT:
             parts.columns[index] = with_default(binding, parts, known, node)
             if stream and parts.columns[index].sequences:
-                raise unsupported("a sequence as a stream's default", "Give the values.", binding.position(node))
+                raise unsupported("a sequence as a stream's default", "Insert the values.", binding.position(node))
         case ConstrType.CONSTR_IDENTITY:
             _identity(binding, parts, index, node, stream)
         case ConstrType.CONSTR_GENERATED:
@@ -216,7 +216,7 @@ def _identity(binding: Binding, parts: Parts, index: int, node: Any, stream: boo
     """GENERATED ALWAYS or BY DEFAULT AS IDENTITY [(options)]."""
     known = parts.columns[index]
     if stream:
-        raise unsupported("an identity column of a stream", "Give its values yourself.", binding.position(node))
+        raise unsupported("an identity column of a stream", "Insert its values.", binding.position(node))
     _refuse_second(binding, parts, known, node)
     parts.owned[known.name] = node.options or ()
     parts.columns[index] = replace(known, not_null=True, identity=node.generated_when)

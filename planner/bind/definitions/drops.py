@@ -336,10 +336,10 @@ def bind_truncate(binding: Binding, node: Any) -> Truncate:
     for item in node.relations:
         found = require_object(binding, item)
         if isinstance(found, Stream):
-            instead = "A stream keeps no rows that could go; DROP and CREATE its views to have them begin anew."
+            instead = "A stream keeps no rows. To empty its views, drop them and create them again."
             raise SqlError("0A000", f'cannot truncate stream "{found.name}"', hint=instead)
         if isinstance(found, FileTable):
-            instead = "Its rows are those of its files: remove them there."
+            instead = "Its rows come from files: remove the files."
             raise SqlError("0A000", f'cannot truncate foreign table "{found.name}"', hint=instead)
         if not isinstance(found, Table):
             raise SqlError("42809", f'"{found.name}" is not a table')

@@ -132,8 +132,8 @@ def refuse_labels(binding: Binding, relation: Relation) -> None:
     """A maintained result must not depend on which labels there are, which ALTER TYPE changes. Raises 0A000."""
     for item in walk(relation):
         if isinstance(item, Call) and item.function == "declared":
-            instead = "Name the labels, or ask for them where the view is read."
+            instead = "Write the labels, or use the function in the query that reads the view."
             raise unsupported("the labels of an enum in a continuous view", instead, binding.streams[0][1])
         if isinstance(item, Cast) and enum_of(item.type) is not None and enum_of(item.argument.type) is None:
-            instead = "Compare texts, or convert them where the view is read."
+            instead = "Compare texts, or convert them in the query that reads the view."
             raise unsupported("a text read as an enum in a continuous view", instead, binding.streams[0][1])

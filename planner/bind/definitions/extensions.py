@@ -16,7 +16,7 @@ from pglast.enums import DropBehavior
 
 from catalog.extensions import About, BaseType, Extension, available, members
 from catalog.routines import Argument, Function, every
-from catalog.system.naming import EXTENSIONS, PLPGSQL, PLPGSQL_COMMENT
+from catalog.system.own_objects import EXTENSIONS, PLPGSQL, PLPGSQL_COMMENT
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.identifiers import quote_name
 from catalog.values.types import RECORD_OID, is_known
@@ -173,7 +173,7 @@ def bind_alter_extension(binding: Binding, node: Any) -> Statement:
         raise unsupported("ALTER EXTENSION", _BUILT_IN)
     found = _found(binding, node.extname)
     if type(node).__name__ != "AlterExtensionStmt":
-        raise unsupported("ALTER EXTENSION ... ADD and DROP", "An extension's members are its own.")
+        raise unsupported("ALTER EXTENSION ... ADD and DROP", "The members of an extension are fixed.")
     wanted = next((item.arg.sval for item in node.options or () if item.defname == "new_version"), found.version)
     if wanted != found.version:
         words = f'extension "{found.name}" has no update path from version "{found.version}" to version "{wanted}"'

@@ -36,9 +36,9 @@ from planner.bind.types import display
 from planner.statements.definitions import CreateFunction, DropFunction
 
 _LANGUAGES: Final = {
-    "plpgsql": "Write its value as one SELECT with LANGUAGE sql, or send the statements from the client.",
-    "c": "Write its value as one SELECT with LANGUAGE sql.",
-    "internal": "Write its value as one SELECT with LANGUAGE sql.",
+    "plpgsql": "Write the function as one SELECT with LANGUAGE sql, or run the statements from the client.",
+    "c": "Write the function as one SELECT with LANGUAGE sql.",
+    "internal": "Write the function as one SELECT with LANGUAGE sql.",
 }
 _REFUSED: Final = {"set": "SET in a function", "window": "WINDOW", "support": "SUPPORT", "transform": "TRANSFORM"}
 _VOLATILITIES: Final = {"immutable": "i", "stable": "s", "volatile": "v"}
@@ -91,7 +91,7 @@ def bind_create_function(binding: Binding, node: Any) -> CreateFunction:
 def attributes_of(options: dict[str, Any]) -> dict[str, Any]:
     """Volatility and the like, of those that are given, as fields of ``Function``. Raises 0A000."""
     if "security" in options and options["security"].boolval:
-        raise unsupported("SECURITY DEFINER", "Read a view of whose owner has the privileges.")
+        raise unsupported("SECURITY DEFINER", "Read a view whose owner has the privileges.")
     for word, shown in _REFUSED.items():
         if word in options:
             raise unsupported(shown, "Leave it out.")
@@ -142,7 +142,7 @@ def _arguments(binding: Binding, node: Any) -> Iterator[Argument]:
             continue
         if mode not in (FunctionParameterMode.FUNC_PARAM_IN, FunctionParameterMode.FUNC_PARAM_DEFAULT):
             words = mode.name.removeprefix("FUNC_PARAM_")
-            raise unsupported(f"{words} parameters", "Return one value, or create a view of several.", position)
+            raise unsupported(f"{words} parameters", "Return one value, or SETOF rows.", position)
         name = item.name or ""
         if name and name in names:
             raise SqlError("42P13", f'parameter name "{name}" used more than once')

@@ -27,6 +27,7 @@ from catalog.objects import (
     SystemView,
     Table,
     View,
+    column_grants,
 )
 from catalog.privileges import (
     DATABASE,
@@ -40,7 +41,6 @@ from catalog.privileges import (
     OF_TYPE,
     Grant,
     Rights,
-    column_grants,
 )
 from catalog.roles import EVERYBODY
 from catalog.routines import Function, every
@@ -289,7 +289,7 @@ def _own_functions(binding: Binding, node: Any) -> Iterator[Target]:
     for name in node.objects:
         schema = find_schema(binding.context.catalog, name.sval).name
         if schema in SYSTEM_SCHEMAS:
-            raise unsupported(_REFUSED.format("functions of PostgreSQL"), "Everybody may call them.")
+            raise unsupported(_REFUSED.format("functions of PostgreSQL"), "All roles may call them.")
         for item in every(binding.context.catalog.functions):
             if item.schema == schema:
                 yield of_function(item)
@@ -311,7 +311,7 @@ def _relation(binding: Binding, node: Any, kind: Any) -> Target:
     if isinstance(found, SystemView):
         raise unsupported(_REFUSED.format("system relations"))
     if found.schema == PG_TEMP:
-        raise unsupported(_REFUSED.format("temporary relations"), "Nobody else sees them.")
+        raise unsupported(_REFUSED.format("temporary relations"), "Other sessions cannot see them.")
     if kind == ObjectType.OBJECT_SEQUENCE and not isinstance(found, Sequence):
         raise SqlError("42809", f'"{found.name}" is not a sequence')
     return target_of(found)

@@ -13,8 +13,8 @@ from typing import Any
 from msgspec.structs import replace
 from pglast.enums import AlterTableType, ObjectType
 
-from catalog.objects import CatalogObject, Schema, Sequence, SystemView, Table, is_temporary
-from catalog.privileges import Rights, column_grants
+from catalog.objects import CatalogObject, Schema, Sequence, SystemView, Table, column_grants, is_temporary
+from catalog.privileges import Rights
 from catalog.roles import Role
 from catalog.routines import Function
 from catalog.values.errors import SqlError, unsupported
@@ -35,7 +35,7 @@ def new_owner(commands: Any) -> Any:
     """The role of OWNER TO among ALTER TABLE's commands, if it is one. Raises 0A000 beside others."""
     found = [item.newowner for item in commands if item.subtype == AlterTableType.AT_ChangeOwner]
     if found and len(commands) > 1:
-        raise unsupported("OWNER TO beside other commands", "Give it a statement of its own.")
+        raise unsupported("OWNER TO beside other commands", "Use a separate statement.")
     return found[0] if found else None
 
 

@@ -43,7 +43,7 @@ def replace_view(binding: Binding, created: CreateView, restarts: bool, position
         raise _would_be_lost(old, position)
     streams = () if bound is None else dict.fromkeys(quote_name(name) for name, _ in bound[1].streams)
     of = f" of {', '.join(streams)}" if streams else ""
-    warning = f'view "{old.name}" begins again: what it had of rows{of} that arrived before is lost'
+    warning = f'view "{old.name}" starts again: its result of earlier rows{of} is lost'
     return replace(created, replaces=True, above=above, warnings=(*created.warnings, warning))
 
 
@@ -72,10 +72,10 @@ def _zone(view: View) -> str | None:
 def _would_be_lost(old: View, position: int | None) -> SqlError:
     return SqlError(
         "0A000",
-        f'cannot replace continuous view "{old.name}" by another definition: its rows would be lost',
-        "A stream keeps no rows, so that a view with another definition begins with none.",
-        "Create a view with another name, which begins beside it, or write WITH (restart = true) before AS to begin"
-        " again without the rows so far.",
+        f'cannot replace continuous view "{old.name}" with another definition: its rows would be lost',
+        "A stream keeps no rows, so a view with another definition starts empty.",
+        "Create a view with another name, or write WITH (restart = true) before AS to start again without the rows that"
+        " have arrived.",
         position,
     )
 

@@ -16,9 +16,8 @@ from msgspec.structs import replace
 from pglast.enums import RoleSpecType, RoleStmtType
 
 from catalog.default_privileges import DefaultRights
-from catalog.objects import Sequence, SystemView
+from catalog.objects import Sequence, SystemView, column_grants
 from catalog.passwords import is_empty, is_md5
-from catalog.privileges import column_grants
 from catalog.roles import BOOTSTRAP, Membership, Role, Roles, is_predefined
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
@@ -250,7 +249,7 @@ def _limited(binding: Binding, role: Role, argument: Any) -> Role:
 def _with_password(binding: Binding, role: Role, argument: Any) -> Role:
     text = None if argument is None or is_empty(argument.sval) else argument.sval
     if text is not None and is_md5(text):
-        raise unsupported("an MD5 password", "Give the password itself: a SCRAM-SHA-256 verifier is kept of it.")
+        raise unsupported("an MD5 password", "Write the password itself: the server stores its SCRAM-SHA-256 verifier.")
     return replace(role, password=text)
 
 

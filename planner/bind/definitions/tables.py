@@ -108,7 +108,7 @@ def _bind_create_files(binding: Binding, node: Any) -> CreateStream:
     exists = is_taken(binding, base.relation, schema, base.if_not_exists)
     parts = _read(binding, base, stream=True)
     if not parts.columns:
-        hint = "Give it the columns to read of the files."
+        hint = "List the columns to read from the files."
         position = binding.position(base.relation)
         raise SqlError("42601", f'foreign table "{parts.table}" has no columns', hint=hint, position=position)
     options = tuple(stream_option(binding, item, _FILE_OPTIONS) for item in node.options or ())
@@ -125,7 +125,7 @@ def _check_partition(table: FileTable) -> None:
     """Raises 42703, 42601 or 0A000 where a table cannot be partitioned as it says, 22023 for a version of none."""
     is_delta = table.option("format") == "delta"
     if is_delta and table.partition:
-        raise SqlError("42601", "a Delta table says itself how it is partitioned", hint="Leave option partition out.")
+        raise SqlError("42601", "a Delta table defines its own partitioning", hint="Leave option partition out.")
     if table.option("version") and not (is_delta and table.option("version").isdigit()):
         raise SqlError("22023", f'invalid value for option "version": "{table.option("version")}"')
     kinds = {column.name: column.type for column in table.columns}
@@ -146,9 +146,9 @@ def _refuse_in_files(binding: Binding, parts: Parts, node: Any, where: str) -> N
             instead = "Use two timestamps, or a number of seconds."
             raise unsupported(f"an interval column in {where}", instead, binding.position(node))
         if is_fitted(column.type):
-            instead = "Leave the precision out, and round where it is read."
+            instead = "Leave the precision out, and round in the views."
             raise unsupported(f"a column of type {column.type} in {where}", instead, binding.position(node))
-        instead = "Use text, and cast it where it is read."
+        instead = "Use text, and cast it in the views."
         if holds(column.type, lambda kind: kind.name in FORMED):  # files have other texts than the written form
             raise unsupported(f"a column of type {column.type} in {where}", instead, binding.position(node))
         if column.type.enum is not None or column.type.row is not None:

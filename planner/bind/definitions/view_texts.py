@@ -21,7 +21,7 @@ from pglast.stream import IndentedStream
 from catalog.catalog import Catalog
 from catalog.objects import PG_TEMP, CatalogObject, View
 from catalog.postgres import functions
-from catalog.system.naming import MARK
+from catalog.system.own_objects import MARK
 from catalog.values.identifiers import quote_name
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.texts import deparsed_view

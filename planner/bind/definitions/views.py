@@ -35,10 +35,10 @@ from planner.bind.select import bind_query
 from planner.bind.targets import check_columns
 from planner.bind.typenames import declared_typmod, names_of
 from planner.incremental.programs.renaming import reads_of
-from planner.incremental.view_rules import RULES, Places
 from planner.parse.parser import text_after_as
 from planner.statements.definitions import AlterView, CreateTableAs, CreateView
 from planner.statements.statement import NoOperation, Output, Query
+from planner.view_rules import RULES, Places
 
 _CHECK: Final = "check_option"
 #: Options with their values.
@@ -71,7 +71,7 @@ def _require_checkable(binding: Binding, view: View) -> None:
     if _CHECK not in dict(view.options):
         return
     if view.continuous:
-        raise unsupported("WITH CHECK OPTION of a continuous view", "Leave it out: such views take no changes.")
+        raise unsupported("WITH CHECK OPTION of a continuous view", "Leave it out: such views cannot be changed.")
     require_checkable(binding.context, view)
 
 
@@ -82,7 +82,7 @@ def bind_create_as(binding: Binding, node: Any) -> CreateView | CreateTableAs:
         return bind_table_as(binding, into, node.query, bool(node.if_not_exists))
     created = _create(binding, into.rel, into.colNames, into.options, node.query, False, bool(node.if_not_exists))
     if created.query.volatile and not created.view.continuous:
-        instead = "Use CREATE TABLE AS: a materialized view is always fresh, and its rows would change at each reading."
+        instead = "Use CREATE TABLE AS: a materialized view is computed when it is read, so its rows would change."
         raise unsupported("a materialized view with a volatile function", instead, binding.position(into.rel))
     fresh = (f'materialized view "{into.rel.relname}" is always fresh, WITH NO DATA is ignored',)
     notices = (*created.notices, *(fresh if into.skipData and not created.exists else ()))
@@ -185,7 +185,7 @@ def _schema(binding: Binding, name: Any, continuous: bool) -> tuple[str, tuple[s
     schema = target_schema(binding, name)
     if continuous and (below or schema == PG_TEMP):
         raise unsupported(
-            "a temporary continuous view", "Use durable tables, and no TEMPORARY.", binding.position(name)
+            "a temporary continuous view", "Use permanent tables, and leave TEMPORARY out.", binding.position(name)
         )
     if not below or schema == PG_TEMP:
         return schema, ()
@@ -331,5 +331,5 @@ def _refuse_changing(binding: Binding, relation: Relation) -> None:
     for item in walk(relation):
         if isinstance(item, Call) and item.function in changing:
             message = f"function {item.function}() in a continuous view"
-            hint = "Call it where you read the view, or put its value into a column of the stream."
+            hint = "Call it in the query that reads the view, or put its value into a column of the stream."
             raise unsupported(message, hint, binding.origin(item)[0] or binding.streams[0][1], RULES["immutable"])

@@ -13,10 +13,10 @@ from typing import Any, Final
 from catalog.objects import ColumnDefinition, Stream
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.intervals import parse_interval
+from planner.algebra.event_time import Keeping, Watermark, microseconds, span
 from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
 from planner.bind.context import Binding
 from planner.bind.texts import bind_expression, is_expression
-from planner.incremental.event_time import Keeping, Watermark, microseconds, span
 
 #: Microseconds that added to the times of a window leave a time that both engines know: a thousand years.
 _LONGEST: Final = 365_250 * 86_400_000_000

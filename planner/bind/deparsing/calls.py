@@ -8,7 +8,7 @@ from typing import Any, Final
 from pglast.enums import CoercionForm
 
 from catalog.postgres import PgProc, functions
-from catalog.system.naming import prefix
+from catalog.system.own_objects import prefix
 from catalog.values.identifiers import quote_name
 from catalog.values.types import by_oid
 from planner.bind.calls.resolution import (

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 from pglast.enums import JoinType
 
-from catalog.system.naming import prefix
+from catalog.system.own_objects import prefix
 from planner.bind.calls.resolution import category
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.coercion import agreed, coerce, typmod_of

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from catalog.catalog import Catalog
 from catalog.objects import FIRST_OID, CatalogObject, Domain
-from catalog.system.naming import prefix
+from catalog.system.own_objects import prefix
 from catalog.values.identifiers import quote_name
 from catalog.values.times.precision import declared
 from catalog.values.types import ARRAYS, SqlType, by_oid

@@ -16,13 +16,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from planner.algebra.construction import Fresh
 from planner.algebra.relations import Project, Relation, Scan
 from planner.algebra.scalars import ColumnRef
 from planner.algebra.walk import transform
 from planner.incremental.programs.program import Path, Program, Statement, readers_first
 from planner.incremental.programs.retargeting import Names, names_within, renamed
 from planner.incremental.programs.zones import in_zone
-from planner.rules.support import Fresh
 
 
 class Below(Struct, frozen=True):

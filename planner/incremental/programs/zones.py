@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from catalog.values.nested_types import holds
 from catalog.values.types import SqlType
+from planner.algebra.construction import volatility
 from planner.algebra.relations import InZone, Relation
 from planner.algebra.walk import Node, walk
 from planner.incremental.programs.program import Path, Program
-from planner.rules.support import volatility
 
 #: Types whose values are read, written and compared with others by that setting.
 _ZONED: Final = frozenset(("timestamptz", "timetz", "tstzrange", "tstzmultirange"))

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, DATE, INT4, INT8, TEXT, array, numeric, record
+from planner.algebra.construction import Fresh, conjuncts
 from planner.algebra.relations import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Unnest, Window
 from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.algebra.walk import transform, walk
@@ -27,8 +28,7 @@ from planner.incremental.properties import Kinds
 from planner.incremental.rewrites.orders import below_projections
 from planner.lowering.outer_values import has_equal_values
 from planner.rules import rewrite
-from planner.rules.prune_columns import prune_columns
-from planner.rules.support import Fresh, conjuncts
+from planner.rules.projections.prune_columns import prune_columns
 
 #: As many rows of a group are kept in one value of its state.
 _MOST: Final = 1000
@@ -156,8 +156,8 @@ def _ordered(order: Sequence[SortKey]) -> tuple[str, tuple[Scalar, ...]]:
         if None not in values:
             return ("max" if descending and order else "min"), tuple(part for parts in values for part in parts or ())
     raise unsupported(
-        "the first rows of a stream in an order of texts or the like that both ascends and descends",
-        "Let those of no number or time go one way.",
+        "the first rows of a stream ordered by texts in both directions",
+        "Order by all columns that are not numbers or times in one direction.",
     )
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from planner.algebra.construction import Fresh, keep_columns
 from planner.algebra.relations import Aggregate, Limit, Relation, Sort
 from planner.algebra.walk import kinds_of, transform_relations
 from planner.incremental.properties import Kinds
 from planner.incremental.rewrites.orders import below_projections
-from planner.rules.number_rows import number_rows
-from planner.rules.support import Fresh, keep_columns
+from planner.rules.row_order.number_rows import number_rows
 
 
 def number_inner_limits(relation: Relation) -> Relation:

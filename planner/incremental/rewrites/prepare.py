@@ -16,6 +16,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from catalog.values.types import BOOL, INT8, array
+from planner.algebra.construction import Fresh, conjunction, keep_columns
 from planner.algebra.relations import (
     Aggregate,
     Filter,
@@ -36,7 +37,6 @@ from planner.algebra.walk import (
 )
 from planner.incremental.properties import Kinds
 from planner.incremental.rewrites.orders import drop_sorts
-from planner.rules.support import Fresh, conjunction, keep_columns
 
 #: The same join with its inputs exchanged.
 _MIRRORED: Final[dict[JoinKind, JoinKind]] = {"inner": "inner", "left": "right", "right": "left", "full": "full"}

@@ -10,12 +10,12 @@ from collections.abc import Hashable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from planner.algebra.construction import Fresh, rename_columns
 from planner.algebra.relations import Aggregate, Project, Relation
 from planner.algebra.scalars import Column, ColumnRef
 from planner.algebra.signature import key_of, signature
 from planner.algebra.walk import descend, walk
 from planner.incremental.properties import Kinds, is_grouping
-from planner.rules.support import Fresh, rename_columns
 
 
 class _Shared(Struct):

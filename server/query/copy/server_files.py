@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from catalog.system_errors import reason, state_of_file
+from catalog.os_errors import reason, state_of_file
 from catalog.values.errors import SqlError
 from executor.commit.files import disk_error
 from planner.cancellation import cancelled

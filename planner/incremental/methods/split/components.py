@@ -7,11 +7,11 @@ stream has joined them.
 
 from __future__ import annotations
 
+from planner.algebra.construction import conjunction, conjuncts
 from planner.algebra.relations import Filter, Join, Relation
 from planner.algebra.scalars import Call, Column, Scalar
 from planner.algebra.walk import used_columns
-from planner.rules.cardinality import Cardinality
-from planner.rules.support import conjunction, conjuncts
+from planner.rules.joins.cardinality import Cardinality
 
 
 def flatten(relation: Relation) -> tuple[list[Relation], list[Scalar]]:

@@ -17,10 +17,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.values.types import INT8
+from planner.algebra.construction import Fresh, filtered
+from planner.algebra.nulls import never_null
+from planner.algebra.partial_aggregates import Child, Split, StateColumn, split
 from planner.algebra.relations import Aggregate, Project, Relation
 from planner.algebra.scalars import AggregateCall, Column, ColumnRef, Literal, Scalar
 from planner.algebra.signature import key_of
-from planner.incremental.aggregates import Child, Split, StateColumn, split
 from planner.incremental.lateness import Horizon, in_time
 from planner.incremental.methods.method import Gathered
 from planner.incremental.methods.split.regions import Branches, OfDelta, Regions
@@ -28,8 +30,6 @@ from planner.incremental.methods.split.statics import Statics
 from planner.incremental.names import Names
 from planner.incremental.programs.program import State, StateKind, Statement
 from planner.rules import optimise
-from planner.rules.nulls import never_null
-from planner.rules.support import Fresh, filtered
 
 
 class Source(Struct, frozen=True):

@@ -15,13 +15,13 @@ from functools import reduce
 from itertools import chain
 
 from catalog.values.types import BOOL
+from planner.algebra.construction import Fresh, conjunction
 from planner.algebra.relations import Aggregate, Join, Project, Relation, SetOperation, Snapshot, SortKey
 from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
 from planner.algebra.signature import key_of
 from planner.algebra.walk import descend
 from planner.incremental.methods.split.groupings import Grouping, Source, Values
 from planner.incremental.names import stored_name
-from planner.rules.support import Fresh, conjunction
 
 
 def read(grouping: Grouping, fresh: Fresh) -> Relation:

@@ -21,6 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from catalog.values.types import INT8
+from planner.algebra.construction import SUBQUERIES, Fresh, conjunction, filtered
 from planner.algebra.relations import Delta, Filter, Join, Project, Relation, Scan, SetOperation, Snapshot, Unnest
 from planner.algebra.scalars import Column, ColumnRef, Scalar, ScalarSubquery
 from planner.algebra.walk import descend, used_columns
@@ -28,8 +29,7 @@ from planner.incremental.methods.split.components import flatten, join_component
 from planner.incremental.methods.split.statics import Statics
 from planner.incremental.names import LSN, ORDINAL
 from planner.incremental.properties import Kinds
-from planner.rules.cardinality import Cardinality
-from planner.rules.support import SUBQUERIES, Fresh, conjunction, filtered
+from planner.rules.joins.cardinality import Cardinality
 
 Build = Callable[[Relation], Relation]
 #: What a pipeline takes of a delta.

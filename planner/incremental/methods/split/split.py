@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from planner.algebra.construction import Fresh
 from planner.algebra.relations import Aggregate, Relation
 from planner.algebra.walk import Node
 from planner.incremental.methods.split.groupings import Groupings
 from planner.incremental.methods.split.reading import read
 from planner.incremental.programs.program import MethodName
 from planner.incremental.properties import Kinds, is_grouping
-from planner.rules.support import Fresh
 
 
 class SplitMaintenance:

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterable, Set
 from msgspec import Struct
 from msgspec.structs import replace
 
+from planner.algebra.construction import Fresh, volatility
 from planner.algebra.relations import Fixpoint, Project, Relation, Scan, Snapshot, Sort, Working
 from planner.algebra.scalars import Column, ColumnRef
 from planner.algebra.signature import key_of
@@ -21,7 +22,6 @@ from planner.incremental.names import Names, stored_name
 from planner.incremental.programs.program import Static
 from planner.incremental.properties import Kinds
 from planner.rules import optimise
-from planner.rules.support import Fresh, volatility
 
 
 class _Found(Struct, frozen=True):

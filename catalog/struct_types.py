@@ -1,0 +1,69 @@
+"""Whether what was read into a struct is of the types that the struct declares: msgspec builds one of any values.
+
+Owns: that check, for structs read from places to which other processes can write. A text is one that a client could
+have sent, and an integer has 64 bits, so that whatever is made of them, here or by an engine, can be shown; what may be
+anything is a constant.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from types import NoneType
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
+
+_LEAST: Final = -(1 << 63)
+_MOST: Final = (1 << 63) - 1
+_ANY: Final = (object, Any)
+_CONSTANTS: Final = (NoneType, bool, int, float, str, bytes, Decimal, dt.date, dt.time)
+
+
+class Typed:
+    """Classes of structs."""
+
+    def __init__(self, kinds: Iterable[type], within: Iterable[type] = (), **names: object) -> None:
+        """``within``: more of them, whose items are also checked where others have them in a field; ``names`` are those
+        in annotations that are no names in the classes' modules."""
+        self._within = frozenset(within)
+        self._hints = {kind: get_type_hints(kind, localns=names) for kind in {*kinds, *self._within}}
+
+    def require(self, item: Any) -> None:
+        """Raises TypeError or ValueError where a field of a struct is not of its type."""
+        for name, kind in self._hints[type(item)].items():
+            if not self._fits(getattr(item, name), kind):
+                raise TypeError(f"{name} of {type(item).__name__} has the wrong type")
+
+    def _fits(self, value: Any, kind: Any) -> bool:
+        arguments, origin = get_args(kind), get_origin(kind)
+        if origin is Literal:
+            return value in arguments
+        if origin is tuple:
+            if not isinstance(value, tuple):
+                return False
+            kinds = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
+            return len(value) == len(kinds) and all(map(self._fits, value, kinds))
+        if origin is Mapping:
+            named, of = arguments
+            return isinstance(value, Mapping) and all(
+                self._fits(name, named) and self._fits(item, of) for name, item in value.items()
+            )
+        if arguments:
+            return any(self._fits(value, each) for each in arguments)
+        if kind not in _ANY:
+            return isinstance(value, kind) and self._is_sound(value, kind)
+        if isinstance(value, tuple):
+            return all(self._fits(item, kind) for item in value)
+        return isinstance(value, _CONSTANTS) and self._is_sound(value, kind)
+
+    def _is_sound(self, value: Any, kind: Any) -> bool:
+        if isinstance(value, bool):
+            return kind in (bool, *_ANY)
+        if isinstance(value, str):
+            value.encode()  # raises for half of a surrogate pair, which JSON can write
+            return "\0" not in value
+        if kind is int:
+            return bool(_LEAST <= value <= _MOST)
+        if type(value) in self._within:
+            self.require(value)
+        return True

@@ -1,0 +1,1 @@
+"""Values made of others: arrays with a shape, ranges, multiranges."""

@@ -1,0 +1,1 @@
+"""Numbers: exact numerics, floats, money, spreads, and their formatted texts."""

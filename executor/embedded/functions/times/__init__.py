@@ -1,0 +1,1 @@
+"""Dates, times and intervals: reading, formatting, time zones, timetz."""

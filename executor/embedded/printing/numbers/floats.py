@@ -1,0 +1,60 @@
+"""Floating point numbers in DuckDB that raise 22003 where PostgreSQL's do.
+
+Owns: + - * / of floats over ``executor.printing.floats``, the casts between real and double precision, and ``finite``,
+which asks an aggregate's result. The operations that raise are macros (``macros_floats``).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from executor.embedded.functions.numbers.numeric_macros import let
+from executor.embedded.printing.entry_points import EntryPoints
+from executor.embedded.printing.nodes import macro
+from executor.printing import floats
+from executor.printing.nodes import Expr, binary
+from planner.algebra.scalars import Call
+
+_TYPES: Final = {"float8": "DOUBLE", "float4": "FLOAT"}
+
+
+class _Checker(floats.Checker):
+    """DuckDB's names."""
+
+    def double(self, digits: str, kind: str) -> str:
+        """A cast number."""
+        return f"{digits}::{_TYPES[kind]}"
+
+    def exact(self, name: str, left: str, right: str, are_short: bool) -> str:
+        """A macro of ours."""
+        if are_short:
+            return f"ms_float_{name}({left}, {right})"
+        return let(f"a: {left}, b: {right}", f"ms_float_{name}(v.a, v.b)")
+
+    def bound(self, values: dict[str, str], body: str) -> str:
+        """By a lambda."""
+        return let(", ".join(f"{name}: {value}" for name, value in values.items()), body)
+
+    def variable(self, name: str) -> str:
+        """A field of what the lambda is given."""
+        return f"v.{name}"
+
+
+_CHECKER: Final = _Checker()
+
+
+def operation(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
+    """x + y and the like."""
+    return floats.checked(_CHECKER, printer, arguments, node)
+
+
+def square(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
+    """x * x, which may be infinite."""
+    return binary(exp.Mul, arguments[0], arguments[0].copy())
+
+
+def finite(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
+    """An aggregate's result, given the greatest size of what it was made of."""
+    return macro("ms_float_finite", *arguments)

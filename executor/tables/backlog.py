@@ -1,0 +1,261 @@
+"""Committed rows that DuckDB's file does not have yet.
+
+A transaction that changes single rows by key is durable with its log record, and readers by key have its rows at once
+(``executor.key_access.table_keys``). To give each of them to DuckDB would cost some milliseconds and a sync of its own;
+so they wait here until an engine is to see the tables, or many have gathered, and go there together.
+
+Owns: the net of what waits, row by row, and how it is applied. What is lost in a crash comes back from the log, which
+keeps the records above the LSN that the file contains.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import pyarrow as pa
+from msgspec import Struct, field
+
+from catalog.objects import Table
+from executor.commit.frames import MOST_ROWS
+from executor.commit.records import TableChange, TableValues
+from executor.embedded.connection import Connection
+from executor.embedded.printing.dialect import STORE
+from executor.rows.row_shapes import identity_of, shape_of
+from executor.rows.value_rows import ValueRow, together
+from executor.tables.changes import apply_by_value
+from executor.tables.journal import Changed, Entry, RowsChanged
+from executor.traces.index import Row
+from executor.traces.keyed_rows import Key
+
+#: Rows that may wait, and their bytes.
+_MANY: Final = 4096
+_LARGE: Final = 16 << 20
+
+
+class NetRows:
+    """What several changes of one table come to, each row by the key that every row has. Rows of a table without such a
+    key only come."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self._shape = shape_of(table)
+        self._key = self._shape.identity
+        #: What a key's row was before, and what it is now.
+        self._rows: dict[Key, tuple[Row | None, Row | None]] = {}
+        self._came: list[Row] = []
+        self._tables: list[pa.Table] = []
+        self._loose = 0  # rows that only came
+        #: About how many bytes the changes take.
+        self.size = 0
+
+    def add(self, change: RowsChanged) -> None:
+        """One more change."""
+        self.size += change.size
+        if self._key is None:
+            assert not change.counts[0]
+            self._loose += change.counts[1]
+            if isinstance(change, Changed):
+                self._tables.append(change.inserted)
+            else:
+                self._came += change.came()
+            return
+        rows, (went, came) = self._rows, change.keys(self._key)
+        for key, row in zip(went, change.went(), strict=True):
+            known = rows.get(key)
+            rows[key] = (row if known is None else known[0], None)
+        for key, row in zip(came, change.came(), strict=True):
+            known = rows.get(key)
+            rows[key] = (None if known is None else known[0], row)
+
+    def also(self, later: NetRows) -> None:
+        """What later changes come to."""
+        self._came += later._came
+        self._tables += later._tables
+        self._loose += later._loose
+        self.size += later.size
+        rows = self._rows
+        for key, (before, after) in later._rows.items():
+            known = rows.get(key)
+            rows[key] = (before if known is None else known[0], after)
+
+    @property
+    def count(self) -> int:
+        """How many rows have changed."""
+        return len(self._rows) + self._loose
+
+    @property
+    def went(self) -> list[Row]:
+        """The rows that went."""
+        return [row for row, _ in self._rows.values() if row is not None]
+
+    def part(self) -> TableChange | TableValues | None:
+        """What a record says of it; None where nothing has changed in the end."""
+        went, came = self.went, [row for _, row in self._rows.values() if row is not None] + self._came
+        if not went and not came and not self._tables:
+            return None
+        if not self._tables:
+            frames = self._frame(went), self._frame(came)
+            if None not in frames:
+                return TableValues(self.table.oid, frames[1] or b"", frames[0] or b"")
+        deleted, inserted = self.net()
+        return TableChange(self.table.oid, inserted, deleted)
+
+    def _frame(self, rows: list[Row]) -> bytes | None:
+        """Rows of values as a record has them; None for others, or many."""
+        if not rows:
+            return b""
+        if len(rows) > MOST_ROWS or not self._shape.encoder.is_possible:
+            return None
+        values = [row.values for row in rows if isinstance(row, ValueRow)]
+        return self._shape.encoder.encode(values) if len(values) == len(rows) else None
+
+    def net(self) -> tuple[pa.Table, pa.Table]:
+        """Rows that went, and rows that came."""
+        came = [row for _, row in self._rows.values() if row is not None] + self._came
+        inserted = together(self._shape, came)
+        if self._tables:
+            inserted = pa.concat_tables([inserted, *self._tables])
+        return together(self._shape, self.went), inserted
+
+
+def net_rows(table: Table, deleted: pa.Table, inserted: pa.Table) -> NetRows:
+    """Rows that went and rows that came."""
+    found = NetRows(table)
+    found.add(Changed(table, deleted, inserted))
+    return found
+
+
+def net_of(journal: Iterable[Entry]) -> list[NetRows]:
+    """What the changes of a transaction come to, which are all by key."""
+    found: dict[int, NetRows] = {}
+    for entry in journal:
+        assert isinstance(entry, RowsChanged)
+        known = found.get(entry.table.oid)
+        if known is None:
+            known = found[entry.table.oid] = NetRows(entry.table)
+        known.add(entry)
+    return [found[oid] for oid in sorted(found)]
+
+
+class _Waiting(Struct):
+    """Transactions' rows on their way: of the LSNs from ``first`` (0: of none) to ``last``, since ``since``."""
+
+    nets: dict[int, NetRows] = field(default_factory=dict)
+    rows: int = 0
+    size: int = 0
+    first: int = 0
+    last: int = 0
+    since: float = 0.0
+
+    def add(self, lsn: int, changes: Iterable[NetRows]) -> None:
+        """A later transaction's."""
+        for change in changes:
+            known = self.nets.get(change.table.oid)
+            if known is None:
+                known = self.nets[change.table.oid] = NetRows(change.table)
+            self.rows -= known.count
+            known.also(change)
+            self.rows += known.count
+            self.size += change.size
+        if not self.first:
+            self.first, self.since = lsn, time.monotonic()
+        self.last = lsn
+
+
+class Backlog:
+    """What waits for DuckDB. Whoever adds has the sequencer's lock, and waits for nobody; ``apply`` is for any
+    thread."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Connection],
+        release: Callable[[Connection], None],
+        applied: Callable[[int], None],
+    ) -> None:
+        self._connect = connect
+        self._release = release
+        self._applied = applied
+        #: Returns when the disk has the log up to an LSN. What waited for no disk may be visible before that.
+        self.require_durable: Callable[[int], None] = lambda lsn: None
+        #: Held for moments only: event loops add.
+        self._lock = threading.Lock()
+        self._waiting = _Waiting()
+        #: Held by who gives DuckDB what goes there now.
+        self._applying = threading.Lock()
+        self._going = _Waiting()
+
+    def add(self, lsn: int, changes: Iterable[NetRows]) -> None:
+        """A transaction's rows, once it is committed."""
+        with self._lock:
+            self._waiting.add(lsn, changes)
+
+    @staticmethod
+    def suits(table: Table, deleted: pa.Table, inserted: pa.Table) -> bool:
+        """Whether a change may wait: of few rows, which have keys where they go."""
+        few = deleted.num_rows + inserted.num_rows <= _MANY
+        return few and bool(table.columns) and not (deleted.num_rows and identity_of(table) is None)
+
+    @property
+    def first_lsn(self) -> int | None:
+        """The first LSN whose rows DuckDB does not have, if there is one."""
+        with self._lock:
+            return self._going.first or self._waiting.first or None
+
+    @property
+    def size(self) -> int:
+        """Bytes of what waits."""
+        return self._going.size + self._waiting.size
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is time to apply it."""
+        return self._waiting.rows >= _MANY or self._waiting.size >= _LARGE
+
+    @property
+    def age(self) -> float:
+        """For how many seconds the oldest rows have waited."""
+        with self._lock:
+            oldest = self._going if self._going.first else self._waiting
+            return time.monotonic() - oldest.since if oldest.first else 0.0
+
+    def apply(self) -> None:
+        """Gives DuckDB all that waits. Where that fails it waits on. Raises what DuckDB raises."""
+        if self.first_lsn is None:
+            return
+        with self._applying:
+            with self._lock:
+                if not self._waiting.first:
+                    return
+                self._going, self._waiting = self._waiting, _Waiting()
+            try:
+                self.require_durable(self._going.last)
+                self._give(self._going)
+                self._applied(self._going.last)
+            except BaseException:
+                with self._lock:
+                    later, self._waiting = self._waiting, self._going
+                    self._going = _Waiting()
+                    if later.first:
+                        self._waiting.add(later.last, later.nets.values())
+                raise
+            with self._lock:
+                self._going = _Waiting()
+
+    def _give(self, going: _Waiting) -> None:
+        connection = self._connect()
+        try:
+            connection.begin()
+            for net in going.nets.values():
+                apply_by_value(connection, net.table, *net.net())
+            meta = f"{STORE}.main.__millstream"
+            connection.execute(f"DELETE FROM {meta} WHERE key = 'applied_lsn' AND CAST(value AS BIGINT) < {going.last}")
+            connection.execute(f"INSERT INTO {meta} VALUES ('applied_lsn', '{going.last}')")
+            connection.commit()
+        except BaseException:
+            connection.rollback()
+            raise
+        finally:
+            self._release(connection)

@@ -1,0 +1,229 @@
+"""Changes of tables as Arrow: one statement's, one transaction's, and how DuckDB applies and undoes them.
+
+Owns: ``Change`` (rows that go, rows that come), the net of several, and applying one by row id or, where row ids
+mean nothing any more (after a rollback, in recovery), by value. SQL names are quoted here; no text of a client's gets
+into SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+
+from catalog.objects import Table
+from executor.embedded.connection import Connection
+from executor.embedded.printing.dialect import STORE
+from executor.printing.nodes import quoted
+from executor.rows.row_shapes import schema_of
+from planner.algebra.relations import ROW_ID
+
+
+class Changes(Struct, frozen=True):
+    """What a statement answers: how many rows it changed, and RETURNING's rows."""
+
+    count: int
+    returned: pa.Table | None = None
+
+
+class Counts(Struct, frozen=True):
+    """Rows that came, were replaced and went since the server's start, whatever became of their transactions."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+    def plus(self, deleted: int, inserted: int, updated: int) -> Counts:
+        """With one more change, whose pairs are among the rows that came and those that went."""
+        return Counts(self.inserted + inserted - updated, self.updated + updated, self.deleted + deleted - updated)
+
+
+class Change(Struct, frozen=True):
+    """One table's rows that go (``deleted``; ``row_ids`` are theirs while the transaction lasts) and that come.
+
+    The first ``updated`` rows of ``deleted`` and ``inserted`` are pairs: an UPDATE's old and new rows.
+    """
+
+    row_ids: pa.ChunkedArray | pa.Array
+    deleted: pa.Table
+    inserted: pa.Table
+    updated: int = 0
+
+    def keeps(self, columns: Sequence[str]) -> bool:
+        """Whether as many rows come as go, with the same values in these columns row by row."""
+        names = list(columns)
+        same: bool = self.deleted.select(names).equals(self.inserted.select(names))
+        return same
+
+    @property
+    def replaced(self) -> Change:
+        """The pairs alone."""
+        count = self.updated
+        return Change(self.row_ids.slice(0, count), self.deleted.slice(0, count), self.inserted.slice(0, count), count)
+
+    @property
+    def removed(self) -> Change:
+        """The rows that go for good alone."""
+        count = self.updated
+        return Change(self.row_ids.slice(count), self.deleted.slice(count), self.inserted.slice(0, 0))
+
+    def with_new(self, places: pa.ChunkedArray | pa.Array, rows: pa.Table) -> Change:
+        """With other rows that come in these places."""
+        taken = np.arange(self.inserted.num_rows)
+        taken[places.to_numpy()] = len(taken) + np.arange(rows.num_rows)
+        inserted = pa.concat_tables([self.inserted, rows]).take(pa.array(taken))
+        return Change(self.row_ids, self.deleted, inserted, self.updated)
+
+    def without(self, places: pa.ChunkedArray | pa.Array) -> Change:
+        """Without the rows that come in these places; whose place they were to take go for good."""
+        comes = np.ones(self.inserted.num_rows, bool)
+        comes[places.to_numpy()] = False
+        pairs = comes[: self.updated]
+        order = np.arange(len(self.row_ids))
+        order = pa.array(
+            np.concatenate([order[: self.updated][pairs], order[self.updated :], order[: self.updated][~pairs]])
+        )
+        inserted = self.inserted.filter(pa.array(comes))
+        return Change(self.row_ids.take(order), self.deleted.take(order), inserted, int(pairs.sum()))
+
+    def also(self, other: Change) -> Change:
+        """Both changes as one."""
+        pieces = (self.replaced, other.replaced, self.removed, other.removed)
+        ids = pa.chunked_array([chunk for piece in pieces for chunk in _chunks(piece.row_ids)], pa.int64())
+        deleted = pa.concat_tables([piece.deleted for piece in pieces])
+        new = (self.inserted.slice(self.updated), other.inserted.slice(other.updated))
+        inserted = pa.concat_tables([*(piece.inserted for piece in pieces), *new])
+        return Change(ids, deleted, inserted, self.updated + other.updated)
+
+
+def _chunks(values: pa.ChunkedArray | pa.Array) -> list[pa.Array]:
+    return list(values.chunks) if isinstance(values, pa.ChunkedArray) else [values]
+
+
+def nothing(table: Table) -> Change:
+    """No change."""
+    empty = schema_of(table).empty_table()
+    return Change(pa.array([], pa.int64()), empty, empty)
+
+
+def insertion(table: Table, rows: pa.Table) -> Change:
+    """Rows that come."""
+    return Change(pa.array([], pa.int64()), schema_of(table).empty_table(), rows)
+
+
+def removal(row_ids: pa.ChunkedArray | pa.Array, rows: pa.Table) -> Change:
+    """Rows that go."""
+    return Change(row_ids, rows, rows.slice(0, 0))
+
+
+def replacement(row_ids: pa.ChunkedArray | pa.Array, old: pa.Table, new: pa.Table) -> Change:
+    """Rows that others take the place of, pair by pair."""
+    return Change(row_ids, old, new, new.num_rows)
+
+
+def stored(table: Table) -> str:
+    """A table's name in the store."""
+    return f'{STORE}.main."t{table.oid}"'
+
+
+def listed(names: tuple[str, ...] | list[str], alias: str = "") -> str:
+    """Columns in SQL, each after an alias."""
+    prefix = f"{alias}." if alias else ""
+    return ", ".join(prefix + quoted(name) for name in names)
+
+
+def names_of(table: Table) -> tuple[str, ...]:
+    """The names of what a table's rows hold."""
+    return tuple(column.name for column in table.stored)
+
+
+def rows_of(connection: Connection, table: Table) -> pa.Table:
+    """All rows of a table."""
+    return connection.table(f"SELECT {listed(names_of(table))} FROM {stored(table)}", schema_of(table))
+
+
+def rows_in_batches(connection: Connection, table: Table) -> Iterator[pa.RecordBatch]:
+    """The same a batch at a time, read while they are taken."""
+    return connection.batches(f"SELECT {listed(names_of(table))} FROM {stored(table)}", schema_of(table))
+
+
+def bound(connection: Connection, table: Table, change: Change) -> dict[str, pa.Table]:
+    """Registers a change as ``__new<oid>`` (rows) and ``__gone<oid>`` (row ids); what to unbind later."""
+    gone = pa.table({ROW_ID: change.row_ids}, schema=pa.schema([pa.field(ROW_ID, pa.int64())]))
+    tables = {f"__new{table.oid}": change.inserted, f"__gone{table.oid}": gone}
+    connection.bind(tables)
+    return tables
+
+
+def apply_by_id(connection: Connection, table: Table, change: Change) -> None:
+    """Deletes by row id and inserts; the change is bound."""
+    if len(change.row_ids):
+        connection.rows(f'DELETE FROM {stored(table)} WHERE rowid IN (SELECT {ROW_ID} FROM "__gone{table.oid}")')
+    if change.inserted.num_rows:
+        connection.rows(_arrival(table))
+
+
+def _arrival(table: Table) -> str:
+    """INSERT of the rows that are bound, by name: a column added in place stands behind the scales."""
+    return f'INSERT INTO {stored(table)}({listed(names_of(table))}) SELECT * FROM "__new{table.oid}"'
+
+
+def apply_by_value(connection: Connection, table: Table, deleted: pa.Table, inserted: pa.Table) -> None:
+    """Deletes as many rows of each value as ``deleted`` has, and inserts."""
+    if deleted.num_rows:
+        name = f"__old{table.oid}"
+        connection.bind({name: deleted})
+        connection.rows(f"DELETE FROM {stored(table)} WHERE rowid IN ({_matching(table, name)})")
+        connection.unbind({name: deleted})
+    if inserted.num_rows:
+        names = bound(connection, table, insertion(table, inserted))
+        connection.rows(_arrival(table))
+        connection.unbind(names)
+
+
+def _matching(table: Table, name: str) -> str:
+    """Row ids of the rows with the values in ``name``; by the primary key where there is one."""
+    primary = next((key for key in table.keys if key.primary), None)
+    if primary is not None:
+        same = " AND ".join(f"t.{quoted(column)} = o.{quoted(column)}" for column in primary.columns)
+        return f'SELECT t.rowid FROM {stored(table)} t SEMI JOIN "{name}" o ON {same}'
+    names = names_of(table)
+    same = " AND ".join(f"t.{quoted(column)} IS NOT DISTINCT FROM o.{quoted(column)}" for column in names)
+    counted = f'SELECT {listed(names)}, count(*) AS __count FROM "{name}" GROUP BY ALL'
+    place = f"row_number() OVER (PARTITION BY {listed(names, 't')})"
+    rows = f"SELECT t.rowid AS __id, {place} AS __place, o.__count FROM {stored(table)} t JOIN ({counted}) o ON {same}"
+    return f"SELECT __id FROM ({rows}) WHERE __place <= __count"
+
+
+def net(
+    connection: Connection, table: Table, came: Sequence[pa.Table], went: Sequence[pa.Table]
+) -> tuple[pa.Table, pa.Table]:
+    """(inserted, deleted) of statements one after the other without the rows that are in both, each as often as it is.
+    What one statement did stands as it is."""
+    if len(came) == 1:
+        return came[0], went[0]
+    inserted, deleted = pa.concat_tables(came), pa.concat_tables(went)
+    if not deleted.num_rows or not inserted.num_rows:
+        return inserted, deleted
+    schema = schema_of(table)
+    names = {f"__minus{table.oid}": deleted, f"__plus{table.oid}": inserted}
+    connection.bind(names)
+    minus, plus = (f'SELECT * FROM "{name}"' for name in names)
+    result = (
+        connection.table(f"{plus} EXCEPT ALL {minus}", schema),
+        connection.table(f"{minus} EXCEPT ALL {plus}", schema),
+    )
+    connection.unbind(names)
+    return result
+
+
+def distinct_ids(rows: pa.Table, column: str) -> pa.Table:
+    """The rows without a second one of the same id: an UPDATE's join may find a row twice, and changes it once."""
+    ids = rows.column(column)
+    if len(ids.unique()) == len(ids):
+        return rows
+    places = pa.table({"id": ids, "place": pa.array(range(len(ids)), pa.int64())})
+    first = places.group_by("id").aggregate([("place", "min")])
+    return rows.take(first.column("place_min").sort())

@@ -1,0 +1,51 @@
+"""Rows that follow others by a foreign key's action: the defaults that they get, and what they must be afterwards.
+
+Owns: binding a table's DEFAULT, CHECK and domains for such rows. They are bound when an action has found rows, by the
+catalog that the statement sees: a statement knows the tables that it names, and not those that follow them.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from msgspec import Struct
+
+from catalog.catalog import Catalog
+from catalog.objects import ColumnDefinition, Table
+from executor.tables.statements.effects import Arguments, Effects
+from planner.algebra.scalars import Column
+from planner.bind.changes.assigning import default_of
+from planner.bind.context import Binding, Context
+from planner.bind.domains import guards
+from planner.bind.texts import bind_expression
+from planner.parse.parser import Raw
+
+
+class Following(Struct):
+    """One statement's."""
+
+    effects: Effects
+    arguments: Arguments
+    catalog: Catalog
+
+    def check(self, table: Table, rows: pa.Table) -> None:
+        """CHECK and domains over rows that come. Raises 23502 and 23514."""
+        row, context = _row(table.stored), Context(self.catalog)
+        checks = tuple((item.name, bind_expression(item.expression, row, context)) for item in table.checks)
+        domains = guards(self._binding(), table.columns, row[: len(table.columns)])
+        self.effects.check(table, (*domains, *checks), row, rows, self.arguments)
+
+    def defaults(self, table: Table, names: tuple[str, ...], rows: pa.Table) -> dict[str, pa.ChunkedArray]:
+        """The values of some columns' defaults, for each of some rows. Raises what these raise."""
+        row, binding, found = _row(table.stored), self._binding(), []
+        for place, column in enumerate(table.columns):
+            if column.name in names:
+                found.append((Column(-1 - place, column.name, column.type), default_of(binding, column)))
+        values = self.effects.computed(tuple(found), row, rows, self.arguments)
+        return {column.name: values.column(place) for place, (column, _) in enumerate(found)}
+
+    def _binding(self) -> Binding:
+        return Binding(Raw(None, "", 0), Context(self.catalog))
+
+
+def _row(columns: tuple[ColumnDefinition, ...]) -> tuple[Column, ...]:
+    return tuple(Column(1 + place, item.name, item.type) for place, item in enumerate(columns))

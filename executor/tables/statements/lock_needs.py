@@ -1,0 +1,153 @@
+"""Which locks a statement that changes rows takes, found before it runs.
+
+Owns: the modes on relations that PostgreSQL takes for such statements, and the locks on referenced keys: rows that come
+to refer to others share the keys of these, and rows that go, or get other keys, keep such rows away until their
+transaction ends. Where rows follow by a foreign key's action, so does the lock on the rows of their table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from catalog.objects import ForeignKey, Table
+from executor.identity_cache import Remembered
+from executor.locks.modes import Mode
+from executor.locks.targets import Keys, Relation, Rows, Target
+from executor.tables.statements.effects import Modification, parts_of
+from planner.algebra.relations import Project
+from planner.algebra.relations import Relation as Algebra
+from planner.algebra.scalars import Column, ColumnRef, Scalar
+from planner.statements.statement import Delete, Insert, Merge, Update
+
+Need = tuple[Target, Mode]
+_MOST: Final = 512
+#: What was found of statements, for as long as the tables are defined as they were.
+_KNOWN: Final[dict[int, tuple[Modification, Mapping[int, Table], list[Need]]]] = {}
+#: Names of columns that a statement may change; None: any of them.
+Assigned = frozenset[str] | None
+
+
+def needs(statement: Modification, tables: Mapping[int, Table]) -> list[Need]:
+    """The locks of a statement, but for those on the rows that it changes itself."""
+    known = _KNOWN.get(id(statement))
+    if known is None or known[0] is not statement or known[1] is not tables:
+        if len(_KNOWN) >= _MOST:
+            _KNOWN.clear()
+        known = _KNOWN[id(statement)] = statement, tables, _needs(statement, tables)
+    return known[2]
+
+
+def _needs(statement: Modification, tables: Mapping[int, Table]) -> list[Need]:
+    found: dict[Need, None] = {}
+    for part in parts_of(statement):
+        table = part.target
+        if isinstance(table, Table):
+            found[Relation(table.oid), Mode.ROW_EXCLUSIVE] = None
+            for need in _of_part(part, table, tables):
+                found[need] = None
+    return list(found)
+
+
+def of_insertion(table: Table) -> list[Need]:
+    """The locks of rows that come, as by COPY."""
+    return [(Relation(table.oid), Mode.ROW_EXCLUSIVE), *_of_references(table, None)]
+
+
+def _of_part(part: Insert | Update | Delete | Merge, table: Table, tables: Mapping[int, Table]) -> Iterator[Need]:
+    match part:
+        case Insert(conflict=None):
+            yield from _of_references(table, None)
+        case Insert():
+            yield from _of_references(table, None)
+            yield from _of_keys(table, None, tables, deletes=False)
+        case Update():
+            assigned = assigned_by(part)
+            yield from _of_references(table, assigned)
+            yield from _of_keys(table, assigned, tables, deletes=False)
+        case Delete():
+            yield from _of_keys(table, None, tables, deletes=True)
+        case Merge():
+            yield from _of_references(table, None)
+            yield from _of_keys(table, None, tables, deletes=True)
+
+
+def _of_references(table: Table, assigned: Assigned) -> Iterator[Need]:
+    """Rows come, or refer to others than before."""
+    for reference in table.foreign_keys:
+        if assigned is None or not assigned.isdisjoint(reference.columns):
+            yield Keys(reference.target), Mode.ROW_EXCLUSIVE
+            yield Relation(reference.target), Mode.ROW_SHARE
+
+
+def _of_keys(table: Table, assigned: Assigned, tables: Mapping[int, Table], deletes: bool) -> Iterator[Need]:
+    """Rows go, or get other keys, and others follow them."""
+    pending, seen = [(table, assigned, deletes)], {table.oid}
+    while pending:
+        parent, columns, goes = pending.pop()
+        for child, reference in referring(parent, tables):
+            if columns is not None and columns.isdisjoint(reference.target_columns):
+                continue
+            yield Keys(parent.oid), Mode.SHARE
+            actions = {reference.on_update} | ({reference.on_delete} if goes else set())
+            if actions <= {"a", "r"}:
+                yield Relation(child.oid), Mode.ROW_SHARE
+                continue
+            yield Relation(child.oid), Mode.ROW_EXCLUSIVE
+            yield Rows(child.oid), Mode.SHARE_ROW_EXCLUSIVE
+            yield from _of_references(child, frozenset(reference.columns))
+            if child.oid not in seen:
+                seen.add(child.oid)
+                pending.append((child, None if goes else frozenset(reference.columns), goes))
+
+
+def referring(table: Table, tables: Mapping[int, Table]) -> Iterator[tuple[Table, ForeignKey]]:
+    """The foreign keys to a table, each with the table that has it."""
+    for other in tables.values():
+        for reference in other.foreign_keys:
+            if reference.target == table.oid:
+                yield other, reference
+
+
+def neighbours(oids: set[int], tables: Mapping[int, Table]) -> set[int]:
+    """These tables, and all that foreign keys connect with them, directly or by others."""
+    links = _links(tables)
+    found, pending = set(oids), list(oids)
+    while pending:
+        for other in links.get(pending.pop(), ()):
+            if other not in found:
+                found.add(other)
+                pending.append(other)
+    return found
+
+
+def _find_links(tables: Mapping[int, Table]) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = {}
+    for table in tables.values():
+        for reference in table.foreign_keys:
+            found.setdefault(table.oid, set()).add(reference.target)
+            found.setdefault(reference.target, set()).add(table.oid)
+    return found
+
+
+_links: Final = Remembered(_find_links, 8)
+
+
+def assigned_by(statement: Update) -> Assigned:
+    """The columns that an UPDATE gives other values: all but those that its relation passes on."""
+    found = set[str]()
+    for stored, old, new in zip(statement.target.stored, statement.old, statement.new, strict=True):
+        if _traced(statement.relation, old) != _traced(statement.relation, new):
+            found.add(stored.name)
+    return frozenset(found)
+
+
+def _traced(relation: Algebra, column: Column) -> Scalar:
+    """What a column of projections is over what is below them."""
+    value: Scalar = ColumnRef(column)
+    while isinstance(relation, Project) and isinstance(value, ColumnRef):
+        value = next(
+            (each for known, each in relation.outputs if known is value.column or known == value.column), value
+        )
+        relation = relation.input
+    return value

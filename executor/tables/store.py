@@ -1,0 +1,354 @@
+"""The tables of one server, in a DuckDB database file.
+
+Owns: the file, the LSN that it contains, the definitions of its tables, read snapshots, and the write transactions
+(``writing.py``), of which there may be many at once: each takes locks on the tables and rows that it changes, so that
+two never change the same row and DuckDB finds no conflict. A table is ``t<oid>`` with its columns as declared and no
+constraints of DuckDB's: those are checked by us (``constraints.py``), since DuckDB refuses to delete and insert one key
+in a transaction and has no foreign key actions.
+Unique keys are looked up by scans with zone maps and a join filter (under 1 ms for a key among millions), not by an
+index.
+
+Knows nothing of the log. What is committed is in the file or the backlog, in LSN order: a transaction's rows go to the
+file only behind those of all LSNs before its own, so that ``applied_lsn`` says what the file has. The file notes each
+LSN as a row of its own, since transactions that change one row conflict, or as that of the catalog's changes
+(``documents``); the highest counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from catalog.codec import CATALOG_CLASSES, decode
+from catalog.objects import Table
+from catalog.values.errors import SqlError
+from executor.commit.files import require_space
+from executor.embedded.connection import Bindings, Connection, Parameters
+from executor.embedded.instance import Instance
+from executor.embedded.printing.dialect import STORE
+from executor.embedded.results import OpenRows
+from executor.locks.held import TransactionLocks
+from executor.locks.manager import Locks, Owner
+from executor.printing.nodes import quoted
+from executor.rows.row_shapes import schema_of
+from executor.tables.backlog import Backlog, net_rows
+from executor.tables.changes import Changes, Counts, rows_in_batches
+from executor.tables.definitions import catalog_documents
+from executor.tables.statements.changes_by_key import KeyedTables, Readings
+from executor.tables.statements.effects import OverRows, typed
+from executor.tables.transaction import WriteTransaction
+from executor.tables.unsettled import Unsettled
+from planner.algebra.relations import Relation
+from planner.statistics import ColumnStatistics, TableStatistics
+
+META: Final = f"{STORE}.main.__millstream"
+DEFINITIONS: Final = f"{STORE}.main.__tables"
+_MARGIN: Final = 4 << 20  # definitions, manifests
+_BLOCK: Final = 256 << 10  # DuckDB's
+#: Segments that no checkpoint has written have no blocks: their values are counted, those without a width with this.
+_WIDTH: Final = 16
+_WIDTHS: Final = "".join(
+    f" WHEN '{kind}' THEN {width}"
+    for kind, width in {"BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "INTEGER": 4, "DATE": 4, "FLOAT": 4, "BIGINT": 8,
+                        "DOUBLE": 8, "TIMESTAMP": 8, "TIMESTAMP WITH TIME ZONE": 8, "TIME": 8}.items()
+)  # fmt: skip
+_SIZE: Final = f"""SELECT count(DISTINCT block_id) FILTER (persistent) * {_BLOCK}
+    + CAST(ceil(coalesce(sum("count" * CASE segment_type WHEN 'VALIDITY' THEN 0.125{_WIDTHS} ELSE {_WIDTH} END)
+        FILTER (NOT persistent), 0)) AS BIGINT)
+    FROM pragma_storage_info('{STORE}.main.t{{oid}}')"""
+_CHECKPOINT: Final = 16_000_000  # bytes of DuckDB's log after which it writes a checkpoint
+_MOST_REWRITTEN: Final = 256 << 20
+
+
+#: Tables with about how many rows each has.
+_ESTIMATES: Final = f"SELECT table_name, estimated_size FROM duckdb_tables() WHERE database_name = '{STORE}'"
+
+
+class ReadSnapshot:
+    """The tables as they were when it was taken. Used by one thread at a time; ``interrupt`` by any."""
+
+    def __init__(self, database: Instance, connection: Connection) -> None:
+        self._database = database
+        self._connection = connection
+        self._open = True
+        connection.may_be_left = True
+        connection.begin()
+
+    def query(self, relation: Relation, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table:
+        """A relation's rows over the snapshot and bound leaves. An error of the data ends the snapshot's use."""
+        try:
+            return self._connection.query(relation, bindings, parameters, timezone)
+        except SqlError:
+            self._connection.makes_nothing = True  # DuckDB rolls back a transaction that has failed at its COMMIT
+            raise
+
+    def open(
+        self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
+    ) -> pa.Table | OpenRows:
+        """The same, read while it is computed where it is large."""
+        return self._connection.open(relation, bindings, parameters, timezone)
+
+    def rows(self, table: Table, limit: int) -> pa.Table | None:
+        """All rows of a table; None where they take more bytes than ``limit``."""
+        batches, size = [], 0
+        for batch in rows_in_batches(self._connection, table):
+            size += batch.nbytes
+            if size > limit:
+                return None
+            batches.append(batch)
+        return pa.Table.from_batches(batches, schema_of(table))
+
+    @property
+    def connection(self) -> Connection:
+        """For several statements over the snapshot; theirs ends with it."""
+        return self._connection
+
+    def interrupt(self) -> None:
+        """Makes the running query raise 57014."""
+        self._connection.interrupt()
+
+    def close_behind_rows(self) -> None:
+        """Ends the snapshot when its open result, where there is one, has been read or dropped."""
+        rows = self._connection.open_rows
+        if rows is None:
+            self.close()
+        else:
+            rows.at_end(self.close)
+
+    def close(self) -> None:
+        """Ends the snapshot, and an open result with it; closing twice is harmless."""
+        if not self._open:
+            return
+        self._open = False
+        self._connection.drop_rows()
+        try:
+            if self._connection.in_transaction:  # else it wrote, and has ended
+                self._connection.commit()
+        except SqlError:
+            self._connection.rollback()
+        self._database.release(self._connection)
+
+
+class TableStore:
+    """All tables of a server. Methods may be called from any thread."""
+
+    def __init__(self, path: Path, threads: int = 0, spill: Path | None = None, memory: int = 0) -> None:
+        self._path = path
+        #: Whether there was no such file.
+        self.is_new = not path.exists()
+        self._folder = path.parent
+        self._log_path = path.with_name(path.name + ".wal")
+        self._database = Instance(threads, path, spill=spill, memory=memory)
+        #: Of all that is locked in this server.
+        self.locks = Locks()
+        self._relations: OverRows = {}
+        #: What the file does not have yet.
+        self.backlog = Backlog(self._database.acquire, self._database.release, self._stored)
+        #: Who has rows by key, once somebody does.
+        self.keyed: KeyedTables | None = None
+        self.readings = Readings()
+        #: What other writers may see and readers not yet.
+        self.unsettled = Unsettled()
+        try:
+            self._load()
+        except BaseException:  # of a file that is damaged
+            self._database.close()
+            raise
+
+    def _load(self) -> None:
+        """Reads what the file says of itself; a new one is made ready."""
+        connection = self._database.acquire()
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {META}(key VARCHAR, value VARCHAR)")
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {DEFINITIONS}(oid BIGINT, definition VARCHAR)")
+        #: What is stored of the catalog.
+        self.catalog = catalog_documents.load(connection)
+        #: The LSN of the last log record that the tables contain.
+        self.applied_lsn = max(newest_lsn(connection), self.catalog.lsn)
+        #: That of the last one that the file contains.
+        self.stored_lsn = self.applied_lsn
+        #: The LSN at which each table last changed since the start, by oid.
+        self.changed: dict[int, int] = {}
+        #: What became of each table's rows, by oid; the writer's to change.
+        self.counts: dict[int, Counts] = {}
+        self.definitions: dict[int, Table] = {}
+        for oid, definition in connection.rows(f"SELECT oid, definition FROM {DEFINITIONS}"):
+            self.definitions[oid] = decode(json.loads(definition), CATALOG_CLASSES)
+        self._database.release(connection)
+
+    @classmethod
+    def open(cls, path: Path, threads: int = 0, spill: Path | None = None, memory: int = 0) -> TableStore:
+        """Opens the file, or creates it. ``spill`` takes what exceeds ``memory`` bytes (0: DuckDB's default)."""
+        return cls(path, threads, spill, memory)
+
+    def adopt(self, tables: Iterable[Table]) -> None:
+        """Makes equal definitions the same objects."""
+        self.definitions |= {table.oid: table for table in tables if self.definitions.get(table.oid) == table}
+
+    def recover(self, lsn: int, changes: Sequence[tuple[int, pa.Table | None, pa.Table | None]]) -> bool:
+        """Takes a log record's (oid, inserted, deleted) where they can wait for others; before anybody else writes."""
+        found = [(self.definitions[oid], deleted, inserted) for oid, inserted, deleted in changes]
+        found = [(table, typed(table, old), typed(table, new)) for table, old, new in found]
+        if not all(self.backlog.suits(*change) for change in found):
+            return False
+        self.backlog.add(lsn, [net_rows(*change) for change in found])
+        self.applied_lsn = lsn
+        if self.backlog.is_long:
+            self.backlog.apply()
+        return True
+
+    def snapshot(self) -> ReadSnapshot:
+        """A snapshot of what is committed now; the caller holds the sequencer's lock where the LSN matters."""
+        return ReadSnapshot(self._database, self.connect())
+
+    def begin_write(self, timeout: float = 0.0, cancelled: Callable[[], bool] = lambda: False) -> WriteTransaction:
+        """A write transaction with locks of its own, which end with it.
+
+        For each it waits at most ``timeout`` seconds (0: without limit; 55P03 then), and until ``cancelled`` says so
+        (57014).
+        """
+        return self.begin(TransactionLocks(self.locks, Owner(), lambda: timeout, cancelled), is_alone=True)
+
+    def begin(
+        self, locks: TransactionLocks, snapshot: ReadSnapshot | None = None, lsn: int = 0, is_alone: bool = False
+    ) -> WriteTransaction:
+        """A write transaction within one that has these locks; ``is_alone``: they end with it. With a ``snapshot`` of
+        an LSN it reads that throughout."""
+        self.unsettled.mend()
+        if self.backlog.is_long:
+            self.backlog.apply()
+        fixed = None if snapshot is None else (snapshot.connection, lsn)
+        return WriteTransaction(self, locks, self._ended, self._relations, self.counts, fixed, is_alone)
+
+    def begin_at_once(self, locks: TransactionLocks | None = None) -> WriteTransaction | None:
+        """The same where it takes no time, and all before it is well; without ``locks`` with its own."""
+        if self.backlog.is_long or self.unsettled.chain.error is not None:
+            return None
+        own = TransactionLocks(self.locks, Owner()) if locks is None else locks
+        return WriteTransaction(self, own, self._ended, self._relations, self.counts, is_alone=locks is None)
+
+    def connect(self) -> Connection:
+        """A connection that sees all that was committed."""
+        self.backlog.apply()
+        return self._database.acquire()
+
+    def release(self, connection: Connection) -> None:
+        """Gives a connection back."""
+        self._database.release(connection)
+
+    def row_counts(self) -> dict[int, int]:
+        """About how many rows each table holds, by oid: deleted ones may still count."""
+        self.backlog.apply()
+        return {int(name[1:]): int(rows) for name, rows in self._asked(_ESTIMATES) if name[1:].isdigit()}
+
+    def exact_row_counts(self) -> dict[int, int]:
+        """How many rows each table holds, by oid."""
+        with contextlib.closing(self.snapshot()) as snapshot:
+            names = [name for name, _ in snapshot.connection.rows(_ESTIMATES) if name[1:].isdigit()]
+            counts = " UNION ALL ".join(f"SELECT {name[1:]}, count(*) FROM {STORE}.main.{name}" for name in names)
+            return dict(snapshot.connection.execute(counts).fetchall()) if counts else {}
+
+    def statistics(self, oid: int, names: Sequence[str]) -> TableStatistics | None:
+        """About how many rows a table holds, and what DuckDB keeps of some columns: no row is read.
+
+        None of one that no transaction has committed yet."""
+        count = f"SELECT estimated_size FROM duckdb_tables() WHERE database_name = '{STORE}' AND table_name = 't{oid}'"
+        columns = ", ".join(f"stats({quoted(name)})" for name in names) or "1"
+        rows = next((number for (number,) in self._asked(count)), None)
+        if rows is None:
+            return None
+        found = self._asked(f"SELECT {columns} FROM {STORE}.main.t{oid} LIMIT 1") if names else []
+        known = {name: _column(value) for row in found for name, value in zip(names, row, strict=True)}
+        return TableStatistics(float(rows), known)
+
+    def sizes(self) -> dict[int, int]:
+        """Bytes of each table, by oid: whole blocks in the file, and about what its rows take that are logged only."""
+        self.backlog.apply()
+        return {oid: sum(size for (size,) in self._asked(_SIZE.format(oid=oid))) for oid in self.definitions}
+
+    def _asked(self, query: str) -> list[Any]:
+        connection = self._database.acquire()
+        try:
+            return list(connection.rows(query))
+        finally:
+            self._database.release(connection)
+
+    def require_space(self, size: int) -> None:
+        """Raises 53100 where a commit that changes so many bytes might fail for lack of space.
+
+        Beside its own log DuckDB writes a checkpoint when that log is long, and a full disk then makes the whole
+        database unusable until the next start.
+        """
+        need = _MARGIN + 2 * (size + self.backlog.size)
+        log = _size(self._log_path)
+        if log + need >= _CHECKPOINT:
+            need += log + min(_size(self._path), _MOST_REWRITTEN)
+        require_space(self._folder, need, "write to the tables")
+
+    def _ended(self, transaction: WriteTransaction, lsn: int | None) -> None:
+        """A write transaction is committed, at an LSN where it was logged. Those of one LSN after the other come here
+        in that order."""
+        changes = transaction.own_definitions
+        if changes:
+            kept = {oid: table for oid, table in self.definitions.items() if oid not in changes}
+            self.definitions = kept | {oid: table for oid, table in changes.items() if table is not None}
+        if lsn is not None:
+            self.changed.update(dict.fromkeys(transaction.touched, lsn))
+            self.applied_lsn = max(self.applied_lsn, lsn)
+            if transaction.is_open:
+                self._stored(lsn)
+        if transaction.catalog is not None:
+            self.catalog = transaction.catalog
+
+    def compact(self, lsn: int, whole: Callable[[], str]) -> None:
+        """Writes the ``whole`` catalog where the changes of it have become long."""
+        if not self.catalog.is_long:
+            return
+        connection = self._database.acquire()
+        try:
+            connection.begin()
+            self.catalog = catalog_documents.compact(connection, lsn, whole())
+            connection.commit()
+        except BaseException:
+            connection.rollback()
+            raise
+        finally:
+            self._database.release(connection)
+
+    def _stored(self, lsn: int) -> None:
+        """The file contains all changes up to an LSN."""
+        self.stored_lsn = max(self.stored_lsn, lsn)
+
+    def close(self) -> None:
+        """Closes the file; nothing may run."""
+        with contextlib.suppress(SqlError):  # what the file lacks, the log has
+            self.backlog.apply()
+        self._database.close()
+
+
+def newest_lsn(connection: Connection) -> int:
+    """The highest LSN that the file notes."""
+    rows = connection.rows(f"SELECT max(CAST(value AS BIGINT)) FROM {META} WHERE key = 'applied_lsn'")
+    return next((int(value) for (value,) in rows if value is not None), 0)
+
+
+def _column(stats: Any) -> ColumnStatistics:
+    """A column's statistics; a value that Python does not have comes as text, which says nothing."""
+    if not isinstance(stats, dict):
+        return ColumnStatistics()
+    distinct = stats.get("approx_unique")
+    return ColumnStatistics(float(distinct) if distinct else None, stats.get("min"), stats.get("max"))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+__all__ = ["Changes", "ReadSnapshot", "TableStore", "WriteTransaction"]

@@ -1,0 +1,787 @@
+"""A transaction that changes tables: statements, savepoints, net changes.
+
+Owns: what INSERT, UPDATE, DELETE, TRUNCATE, COPY and DDL do within one DuckDB transaction, and the journal of it. As
+long as it has changed no more than rows by key (``keyed``) there is no such transaction: the journal alone is
+committed, and DuckDB gets the rows together with others' (``backlog``). Before a statement changes a table it locks
+what it changes (``needs``), so that no two transactions change the same row. DuckDB's snapshot is as old as its
+transaction, has no savepoints, and ends at any error: to see what others have committed since, or to go back to a
+savepoint, is a rollback and the journal's replay, up to its end or to the savepoint, in a new one. A statement is
+checked whole before anything of it is applied.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from catalog.catalog import Catalog
+from catalog.objects import Stream, Table, is_temporary
+from catalog.values.errors import SqlError, failed_transaction
+from executor.commit.records import TableChange, TableValues
+from executor.embedded.connection import NOTHING, Bindings, Connection, Evaluate, Parameters, plainly
+from executor.embedded.printing.dialect import STORE
+from executor.embedded.results import OpenRows
+from executor.locks.held import TransactionLocks
+from executor.locks.modes import Mode
+from executor.locks.targets import Keys, Relation, Rows
+from executor.locks.targets import Row as RowTarget
+from executor.rows.row_shapes import identity_of, keys_of
+from executor.savepoints import Savepoints
+from executor.tables import changes as tools
+from executor.tables.backlog import NetRows, net_of
+from executor.tables.changes import Change, Changes
+from executor.tables.constraints.checks import Checker, refuse_referenced
+from executor.tables.constraints.deferral import Deferred, Settled, Timing, require_settled, settle, waiting
+from executor.tables.definitions import catalog_documents
+from executor.tables.definitions.altering import Step, Verifier, apply_step
+from executor.tables.definitions.catalog_documents import Documents
+from executor.tables.definitions.creation import create_table, define_table, drop_table, require_storable
+from executor.tables.journal import (
+    Altered,
+    Changed,
+    ChangedRow,
+    Created,
+    Defined,
+    Dropped,
+    Entry,
+    Rebuilt,
+    RowsChanged,
+    gathered,
+)
+from executor.tables.statements.changes_by_key import KeyedWriter, NotByKey, Store
+from executor.tables.statements.effects import Arguments, Effect, Effects, Modification, OverRows, parts_of, typed
+from executor.tables.statements.follower_rows import Following
+from executor.tables.statements.lock_needs import Need, needs, neighbours, of_insertion
+from executor.tables.statements.row_plans import RowPlan
+from executor.traces.index import Row
+from executor.traces.keyed_rows import Columns, Key, keys_in
+from planner.algebra.relations import Relation as Algebra
+from planner.algebra.scalars import Column, Scalar
+from planner.lowering.effects import calls_of
+from planner.statements.statement import Generated, Insert
+from planner.statements.walk import roots
+
+_NO_CATALOG: Final = Catalog()
+#: Entries of the journal that change nothing.
+_CHECKS: Final = (Deferred, Settled)
+#: Rows of a statement that are locked one by one.
+_FEW: Final = 64
+#: Locks of a transaction that take more memory than their rows.
+_MANY_LOCKS: Final = 10_000
+#: How often a statement is computed again for what others changed meanwhile, before it locks all rows.
+_TRIES: Final = 3
+
+
+class WriteTransaction:
+    """One transaction that may change tables. Used by one thread at a time; ``interrupt`` by any."""
+
+    def __init__(
+        self,
+        store: Store,
+        locks: TransactionLocks,
+        ended: Callable[[WriteTransaction, int | None], None],
+        relations: OverRows,
+        counts: dict[int, tools.Counts],
+        fixed: tuple[Connection, int] | None = None,
+        is_alone: bool = False,
+    ) -> None:
+        """``fixed``: the connection of a snapshot, and its LSN, that all statements read. ``is_alone``: all locks end
+        with it."""
+        self._store = store
+        self.locks = locks
+        self._is_alone = is_alone
+        self._connection: Connection | None = None
+        self._fixed = fixed
+        #: Its DuckDB transaction sees all that was committed up to this LSN.
+        self._at = 0
+        #: Tables that it has defined otherwise, by oid; None for those that it has dropped.
+        self.own_definitions: dict[int, Table | None] = {}
+        self._seen: tuple[Mapping[int, Table], Mapping[int, Table]] | None = None
+        #: The catalog that it stores, if any.
+        self.catalog: Documents | None = None
+        #: Tables whose record holds all of their rows (known after ``changes``).
+        self.rebuilt: set[int] = set()
+        #: Which foreign keys wait for the commit.
+        self.timing = Timing()
+        self._ended = ended
+        #: What it has done so far.
+        self.journal: list[Entry] = []
+        self._savepoints: Savepoints[int] = Savepoints()  # the journal's length at each
+        self._broken = False
+        self._open = True
+        self._relations = relations
+        self._counts = counts
+        self._keyed = KeyedWriter(store, relations)
+        self._net: list[NetRows] = []
+        #: What its DuckDB transaction stands on that the disk may not have yet: all up to an LSN.
+        self._before, self.chain = 0, store.unsettled.chain
+        #: Its LSN, where the next writer came before the disk had it.
+        self._lsn: int | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was committed or undone."""
+        return not self._open
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has a transaction of DuckDB's; one that has changed no more than rows by key has none."""
+        return self._connection is not None
+
+    @property
+    def is_by_key(self) -> bool:
+        """Whether it has changed no more than rows by key, and can be committed."""
+        return self._connection is None and not self._broken
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that it stands on is durable and visible."""
+        return self._store.unsettled.is_over(self._stands_on, self.chain)
+
+    @property
+    def _stands_on(self) -> int:
+        """The last LSN of which it has seen anything."""
+        return max(self._before, self._keyed.found)
+
+    @property
+    def definitions(self) -> Mapping[int, Table]:
+        """The tables as this transaction sees them."""
+        committed = self._store.definitions
+        if not self.own_definitions:
+            return committed
+        if self._seen is None or self._seen[0] is not committed:
+            seen = {oid: table for oid, table in committed.items() if oid not in self.own_definitions}
+            seen |= {oid: table for oid, table in self.own_definitions.items() if table is not None}
+            self._seen = committed, seen
+        return self._seen[1]
+
+    def _set_definition(self, oid: int, table: Table | None) -> None:
+        self.own_definitions[oid] = table
+        self._seen = None
+
+    @property
+    def touched(self) -> set[int]:
+        """The durable tables whose rows or columns it has changed."""
+        return {table.oid for table in self._changed_tables if not is_temporary(table)}
+
+    @property
+    def _changed_tables(self) -> Iterable[Table]:
+        """The tables whose rows or columns it has changed, as each was defined."""
+        return {id(entry.table): entry.table for entry in self.journal if not isinstance(entry, _CHECKS)}.values()
+
+    @property
+    def connection(self) -> Connection:
+        """Where it sees the tables, with what it has done itself."""
+        if self._connection is None:
+            self.stand()
+            self.await_others()
+            if self._fixed is None:
+                self._at = self._store.applied_lsn  # before the snapshot is taken, which may then contain more
+                self._connection = self._store.connect()
+            else:
+                self._connection, self._at = self._fixed
+            self._begin()
+        return self._connection
+
+    def _begin(self) -> None:
+        """DuckDB's transaction, with what this one has done so far."""
+        assert self._connection is not None
+        self._connection.may_be_left = False  # what it changes must be undone
+        if not self._connection.in_transaction:
+            self._connection.begin()  # takes the snapshot
+        for entry in self.journal:
+            self._replay(entry)
+
+    def _begin_again(self) -> None:
+        """The same, and all that was committed meanwhile."""
+        assert self._connection is not None
+        self._connection.rollback()
+        self._at = self._store.applied_lsn
+        self._store.backlog.apply()
+        self.own_definitions, self._seen = {}, None
+        self._begin()
+        if self._fixed is not None and max(self._store.changed.values(), default=0) > self._fixed[1]:
+            raise SqlError("40001", "could not serialize access: rows have changed since the snapshot was taken")
+
+    # Locks ------------------------------------------------------------------------------------------------------
+
+    def see(self, oids: Iterable[int]) -> None:
+        """A statement begins that reads or changes these tables: it finds what others have committed in them. In
+        a transaction that reads a snapshot it must have been committed before that."""
+        if self._fixed is None and self.is_behind(oids):
+            with self._statement():
+                self.stand()
+                self.await_others()
+                self._begin_again()
+
+    def is_behind(self, oids: Iterable[int]) -> bool:
+        """Whether others have committed changes of these tables since its DuckDB transaction began."""
+        if self._connection is None:
+            return False
+        self.await_others()  # so that what it stands on is committed
+        changed, at = self._store.changed, self._at
+        return any(changed.get(oid, 0) > at for oid in oids)
+
+    def lock(self, found: Iterable[Need]) -> bool:
+        """Takes locks, and stands on what their last owners did; whether one is new. Raises 40P01, 55P03, 57014, and
+        40001 where a table has changed since the snapshot that the transaction reads."""
+        locks = self.locks
+        taken = [locks.take(target, mode) for target, mode in found]
+        if any(taken):
+            self.stand()
+        if self._fixed is not None:
+            self.await_others()
+            tables = {target.oid for target, _ in found if isinstance(target, Relation | Rows | Keys)}
+            if any(self._store.changed.get(oid, 0) > self._fixed[1] for oid in tables):
+                raise SqlError("40001", "could not serialize access due to concurrent update")
+        return any(taken)
+
+    def _lock_arriving(self, *tables: Table, effect: Effect | None = None) -> None:
+        """Locks what rows meet that come: those of their keys where they are few, and else all of a table that has
+        keys."""
+        are_few = effect is not None and _is_small(effect)
+        for table in tables:
+            is_whole = _has_unique_keys(table) and not (are_few and _has_rows_by_key(table))
+            self.lock([(Rows(table.oid), Mode.SHARE_ROW_EXCLUSIVE if is_whole else Mode.ROW_EXCLUSIVE)])
+        if effect is not None:
+            self._lock_rows(effect)
+
+    @property
+    def _finds_by_key(self) -> bool:
+        """Whether rows that are at hand by key are those that the transaction sees."""
+        return self._connection is None and self._fixed is None
+
+    def _lock_all(self, *tables: Table) -> bool:
+        """Locks the rows of tables that a query finds, or that are of no key; whether that is new."""
+        return self.lock([(Rows(table.oid), Mode.SHARE_ROW_EXCLUSIVE) for table in tables])
+
+    def stand(self) -> None:
+        """It has taken locks: what others did whose place in the log is fixed is before this transaction."""
+        self._before = max(self._before, self._store.unsettled.last)
+
+    @property
+    def _computing(self) -> Connection:
+        """The same for what changes nothing: it may be left behind where there is nothing to undo."""
+        connection = self.connection
+        connection.may_be_left = not self.journal
+        return connection
+
+    @property
+    def _effects(self) -> Effects:
+        return Effects(self._computing.query, self._relations, self.connection)
+
+    def await_others(self) -> None:
+        """Returns when all that it stands on is durable and visible: nothing is answered before. Raises why it never
+        will be."""
+        self._store.unsettled.wait(self._stands_on, self.chain)
+
+    # Statements -------------------------------------------------------------------------------------------------
+
+    def query(self, relation: Algebra, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table:
+        """A relation's rows; the transaction sees its own changes."""
+        with self._statement():
+            found = self._of_keys(relation, bindings, parameters, timezone)
+            return self._computing.query(relation, bindings, parameters, timezone) if found is None else found
+
+    def open(self, relation: Algebra, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table | OpenRows:
+        """The same, read while it is computed where it is large. An error breaks the transaction whenever it comes."""
+        with self._statement():
+            found = self._of_keys(relation, bindings, parameters, timezone)
+            if found is not None:
+                return found
+            rows = self._computing.open(relation, bindings, parameters, timezone)
+        if isinstance(rows, OpenRows):
+            rows.at_failure(self._break)
+        return rows
+
+    def _of_keys(self, relation: Algebra, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table | None:
+        """The rows of a query of few rows by key; None where the engine must find them."""
+        if not self._finds_by_key:
+            return None
+        return self._keyed.query(relation, bindings, parameters, timezone, self.definitions)
+
+    def _break(self) -> None:
+        self._broken = True
+
+    def change(
+        self,
+        statement: Modification,
+        parameters: Parameters,
+        bindings: Bindings,
+        timezone: str,
+        evaluate: Evaluate = plainly,
+        catalog: Catalog = _NO_CATALOG,
+    ) -> Changes:
+        """INSERT, UPDATE, DELETE, MERGE, or several in WITH. An error leaves nothing of the statement. Rows of other
+        tables that follow by foreign keys are checked by what their tables' checks mean in ``catalog``."""
+        with self._statement():
+            targets = [part.target for part in parts_of(statement)]
+            tables = [table for table in targets if isinstance(table, Table)]
+            self.lock(needs(statement, self.definitions))
+            for target in targets:
+                self._require_current(target)
+            arguments = Arguments(parameters, bindings, timezone, evaluate)
+            effect, mark = None, self.locks.mark()
+            if self._finds_by_key and self._keyed.suits(statement, self.definitions):
+                effect = self._by_key(statement, arguments, tables)
+                if effect is not None and self._keyed.takes(effect, self.definitions):
+                    self._note(effect.changes)
+                    return Changes(effect.count, effect.returned)
+                self.locks.release_after(mark)  # who waits for all rows holds none that others wait for
+            if effect is None or not isinstance(statement, Insert):  # of the others, row ids are unknown
+                effect = self._by_query(statement, arguments, tables)
+            else:
+                self._lock_arriving(*tables, effect=effect)
+                self.see(neighbours({table.oid for table in tables}, self.definitions))
+            self._apply(dict(effect.changes), Following(self._effects, arguments, catalog))
+            return Changes(effect.count, effect.returned)
+
+    def _by_key(self, statement: Modification, arguments: Arguments, tables: list[Table]) -> Effect | None:
+        """A statement's effect on rows that are at hand, which it has locked; None where the engine must find it."""
+        self.lock([(Rows(table.oid), Mode.ROW_EXCLUSIVE) for table in tables])
+        effect = self._keyed.effect(statement, arguments, self.definitions)
+        for _ in range(_TRIES):
+            if effect is None or not self._lock_rows(effect) or isinstance(statement, Insert):
+                return effect
+            effect = self._keyed.effect(statement, arguments, self.definitions)
+        return None
+
+    def _by_query(self, statement: Modification, arguments: Arguments, tables: list[Table]) -> Effect:
+        """A statement's effect as the engine finds it: on a few rows, which it has locked, or on all of their tables.
+        Where others have changed these meanwhile, it is found again."""
+        connected = neighbours({table.oid for table in tables}, self.definitions)
+        if isinstance(statement, Insert) and statement.conflict is None:
+            self.see(connected)
+            effect = self._effects.of(statement, arguments)  # once: it may take values of sequences
+            self._lock_arriving(*tables, effect=effect)
+            self.see(connected)
+            return effect
+        if self._fixed is None and all(map(_has_rows_by_key, tables)) and not _draws(statement):
+            mark = self.locks.mark()
+            for _ in range(_TRIES):
+                self.lock([(Rows(table.oid), Mode.ROW_EXCLUSIVE) for table in tables])
+                self.see(connected)
+                effect = self._effects.of(statement, arguments)
+                if not _is_small(effect):
+                    break
+                if not self._lock_rows(effect) or not self.is_behind(connected):
+                    return effect
+            self.locks.release_after(mark)
+        self._lock_all(*tables)
+        self.see(connected)
+        return self._effects.of(statement, arguments)
+
+    def _lock_rows(self, effect: Effect) -> bool:
+        """Locks the rows that an effect changes, by all of their keys; whether one of these locks is new."""
+        if not _is_small(effect):
+            return False
+        found: dict[Need, None] = {}
+        for oid, change in effect.changes.items():
+            if self._has_all(oid):
+                continue
+            for columns in keys_of(self.definitions[oid]):
+                for key in (*keys_in(change.deleted, columns), *keys_in(change.inserted, columns)):
+                    if None not in key:
+                        found[RowTarget(oid, columns, key), Mode.EXCLUSIVE] = None
+        return self.lock(list(found))
+
+    def change_row(self, plan: RowPlan, parameters: Parameters, timezone: str) -> None:
+        """A change of one row that takes no time. Raises NotByKey, or what a value raises, where it was not made."""
+        oid, locks, find = plan.table.oid, self.locks, self._keyed.find_at_once
+        shared = (Relation(oid), Mode.ROW_EXCLUSIVE), (Rows(oid), Mode.ROW_EXCLUSIVE)
+        first = plan.key(parameters)
+        if first is None:
+            if not locks.try_all(shared):
+                raise NotByKey
+            change = self._change_found(plan, parameters, timezone)
+        else:
+            row = () if self._has_all(oid) else ((RowTarget(oid, *first), Mode.EXCLUSIVE),)
+            if not locks.try_all((*shared, *row)):
+                raise NotByKey
+            change = plan.change(find, parameters, timezone)
+        self._take(change, change.old is not None and change.new is not None)
+
+    def _change_found(self, plan: RowPlan, parameters: Parameters, timezone: str) -> ChangedRow:
+        """A change of a row whose keys are known when it is found; it has locked them."""
+        find = self._keyed.find_at_once
+        change = plan.change(find, parameters, timezone)
+        keys = plan.keys(change)
+        if self._try_rows(plan.table.oid, keys):
+            change = plan.change(find, parameters, timezone)
+            if plan.keys(change) != keys:  # another row has the key by now
+                raise NotByKey
+        return change
+
+    def _try_rows(self, oid: int, keys: Iterable[tuple[Columns, Key]]) -> bool:
+        """Locks rows by keys without waiting; whether one of the locks is new. Raises NotByKey."""
+        if self._has_all(oid):
+            return False
+        mark = self.locks.mark()
+        if not self.locks.try_all([(RowTarget(oid, *each), Mode.EXCLUSIVE) for each in keys]):
+            raise NotByKey
+        return self.locks.mark() > mark
+
+    def _has_all(self, oid: int) -> bool:
+        """Whether it has locked all rows of a table: one that has locked very many takes the others, too, where nobody
+        else has one."""
+        rows, locks = (Rows(oid), Mode.SHARE_ROW_EXCLUSIVE), self.locks
+        if locks.has(*rows):
+            return True
+        if locks.mark() <= _MANY_LOCKS or not locks.has(Relation(oid), Mode.ROW_EXCLUSIVE):  # which comes first
+            return False
+        refused = locks.refused
+        has_it = locks.try_take(*rows)
+        locks.refused = refused  # nobody waits for these
+        return has_it
+
+    def find_row(self, table: Table, columns: Columns, key: Key) -> Row | None:
+        """The row with a key as the transaction sees it; None where that takes time."""
+        try:
+            row = self._keyed.find_at_once(table, columns, key) if self.is_by_key else None
+        except NotByKey:
+            return None
+        return row if self.is_settled else None
+
+    def append(
+        self,
+        table: Table,
+        rows: pa.Table,
+        timezone: str,
+        checks: tuple[tuple[str, Scalar], ...] = (),
+        row: tuple[Column, ...] = (),
+        generated: Generated = (),
+    ) -> Changes:
+        """COPY: rows in the table's column order. ``checks`` and ``generated`` are over ``row``, as an INSERT's."""
+        with self._statement():
+            self.lock(of_insertion(table))
+            self._require_current(table)
+            self._lock_arriving(table)
+            self.see(neighbours({table.oid}, self.definitions))
+            arguments = Arguments((), NOTHING, timezone)
+            rows = self._effects.complete(table, generated, row, rows, arguments)
+            self._effects.check(table, checks, row, rows, arguments)
+            self._apply({table.oid: tools.insertion(table, rows)})
+            return Changes(rows.num_rows)
+
+    def truncate(self, targets: Iterable[Table]) -> Changes:
+        """TRUNCATE: all rows go, unless another table refers to them (0A000, as PostgreSQL says it)."""
+        targets = list(targets)
+        oids = {table.oid for table in targets}
+        with self._statement():
+            self.lock([(Relation(table.oid), Mode.ACCESS_EXCLUSIVE) for table in targets])
+            self.see(oids)
+            for table in targets:
+                refuse_referenced(self.definitions, table, oids)
+                self.require_settled(table, "TRUNCATE")
+                rows = tools.rows_of(self.connection, table)
+                self.connection.rows(f"DELETE FROM {tools.stored(table)}")
+                self.journal.append(Changed(table, rows, rows.slice(0, 0)))
+            return Changes(0)
+
+    # Definitions ------------------------------------------------------------------------------------------------
+
+    def create(self, table: Table) -> None:
+        """CREATE TABLE."""
+        with self._statement():
+            self._create(table)
+            self.journal.append(Created(table))
+
+    def drop(self, oid: int) -> None:
+        """DROP TABLE; what refers to it was dropped before."""
+        with self._statement():
+            table = self.definitions[oid]
+            self._drop(table)
+            self.journal.append(Dropped(table))
+
+    def define(self, table: Table) -> None:
+        """Another definition of a table over the same columns; its rows were checked against it."""
+        with self._statement():
+            self._define(table)
+            self.journal.append(Defined(table))
+
+    def _define(self, table: Table) -> None:
+        define_table(self.connection, table)
+        self._set_definition(table.oid, table)
+
+    def alter(self, table: Table, steps: tuple[Step, ...]) -> None:
+        """Columns dropped, renamed or added in place."""
+        with self._statement():
+            self._alter(table, steps)
+            self.journal.append(Altered(table, steps))
+
+    def _alter(self, table: Table, steps: tuple[Step, ...]) -> None:
+        require_storable(table)
+        for step in steps:
+            apply_step(self.connection, table, step)
+        self._define(table)
+
+    def rebuild(self, table: Table, rows: pa.Table) -> None:
+        """Another definition of a table, and all of its rows."""
+        with self._statement():
+            rows = typed(table, rows)
+            self._rebuild(table, rows)
+            self.journal.append(Rebuilt(table, rows))
+
+    def _rebuild(self, table: Table, rows: pa.Table) -> None:
+        self._drop(self.definitions[table.oid])
+        self._create(table)
+        tools.apply_by_value(self.connection, table, rows.slice(0, 0), rows)
+
+    def verify(self, before: Table, table: Table, rewritten: bool) -> None:
+        """Checks the stored rows against what is new in a definition. Raises 23502, 23503 and 23505."""
+        with self._statement():
+            Verifier(self.connection, self.definitions).verify(before, table, rewritten)
+
+    def _create(self, table: Table) -> None:
+        create_table(self.connection, table)
+        self._set_definition(table.oid, table)
+
+    def _drop(self, table: Table) -> None:
+        drop_table(self.connection, table)
+        self._set_definition(table.oid, None)
+
+    def save_catalog(self, lsn: int, changes: Sequence[str]) -> None:
+        """Stores changes of the server's catalog with the transaction, which is at an LSN."""
+        with self._statement():
+            self.catalog = catalog_documents.save(self.connection, self._store.catalog, lsn, changes)
+
+    # Changes ----------------------------------------------------------------------------------------------------
+
+    def _require_current(self, table: Table | Stream) -> None:
+        """Raises 40001 where a statement was planned against a definition that another transaction has changed."""
+        known = self.definitions.get(table.oid)
+        if known is not table and known != table:
+            raise SqlError("40001", "could not serialize access due to concurrent update")
+
+    def _apply(self, statement: dict[int, Change], following: Following | None = None) -> None:
+        """Checks one statement's changes and applies them with what foreign keys add."""
+        checker = Checker(self.connection, self.definitions, statement, self.timing, following)
+        checker.check()
+        self.journal += checker.deferred
+        self.connection.may_be_left = False
+        for oid, change in checker.changes.items():
+            table = self.definitions[oid]
+            names = tools.bound(self.connection, table, change)
+            tools.apply_by_id(self.connection, table, change)
+            self.connection.unbind(names)
+        self._note(checker.changes)
+
+    def _note(self, changes: Mapping[int, Change]) -> None:
+        for oid, change in changes.items():
+            self._take(Changed(self.definitions[oid], change.deleted, change.inserted), change.updated)
+
+    def _take(self, entry: RowsChanged, updated: int) -> None:
+        self.journal.append(entry)
+        if not self.is_open:
+            self._keyed.note(entry)
+        oid = entry.table.oid
+        self._counts[oid] = self._counts.get(oid, tools.Counts()).plus(*entry.counts, updated)
+
+    def settle(self, everything: bool = False) -> None:
+        """Checks what waits of constraints that no longer do, or before a commit of all. Raises 23503 and 23505."""
+        items = waiting(self.journal)
+        if not everything:
+            items = [item for item in items if not self.timing.holds(self.definitions, item)]
+        if items:
+            self.see(neighbours({oid for item in items for oid in (item.changed, item.child)}, self.definitions))
+            with self._statement():
+                settle(self.connection, self.definitions, items)
+            self.journal.append(Settled(frozenset((item.child, item.name) for item in items)))
+
+    def require_settled(self, table: Table, command: str) -> None:
+        """Raises 55006 where a table is to be changed of which something waits."""
+        require_settled(self.journal, table, command)
+
+    def record(self) -> list[TableChange | TableValues]:
+        """The net changes of durable tables that still exist, for the log record.
+
+        What one statement did stands as it is, rows that it wrote without changing them included.
+        """
+        if self.is_open:
+            return [TableChange(*change) for change in self._changes()]
+        parts = [(net, net.part()) for net in net_of(self.journal)]
+        self._net = [net for net, part in parts if part is not None]
+        return [part for _, part in parts if part is not None]
+
+    def _changes(self) -> list[tuple[int, pa.Table, pa.Table]]:
+        """(table's oid, inserted, deleted)."""
+        found, self.rebuilt = gathered(self.journal)
+        with self._statement():
+            kept = {oid: both for oid, both in found.items() if oid not in self.rebuilt}
+            net = [(oid, *tools.net(self.connection, self.definitions[oid], *both)) for oid, both in kept.items()]
+            every = sorted(net + [self._whole(oid) for oid in self.rebuilt], key=lambda change: change[0])
+        return [change for change in every if change[1].num_rows or change[2].num_rows]
+
+    @property
+    def has_temporary(self) -> bool:
+        """Whether temporary tables were changed."""
+        return any(map(is_temporary, self._changed_tables))
+
+    def has_changed(self, table: Table) -> bool:
+        """Whether rows of a table were changed."""
+        return any(isinstance(entry, RowsChanged) and entry.table.oid == table.oid for entry in self.journal)
+
+    def _whole(self, oid: int) -> tuple[int, pa.Table, pa.Table]:
+        """All rows of a table that is logged anew."""
+        table = self.definitions[oid]
+        rows = tools.rows_of(self.connection, table)
+        return oid, rows, rows.slice(0, 0)
+
+    def apply(self, changes: Iterable[tuple[int, pa.Table | None, pa.Table | None]]) -> None:
+        """Recovery: a log record's (oid, inserted, deleted), taken as they are."""
+        with self._statement():
+            for oid, inserted, deleted in changes:
+                table = self.definitions[oid]
+                tools.apply_by_value(self.connection, table, typed(table, deleted), typed(table, inserted))
+
+    # Savepoints and the end -------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _statement(self) -> Iterator[None]:
+        """After an error nothing but going back to a savepoint, or the end, is possible."""
+        if self._broken:
+            raise failed_transaction()
+        try:
+            yield
+        except BaseException:
+            self._broken = True
+            raise
+
+    def savepoint(self, name: str) -> None:
+        """SAVEPOINT."""
+        self._savepoints.add(name, len(self.journal))
+
+    def release(self, name: str) -> None:
+        """RELEASE SAVEPOINT."""
+        self._savepoints.release(name)
+
+    def rollback_to(self, name: str) -> None:
+        """ROLLBACK TO SAVEPOINT: undoes what came after it; the savepoint stays."""
+        length = self._savepoints.return_to(name)
+        if not self._broken and length == len(self.journal):
+            return
+        del self.journal[length:]
+        self._broken = False
+        if self._connection is not None and self._connection.is_lost:
+            self._store.release(self._connection)
+            self._connection = None
+        if self._connection is None:
+            self._keyed.renew(self.journal)
+            return
+        with self._statement():
+            self._begin_again()
+
+    def _replay(self, entry: Entry) -> None:
+        match entry:
+            case Created(table=table):
+                self._create(table)
+            case Dropped(table=table):
+                self._drop(table)
+            case Defined(table=table):
+                self._define(table)
+            case Altered(table=table, steps=steps):
+                self._alter(table, steps)
+            case Rebuilt(table=table, rows=rows):
+                self._rebuild(table, rows)
+            case Changed() | ChangedRow():
+                table, deleted, inserted = entry.table, entry.deleted, entry.inserted
+                tools.apply_by_value(self.connection, table, deleted, inserted)
+            case Deferred() | Settled():
+                pass
+
+    def let_go(self, lsn: int) -> bool:
+        """Its place in the log is fixed: lets the next writer in before the disk has it, where it has changed no more
+        than rows by key."""
+        if self._connection is not None:
+            return False
+        self._lsn = lsn
+        self._store.unsettled.add(lsn, [entry for entry in self.journal if isinstance(entry, RowsChanged)])
+        self.locks.release_rows()
+        return True
+
+    def commit(self, lsn: int | None, then: Callable[[], None] | None = None) -> None:
+        """Commits at an LSN, which the same DuckDB transaction notes, and gives up the locks on rows. ``lsn`` None:
+        what it has changed is temporary, and was not logged."""
+        if self._broken:
+            raise failed_transaction()
+        if self._connection is None:
+            if lsn is not None:
+                self._store.backlog.add(lsn, self._net)
+            self._end(lsn, then=then)
+            return
+        try:
+            if lsn is not None:
+                self._store.backlog.apply()  # what was committed before comes first
+                if self.catalog is None:  # else the changes of the catalog are stored with their LSN
+                    note = f"INSERT INTO {STORE}.main.__millstream VALUES ('applied_lsn', '{lsn}')"
+                    self._connection.execute(note)
+            self._connection.commit()
+        except BaseException:
+            self.rollback()
+            raise
+        self._end(lsn, then=then, committed=True)
+
+    def rollback(self, error: SqlError | None = None) -> None:
+        """Undoes everything and gives up the locks on rows; harmless after the end. With ``error`` those fail, too,
+        that have seen it since its commit began."""
+        if self._open:
+            if self._connection is not None:
+                self._connection.drop_rows()
+                self._connection.rollback()
+            self._end(None, error)
+
+    def _end(
+        self,
+        lsn: int | None,
+        error: SqlError | None = None,
+        then: Callable[[], None] | None = None,
+        committed: bool = False,
+    ) -> None:
+        self._open = False
+        if self._connection is not None and self._fixed is None:  # else its snapshot's end gives it back
+            self._store.release(self._connection)
+        if committed or lsn is not None:
+            self._ended(self, lsn)
+        try:
+            if then is not None:
+                then()
+        finally:
+            if self._lsn is not None:
+                self._store.unsettled.settle(self._lsn, error)
+            if self._is_alone:
+                self.locks.release_all()
+            else:
+                self.locks.release_rows()
+
+    def interrupt(self) -> None:
+        """Makes the running statement raise 57014."""
+        if self._connection is not None:
+            self._connection.interrupt()
+
+
+def _draws(statement: Modification) -> bool:
+    """Whether it calls functions with an effect, which are not to be called twice."""
+    return any(calls_of(root) for root in roots(statement))
+
+
+def _has_unique_keys(table: Table) -> bool:
+    return bool(table.keys) or any(index.unique for index in table.indexes)
+
+
+def _has_rows_by_key(table: Table) -> bool:
+    """Whether all that makes two rows of a table one too many are keys by which rows are locked."""
+    keys = keys_of(table)
+    return (
+        identity_of(table) is not None
+        and not any(index.unique for index in table.indexes)
+        and all(key.columns in keys and not key.deferrable and not key.nulls_alike for key in table.keys)
+    )
+
+
+def _is_small(effect: Effect) -> bool:
+    """Whether the rows of an effect are few."""
+    rows: int = sum(max(change.deleted.num_rows, change.inserted.num_rows) for change in effect.changes.values())
+    return rows <= _FEW

@@ -1,0 +1,94 @@
+"""Transactions whose place in the log is fixed and which the disk does not have yet.
+
+A transaction that changes rows by key lets the next writer in as soon as it has its LSN, so that many of them share one
+sync (early lock release: DeWitt et al., "Implementation Techniques for Main Memory Database Systems", 1984). Owns: what
+such transactions did, for the writers behind them, and how these wait for them. Readers see none of it before it is
+durable; a writer that has seen it is behind it in the log, is refused with it (``commit/chain``), and answers nothing
+in between before it is settled.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from catalog.values.errors import SqlError
+from executor.commit.chain import Chain
+from executor.rows.row_shapes import shape_of
+from executor.tables.journal import RowsChanged
+from executor.traces.index import NO_ROW, Row
+from executor.traces.keyed_rows import Columns, Key
+
+_Changed = dict[Key, tuple[int, Row]]
+
+
+class Unsettled:
+    """What is neither durable nor given up. Who adds and who reads a row has locked it; ``settle`` runs
+    under the sequencer's, or when the chain has failed: never beside an ``add`` that is to last."""
+
+    def __init__(self) -> None:
+        self._settled: Final = threading.Condition()
+        #: By LSN, in its order.
+        self._journals: dict[int, Sequence[RowsChanged]] = {}
+        self._rows: dict[tuple[int, Columns], _Changed] = {}
+        self.chain = Chain()
+
+    @property
+    def last(self) -> int:
+        """The last LSN of them, 0 where there is none."""
+        with self._settled:
+            return next(reversed(self._journals), 0)
+
+    def get(self, oid: int, columns: Columns, key: Key) -> tuple[int, Row] | None:
+        """The row that a key of a table has now and the LSN that gave it, if one of them has changed that."""
+        changed = self._rows.get((oid, columns))
+        return None if changed is None else changed.get(key)
+
+    def add(self, lsn: int, journal: Sequence[RowsChanged]) -> None:
+        """A transaction has got its LSN."""
+        with self._settled:
+            self._journals[lsn] = journal
+        for entry in journal:
+            rows = entry.came()
+            for columns in shape_of(entry.table).keys:
+                changed = self._rows.setdefault((entry.table.oid, columns), {})
+                went, came = entry.keys(columns)
+                changed.update(dict.fromkeys(went, (lsn, NO_ROW)))
+                changed.update({key: (lsn, row) for key, row in zip(came, rows, strict=True)})
+
+    def settle(self, lsn: int, error: SqlError | None = None) -> None:
+        """A transaction is durable and visible, or has failed. Harmless where it was settled before."""
+        with self._settled:
+            journal = self._journals.pop(lsn, ())
+            if error is not None:
+                self.chain.fail(error)
+            self._settled.notify_all()
+        for entry in journal:
+            for columns in shape_of(entry.table).keys:
+                changed = self._rows[entry.table.oid, columns]
+                for key in itertools.chain(*entry.keys(columns)):
+                    if changed.get(key, (0,))[0] == lsn:
+                        changed.pop(key, None)
+
+    def wait(self, upto: int, chain: Chain) -> None:
+        """Returns when all up to an LSN are settled. Raises what one of a chain failed with."""
+        with self._settled:
+            self._settled.wait_for(lambda: next(iter(self._journals), upto + 1) > upto)
+        if chain.error is not None:
+            raise chain.error
+
+    def is_over(self, upto: int, chain: Chain) -> bool:
+        """Whether ``wait`` would return at once."""
+        with self._settled:
+            return chain.error is None and next(iter(self._journals), upto + 1) > upto
+
+    def mend(self) -> None:
+        """Nobody stands on what was refused any more: for a writer that begins, once all are settled."""
+        chain = self.chain
+        if chain.error is None:
+            return
+        with self._settled:
+            self._settled.wait_for(lambda: not self._journals)
+        self.chain = Chain()

@@ -1,0 +1,82 @@
+"""What an expression may raise when it is evaluated over a row: facts only, no rewriting.
+
+All answers are safe: what is not known to give a value for every row may raise. Aggregates are taken to give one; their
+arguments count.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from catalog.values.times.precision import expressed
+from catalog.values.types import OIDS, SqlType
+from planner.algebra.nulls import TOTAL
+from planner.algebra.scalars import Call, Cast, Literal
+from planner.algebra.walk import Node, walk
+
+#: Functions that give a value, or NULL, for any arguments.
+_SAFE: Final = TOTAL | {
+    *("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "in", "any", "all"),
+    *("coalesce", "nullif", "greatest", "least", "concat", "concat_values", "concat_ws", "array", "cardinality"),
+    *(
+        "lower",
+        "upper",
+        "initcap",
+        "char_length",
+        "octet_length",
+        "position",
+        "starts_with",
+        "left",
+        "right",
+        "reverse",
+    ),
+    *(
+        "btrim",
+        "ltrim",
+        "rtrim",
+        "replace",
+        "ascii",
+        "md5",
+        "sign",
+        "extract",
+        "to_json",
+        "json_value",
+        "json_items",
+        "field",
+    ),
+    *("scaled_text", "written_scale", "padded"),
+    *("array_append", "array_prepend", "array_has", "array_contains", "array_contained", "array_overlaps"),
+}
+#: Patterns that are well formed when they end otherwise than in an escape.
+_PATTERNS: Final = ("like", "ilike")
+_TEXTS: Final = ("text", "varchar", "bpchar", "name")
+#: Numbers from narrow to wide; each holds all values of those before it.
+_WIDER: Final = ("int2", "int4", "int8")
+
+
+def may_raise(node: Node) -> bool:
+    """Whether anything in a tree, nested relations included, may raise an error for some row."""
+    return any(not _is_safe(item) for item in walk(node))
+
+
+def _is_safe(node: Node) -> bool:
+    match node:
+        case Call(function=function, arguments=(_, Literal(value=str(pattern)))) if function in _PATTERNS:
+            return not pattern.endswith("\\")
+        case Call(function=function):
+            return function in _SAFE
+        case Cast(argument=argument, type=target):
+            return _widens(argument.type, target)
+        case _:
+            return True
+
+
+def _widens(source: SqlType, target: SqlType) -> bool:
+    """Whether every value of a type is one of another."""
+    if expressed(source) == target or (target.name in _TEXTS and not target.modifiers):
+        return True
+    if source.name in ("int2", "int4") and target.name in OIDS:
+        return True
+    if source.name in _WIDER:
+        return target.name == "float8" or target.name in _WIDER[_WIDER.index(source.name) :]
+    return (source.name, target.name) in (("float4", "float8"), ("date", "timestamp"))

@@ -1,0 +1,56 @@
+"""Programs to JSON and back, as manifests and artifacts store them.
+
+Owns the format, version 2:
+
+    {"version": 2, "columns": ..., "nodes": ...,            as ``planner.algebra.serialize`` writes trees
+     "program": {"p": ["Program", ...]}}                    a class of programs, then its fields
+
+Version 1 is read, too: its paths have a stream's oid in the place of an id and inputs, and its statements no method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from catalog.codec import Classes, classes
+from planner.algebra.serialize import Reader, Writer, checked
+from planner.incremental.programs.program import Borrowed, Expiry, Path, Program, State, Statement, Static, paths_of
+
+VERSION: Final = 2
+_PARTS: Final[Classes] = classes(Program, Static, State, Statement, Path, Expiry, Borrowed)
+_TYPED: Final = checked(*_PARTS.values())
+
+
+def encode_program(program: Program) -> dict[str, Any]:
+    """The JSON value of a program."""
+    return {"version": VERSION, **Writer(_PARTS).document("program", program)}
+
+
+def decode_program(data: Mapping[str, Any]) -> Program:
+    """The program of a JSON value. Raises ValueError for a later version, KeyError for an unknown class."""
+    version = data["version"]
+    if version not in (1, VERSION):
+        raise ValueError(f"program of version {version}, this server reads versions 1 and {VERSION}")
+    document = data["program"] if version == VERSION else _with_inputs(data["program"])
+    program = Reader(data, _PARTS, _TYPED).value(document)
+    assert isinstance(program, Program)
+    if version == VERSION:
+        return program
+    pairs = ((path.inputs[0], statement) for path in program.paths for statement in path.statements)
+    return replace(program, paths=paths_of(pairs))
+
+
+def _with_inputs(value: Any) -> Any:
+    """A value of version 1 whose paths have an id (0) and inputs."""
+    match value:
+        case {"p": ["Path", stream, statements]}:
+            return {"p": ["Path", 0, [stream], statements]}
+        case {"p": fields}:
+            return {"p": _with_inputs(fields)}
+        case list():
+            return [_with_inputs(item) for item in value]
+        case _:
+            return value

@@ -1,0 +1,77 @@
+"""What is known of the scales of a statement's columns while they are carried through its relations.
+
+Owns: ``Scales``, which maps columns and expressions to their scales and hands out the columns that hold scales. It
+knows no operator: ``groups`` and ``set_operations`` change one kind of node each, and ``relations`` walks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from msgspec.structs import replace
+
+from catalog.values.scales import scale_kind, scale_name
+from catalog.values.types import SqlType
+from planner.algebra.relations import Project, Relation, With
+from planner.algebra.scalars import Column, ColumnRef, Scalar
+from planner.scales.expressions import UNKNOWN, of_type
+
+NewColumn = Callable[[str, SqlType], Column]
+
+
+class Scales:
+    """Scales of one statement's columns; ``new`` makes columns that nothing refers to yet."""
+
+    def __init__(self, new: NewColumn) -> None:
+        self.new = new
+        self._known: dict[Column, Scalar] = {}
+        #: Columns that only say scales.
+        self._added: set[Column] = set()
+        #: Expressions' scales by identity, with the expression, which so keeps its own.
+        self._scales: dict[int, tuple[Scalar, Scalar]] = {}
+
+    def beside(self, column: Column) -> Column:
+        """A new column for the scale of another one."""
+        found = self.extra(scale_name(column.name), scale_kind(column.type))
+        self._known[column] = ColumnRef(found)
+        return found
+
+    def extra(self, name: str, kind: SqlType) -> Column:
+        """A new column that tells something of scales."""
+        found = self.new(name, kind)
+        self._added.add(found)
+        return found
+
+    def know(self, column: Column, scale: Scalar) -> None:
+        """The scale of a column that comes from outside."""
+        self._known[column] = scale
+
+    def of_column(self, column: Column) -> Scalar:
+        """A column's scale."""
+        return self._known.get(column) or of_type(column.type)
+
+    def of(self, scalar: Scalar) -> Scalar:
+        """The scale of an expression that ``scalar`` or ``relation`` has given."""
+        found = self._scales.get(id(scalar))
+        return UNKNOWN if found is None else found[1]
+
+    def own(self, relation: Relation) -> Relation:
+        """A relation without the columns that only say scales."""
+        kept = tuple(column for column in relation.columns if column not in self._added)
+        return relation if kept == relation.columns else projected(relation, kept)
+
+    def only(self, relation: Relation, more: Iterable[tuple[Column, Scalar]]) -> Relation:
+        """A relation's own columns, and more beside them."""
+        return projected(relation, (column for column in relation.columns if column not in self._added), more)
+
+
+def over(relation: Relation, outputs: Iterable[tuple[Column, Scalar]]) -> Relation:
+    """A projection of what a statement reads; definitions stay at the root."""
+    if isinstance(relation, With):
+        return replace(relation, body=over(relation.body, outputs))
+    return Project(relation, tuple(outputs))
+
+
+def projected(relation: Relation, columns: Iterable[Column], more: Iterable[tuple[Column, Scalar]] = ()) -> Relation:
+    """A relation restricted to some columns, and more beside them."""
+    return over(relation, (*((column, ColumnRef(column)) for column in columns), *more))

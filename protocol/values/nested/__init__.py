@@ -1,0 +1,1 @@
+"""Types made of other types: arrays, ranges, multiranges and rows, with the codecs of their elements."""

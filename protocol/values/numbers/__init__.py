@@ -1,0 +1,1 @@
+"""Numbers and boolean: integers, floating point, money, and numeric in text and binary."""

@@ -1,0 +1,1 @@
+"""Dates, times, timestamps and intervals: their codecs, output styles, and the precision that a type declares."""
