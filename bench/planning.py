@@ -26,7 +26,7 @@ from planner.bind import Context, bind
 from planner.parse.parser import parse
 from planner.statements.definitions import CreateTable
 from planner.statements.statement import Query
-from server.query.planning import PlanCache, Surroundings
+from server.plans.planning import PlanCache, Surroundings
 from tests.rig.benchmarks import queries
 from tests.rig.tpch import TABLES
 

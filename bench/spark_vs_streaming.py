@@ -36,7 +36,7 @@ from planner.bind import Context, bind
 from planner.incremental.plan import plan
 from planner.incremental.programs.program import Program
 from planner.parse.parser import parse
-from planner.statements.definitions import CreateView
+from planner.statements.statement import CreateView
 from tests.rig.tpch import QUERIES
 
 TITLE: Final = "Spark maintaining a view beside Structured Streaming, time per interval"

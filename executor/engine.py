@@ -6,15 +6,16 @@ for) and ``executor/spark`` (PySpark in a child process, for what can wait).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 from msgspec import Struct, field
 
 from catalog.objects import Stream
 from executor.files.followed_folders import OwnFiles, SourceFile
+from planner.algebra.relations import Relation
 from planner.incremental.programs.program import State, Statement
 
 
@@ -81,6 +82,25 @@ class Engine(Protocol):
 
     def supports(self, statements: tuple[Statement, ...], states: tuple[State, ...]) -> str | None:
         """None when the engine computes exactly what is asked, else the reason why it cannot."""
+        ...
+
+
+class MemoryEngine(Engine, Protocol):
+    """An engine in this process, whose inputs and runs are Arrow tables: what readers wait for is computed by it."""
+
+    def merge(self, state: State, tables: Sequence[pa.Table]) -> pa.Table:
+        """The rows of runs merged by the state's key, in the runs' order; columns are called as the first run's."""
+        ...
+
+    def query_few(
+        self,
+        relation: Relation,
+        bindings: Mapping[str, Any],
+        timezone: str = "UTC",
+        owner: object = None,
+        parameters: tuple[Any, ...] = (),
+    ) -> pa.Table:
+        """A relation's rows over bound leaves, of which there are few."""
         ...
 
 

@@ -22,8 +22,7 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError
 from executor.core import descriptors
-from server.fastpath.busy_poll import Floor
-from server.net.access_files import Access
+from server.login.access_files import Access
 from server.net.cancel_keys import CancelRegistry
 from server.net.connection import Connection
 from server.notify.channels import Channels
@@ -31,20 +30,18 @@ from server.operations.allocator import leave_out_pandas
 from server.operations.config import Chosen, Config
 from server.operations.memory_guard import MemoryGuard
 from server.operations.own_paths import OwnPaths
-from server.query.answer_cache import ResultCache
+from server.plans.answer_cache import ResultCache
 from server.workers import Workers
 
 if TYPE_CHECKING:
     from executor.database.database import Database
-    from server.fastpath.point_reads import Points
     from server.notify.view_channels import ViewChannels
-    from server.query.planning import PlanCache
-    from server.query.rows import Descriptions
+    from server.plans.planning import PlanCache
+    from server.plans.point_reads import Points
+    from server.session.rows import Descriptions
 
 #: Seconds that a client has to take its last messages when the server ends.
 _GOODBYE: Final = 5
-#: Seconds from a client's login to what is made ahead for queries, behind what the client asks at once.
-_PREPARES_AFTER: Final = 0.2
 #: Seconds between two looks at what is still under way.
 _DRAIN_STEP: Final = 0.02
 SHUTDOWN: Final = SqlError("57P01", "terminating connection due to administrator command")
@@ -127,7 +124,6 @@ class Server:
         self._strangers: dict[Connection, None] = {}
         #: Those of them that were dropped, until their sessions have ended.
         self._dropped: set[Connection] = set()
-        self.floor = Floor(self.connections)
         self.cancels = CancelRegistry()
         self.results = ResultCache(config.result_cache)
         self.completions = Completions(self.loop)
@@ -140,8 +136,6 @@ class Server:
         self._opened: asyncio.Future[Opened] = self.loop.create_future()
         self._failure: CannotStart | None = None
         self._left = asyncio.Event()
-        #: Whether the engine has been asked for what queries need, or no longer is to be.
-        self._is_prepared = False
         #: Whether sessions end because the server does.
         self.is_ending = False
         self._tasks: asyncio.TaskGroup | None = None
@@ -239,8 +233,8 @@ class Server:
                 raise
             self._failure = CannotStart(_reason(error))
             return
-        if opened.database.appender.serve(self.loop.call_soon, self.completions.add, self.loop.add_reader):
-            opened.database.row_changes.serve(self.loop.call_soon, self.completions.add)
+        opened.database.appender.serve(self.completions.add)
+        opened.database.row_changes.serve(self.loop.call_soon, self.completions.add)
         self._opened.set_result(opened)
         logger.info("database open data=%s", self.config.data)
         end_metrics = self._serve_metrics(opened.database)
@@ -250,17 +244,8 @@ class Server:
         try:
             await stop.asked.wait()
         finally:
-            self._is_prepared = True
             guard.stop()
             end_metrics()
-
-    def _prepare(self) -> None:
-        """Has the engine make what a first query needs. What keeps it from that, the query will meet, too."""
-        if self._is_prepared:
-            return
-        self._is_prepared = True
-        with contextlib.suppress(RuntimeError):  # there is no thread for it now
-            self.workers.submit(self._opened.result().database.engine.prepare_few)
 
     def _serve_metrics(self, database: Database) -> Callable[[], None]:
         address = self.config.metrics_listen
@@ -322,16 +307,12 @@ class Server:
             raise SqlError("53300", _TOO_MANY)
         if descriptors.left() < descriptors.RESERVED:
             raise SqlError("53300", _TOO_MANY, "The server has too few file descriptors for one more client.")
-        if not self._is_prepared:
-            self.loop.call_later(_PREPARES_AFTER, self._prepare)
 
     def left(self, connection: Connection) -> None:
         """A connection's session has ended."""
         self.connections.discard(connection)
         self._strangers.pop(connection, None)
         self._dropped.discard(connection)
-        if self.floor.speaker is connection:
-            self.floor.speaker = None
         self._left.set()
 
     async def _close_database(self) -> None:
@@ -361,11 +342,11 @@ def _open(config: Config, threads: Executor, completions: Completions) -> Opened
     from executor.commit.files import load_secret
     from executor.database.database import Database
     from server import session  # noqa: F401 -- for the first client
-    from server.fastpath.point_reads import Points
-    from server.net.peers import Peers
+    from server.login.peers import Peers
     from server.notify.view_channels import ViewChannels
-    from server.query.planning import PlanCache
-    from server.query.rows import Descriptions
+    from server.plans.planning import PlanCache
+    from server.plans.point_reads import Points
+    from server.session.rows import Descriptions
 
     with contextlib.ExitStack() as failing:
         database = failing.enter_context(contextlib.closing(Database.open(config.options())))

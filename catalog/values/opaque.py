@@ -33,7 +33,7 @@ _UNEQUAL: Final = GEOMETRIC | frozenset(
 )
 #: Types that it finds no order of.
 _UNSORTED: Final = _UNEQUAL | frozenset(("xid", "cid", "aclitem"))
-#: Types whose order is that of texts that a function makes of them (``planner.bind.calls.formed``).
+#: Types whose order is that of texts that a function makes of them (``planner.bind.conversion.carried_types``).
 KEYED: Final = {"inet": "net", "cidr": "net", "pg_lsn": "lsn", "tid": "tid", "hstore": "hs"}
 #: Types whose order is not that of what carries them.
 _UNORDERED: Final = frozenset(("tsvector", "tsquery", *KEYED))

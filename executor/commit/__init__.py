@@ -1,6 +1,13 @@
 """The sequencer and the log: where a transaction becomes durable and visible (architecture section 4).
 
-``records`` says what a transaction consists of, ``encoding`` and ``frames`` turn it into bytes, ``log`` keeps them in
-``segment`` files, ``sequencer`` hands out LSNs, writes and publishes, ``recovery`` reads what was written. Nothing here
-knows what the rows mean or who consumes them.
+1. A session describes its transaction as a record (``records``), which ``encoding`` turns into bytes.
+2. ``sequencer`` gives the record an LSN; ``writer_queue`` is what waits for the writer thread, and a ``ticket`` tells
+   the session when its transaction is done. Transactions that build on each other form a ``chain``.
+3. ``log`` appends the record to a file (``segment``, ``segment_pool``) and syncs it; ``control`` notes how far the disk
+   has the log.
+4. The sequencer publishes the record to its consumers, and resolves the ticket.
+5. After a restart ``recovery`` reads the records back. Another server reads them by ``log_follower``.
+
+``files`` has the operations on files that fail on a full disk, ``checked_lines`` small files that grow line by line.
+Nothing here knows what the rows mean.
 """

@@ -21,10 +21,6 @@ _MOST_VECTORS: Final = 512
 #: Bytes that no document has which servers read of each other.
 _DOCUMENT: Final = 64 << 20
 
-#: Told that a sync has ended, and how.
-Synced = Callable[[OSError | None], None]
-#: Calls back whenever a descriptor can be read.
-Watch = Callable[[int, Callable[[], None]], object]
 #: sync_file_range(2): begin to write the range back, and wait for nothing.
 _WRITE: Final = 2
 
@@ -58,34 +54,6 @@ class Files:
     def sync(self, descriptor: int) -> None:
         """Returns when the file's data is on the disk."""
         os.fdatasync(descriptor)
-
-    def watch(self, watch: Watch) -> bool:
-        """Lets the calling thread be told of syncs that end. False: here they end before ``begin_sync`` returns."""
-        return False
-
-    def open_direct(self, path: Path) -> int | None:
-        """A descriptor for ``begin_write`` of a file that begins with a whole block; None where there is no such."""
-        return None
-
-    def begin_write(self, descriptor: int, address: int, length: int, offset: int, synced: Synced) -> None:
-        """Writes memory to a file and past the operating system's: ``synced`` is called, on the thread that watches,
-        when the disk has it. All are multiples of a block, and the file was written to there. Raises OSError when it
-        could not begin."""
-        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
-
-    def write_direct(self, descriptor: int, memory: memoryview, offset: int) -> None:
-        """The same while the caller waits."""
-        if os.pwrite(descriptor, memory, offset) != len(memory):
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    def begin_sync(self, descriptor: int, synced: Synced) -> None:
-        """``sync`` that need not wait: ``synced`` is called when it has ended, on the thread that watches."""
-        try:
-            self.sync(descriptor)
-        except OSError as error:
-            synced(error)
-        else:
-            synced(None)
 
 
 def sync_folder(folder: Path) -> None:

@@ -3,11 +3,6 @@
 Owns the files, their order, recovery's scan and what may be recycled. Does not know transactions: LSNs come from the
 sequencer. Safe for many threads; ``append`` and the roll to a new segment run under one lock, reads under none.
 
-Small records go past the operating system's memory (``tail``) where all before them is on the disk and the file system
-takes it, which saves the half of what a write and a sync cost beside the disk's own time. Everything else goes through
-that memory, and never at the same time: a page there that somebody fills in while the disk is given its block would be
-written over it later.
-
 What makes recovery right after a crash at any moment:
 
 - a segment is synced before its successor exists, and the successor's header says where it ends, so a segment that is
@@ -19,10 +14,8 @@ What makes recovery right after a crash at any moment:
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Final
@@ -34,20 +27,15 @@ from catalog.values.errors import SqlError
 from executor.commit import segment as layout
 from executor.commit.chain import Chain
 from executor.commit.control import Control
-from executor.commit.encoding import Encoded, Kind, decode_references
-from executor.commit.files import Files, Watch, begin_writeback, disk_error, sync_folder
-from executor.commit.pool import SegmentPool
+from executor.commit.encoding.payloads import Encoded, Kind, decode_references
+from executor.commit.files import Files, begin_writeback, disk_error, sync_folder
 from executor.commit.records import SpoolReference
 from executor.commit.segment import HEADER, RECORD, Segment, corrupted
-from executor.commit.tail import LARGEST, Tail, whole_blocks
+from executor.commit.segment_pool import SegmentPool
 
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
 #: Writes below this are joined, since gathering pieces costs more than copying them.
 _JOIN_BELOW: Final = 256 * 1024
-
-
-#: Told that everything appended before is durable, or why nothing is any more.
-Synced = Callable[[SqlError | None], None]
 
 
 class Position(Struct, frozen=True):
@@ -101,10 +89,6 @@ class Log:
         self._files = files or Files()
         self._control = control
         self._lock = threading.Lock()
-        #: No direct write is under way any more, for which so many threads wait.
-        self._settled = threading.Condition(self._lock)
-        self._waiting = 0
-        self._tail = Tail()
         #: Held while a file is synced or closed, so that neither happens during the other.
         self._sync_lock = threading.Lock()
         self._failed: SqlError | None = None
@@ -114,10 +98,6 @@ class Log:
         self._pool = SegmentPool(folder, segment_bytes, pool, self._files)
         self._segments: list[Segment] = []
         self._open_segments()
-
-    def watch(self, watch: Watch) -> bool:
-        """The calling thread will append at once; False where it would have to wait for the disk."""
-        return self._files.watch(watch)
 
     @property
     def last_lsn(self) -> int:
@@ -129,12 +109,6 @@ class Log:
         """All commits with an LSN above this are still in the log."""
         with self._lock:
             return self._segments[0].base_lsn if self._segments else 0
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether ``append_durably`` may write: not all file systems let it."""
-        current = self._current
-        return current is not None and current.direct is not None
 
     @property
     def size(self) -> int:
@@ -151,7 +125,6 @@ class Log:
         the records' chains, none is written behind one of its own that failed.
         """
         with self._lock:
-            self._wait_settled()
             outcome = _Outcome(chains)
             pending: list[tuple[Encoded, int]] = []
             taken = 0
@@ -171,123 +144,6 @@ class Log:
                 taken += needed
             outcome.add(self._write(pending))
             return outcome.found
-
-    def append_at_once(self, encoded: Encoded, lsn: int, synced: Synced | None = None) -> Position | SqlError | None:
-        """Writes one record if nothing is in the way: another thread, or a roll to a new segment. None: not now, and
-        nothing happened.
-
-        With ``synced`` everything appended so far is synced too, which is told by that call: on the thread that watches
-        the files, or before this returns. What fails then is final, as for ``sync``.
-        """
-        if not self._lock.acquire(blocking=False):
-            return None
-        try:
-            target = self._free(RECORD + encoded.length)
-            if target is None:
-                return None
-            if synced is not None and self._goes_direct(target, RECORD + encoded.length):
-                where = self._begin_write(target, encoded, lsn, synced)
-                if where is not None:
-                    return where
-            (outcome,) = self._write(((encoded, lsn),))
-            if isinstance(outcome, SqlError) or synced is None:
-                return outcome
-            target.syncs += 1
-            end = target.end
-        finally:
-            self._lock.release()
-        self._files.begin_sync(target.descriptor, partial(self._end_sync, target, end, synced))
-        return outcome
-
-    def append_durably(self, encoded: Encoded, lsn: int) -> Position | SqlError | None:
-        """Writes one record past the operating system's memory: the disk has it when this returns. None: something is
-        in the way, or there are no such writes here, and nothing happened. An error is final, as for ``sync``."""
-        if not self._lock.acquire(blocking=False):
-            return None
-        try:
-            target = self._free(RECORD + encoded.length)
-            if target is None or target.direct is None or not self._goes_direct(target, RECORD + encoded.length):
-                return None
-            where = Position(target.number, target.end)
-            start, length = self._place(target, encoded, lsn)
-            self._files.write_direct(target.direct, self._tail.bytes[:length], start)
-            self._note(target, encoded, lsn)
-            self._confirm(target, target.end)
-            return where
-        except OSError as error:
-            self._failed = disk_error(error, "write to the log")
-            return self._failed
-        finally:
-            self._lock.release()
-
-    def _free(self, size: int) -> Segment | None:
-        """The segment that takes so many bytes now, under the lock, if no other thread is in the way."""
-        target = self._current
-        if target is None or target.writing or self._waiting or not self._fits(size):
-            return None
-        return target
-
-    def _end_sync(self, target: Segment, end: int, synced: Synced, error: OSError | None) -> None:
-        """The sync of what lay before ``end`` has ended."""
-        target.syncs -= 1
-        if error is None:
-            self._confirm(target, end)
-        else:
-            self._failed = disk_error(error, "sync the log")
-        synced(self._failed)
-
-    def _goes_direct(self, target: Segment, size: int) -> bool:
-        return (
-            target.direct is not None
-            and target.durable == target.end
-            and whole_blocks(target.end + size) <= target.filled
-            and size <= LARGEST
-            and self._failed is None
-        )
-
-    def _begin_write(self, target: Segment, encoded: Encoded, lsn: int, synced: Synced) -> Position | None:
-        """Begins a direct write, which makes its record durable too; only then it is there for readers. None if it
-        could not begin."""
-        ended = partial(self._end_write, target, encoded, lsn, synced)
-        assert target.direct is not None
-        try:
-            start, length = self._place(target, encoded, lsn)
-            self._files.begin_write(target.direct, self._tail.address, length, start, ended)
-        except OSError:
-            self._tail.forget()
-            return None
-        target.syncs += 1
-        target.writing = True
-        return Position(target.number, target.end)
-
-    def _place(self, target: Segment, encoded: Encoded, lsn: int) -> tuple[int, int]:
-        """Puts a record into the tail: offset and length of the blocks that have it. Raises OSError."""
-        header = layout.pack_record(target.number, lsn, encoded.kind, encoded.length, encoded.crc)
-        data = b"".join((header, *encoded.pieces))
-        return self._tail.place(target.number, target.end, data, partial(os.pread, target.descriptor))
-
-    def _end_write(self, target: Segment, encoded: Encoded, lsn: int, synced: Synced, error: OSError | None) -> None:
-        """A direct write has ended."""
-        with self._lock:
-            target.syncs -= 1
-            target.writing = False
-            if error is None:
-                self._note(target, encoded, lsn)
-                self._confirm(target, target.end)
-            else:
-                self._failed = disk_error(error, "write to the log")
-            if self._waiting:
-                self._settled.notify_all()
-        synced(self._failed)
-
-    def _wait_settled(self) -> None:
-        """Under the lock, until no direct write is under way; none begins while somebody waits."""
-        self._waiting += 1
-        try:
-            while self._current is not None and self._current.writing:
-                self._settled.wait()
-        finally:
-            self._waiting -= 1
 
     def append_data(self, encoded: Encoded, rows: int) -> SpoolReference:
         """Writes a batch ahead of its commit and pins it. Raises 53100, 58030."""
@@ -510,7 +366,7 @@ class Log:
 
     def _is_free(self, segment: Segment, below_lsn: int) -> bool:
         unused = max(segment.last_lsn, segment.needed_by) < below_lsn
-        return unused and not segment.pinned and segment.readers == 0 and segment.syncs == 0
+        return unused and not segment.pinned and segment.readers == 0
 
 
 def _shorter(what: str) -> SqlError:

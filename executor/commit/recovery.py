@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from executor.commit.encoding import decode_batches, decode_record
+from executor.commit.encoding.payloads import decode_batches, decode_record
 from executor.commit.log import Log
 from executor.commit.records import SpoolReference, StreamRows, TransactionRecord
 

@@ -22,9 +22,10 @@ from typing import Final
 from msgspec import Struct, field
 
 from catalog.values.errors import SqlError
-from executor.commit.tail import BLOCK
 
 HEADER: Final = 64
+#: A disk's block.
+BLOCK: Final = 4096
 #: Bytes of a record's header.
 RECORD: Final = 25
 
@@ -70,14 +71,7 @@ class Segment(Struct):
     filled: int = HEADER
     #: Up to here the disk is known to have it.
     durable: int = HEADER
-    #: For writes past the operating system's memory, where there are such.
-    direct: int | None = None
-    #: Such a write is under way, and there must be no other.
-    writing: bool = False
     readers: int = 0
-    #: Syncs and direct writes under way in the background. Begun under the log's lock; only the thread that watches
-    #: ends them.
-    syncs: int = 0
     #: Offsets of batches written ahead whose transaction is still open.
     pinned: set[int] = field(default_factory=set)
     #: The highest LSN of a commit that refers to data in here.
@@ -97,8 +91,6 @@ class Segment(Struct):
     def close(self) -> None:
         """Closes the file."""
         os.close(self.descriptor)
-        if self.direct is not None:
-            os.close(self.direct)
 
     def start_for(self, after: int) -> int:
         """An offset at or before the first commit with an LSN above ``after``."""

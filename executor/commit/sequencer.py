@@ -1,17 +1,15 @@
 """The sequencer: the only place that hands out LSNs, and the order in which transactions become visible.
 
-Owns the LSN counter, the queue, the writer thread with group commit, the way around it for small commits, and
-``visible`` and ``durable``. Does not know what publishing means: consumers (rings, the table database) register
-``on_publish(lsn, record)``.
+Owns the LSN counter, the queue, the writer thread with group commit, and ``visible`` and ``durable``. Does not know
+what publishing means: consumers (rings, the table database) register ``on_publish(lsn, record)``.
 
 A transaction's life: ``submit`` encodes it on the caller's thread, takes its LSN and queues it under ``lock``; the
 writer thread drains the queue, appends all records, syncs once if one of them asks for it, publishes them in LSN order
 under ``lock``, and resolves their tickets. Whoever takes ``lock`` reads a ``visible`` that all publishers agree with.
 
-``commit`` (for a caller who waits anyway) and ``commit_soon`` (for an event loop, which may wait for nothing) do all of
-that on the caller's thread when the writer thread has nothing to do, which saves two switches of threads. One commits
-at a time (``_turn``), and a caller only when no LSN before its own is under way, so that the log and the publishers see
-LSNs in order either way. The turn of ``commit_soon`` lasts until the disk has its record.
+``commit``, for a thread that waits for its transaction anyway, does all of that on the caller's thread when the writer
+thread has nothing to do, which saves two switches of threads. One thread commits at a time (``_turn``), and a caller
+only when no LSN before its own is under way, so that the log and the publishers see LSNs in order either way.
 
 An LSN whose record could not be written stays unused, and ``visible`` never rests on it: after a restart it would be
 given to somebody else. For the same reason nothing may record an LSN above ``durable`` on storage, and ``floor`` takes
@@ -25,7 +23,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -33,15 +30,13 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from executor.commit.chain import Chain
-from executor.commit.encoding import Encoded, encode_data, encode_record
+from executor.commit.encoding.payloads import Encoded, encode_data, encode_record
 from executor.commit.log import Log
 from executor.commit.records import Part, SpoolReference, TransactionRecord
 from executor.commit.ticket import Ticket
-from executor.commit.writing import Call, Draft, Entry, Flush, Item, Stop, take
+from executor.commit.writer_queue import Call, Draft, Entry, Flush, Item, Stop, take
 
 Publisher = Callable[[int, TransactionRecord], None]
-#: Told that a transaction happened, or why not.
-Done = Callable[[Exception | None], None]
 #: Told a transaction's LSN.
 OnLsn = Callable[[int], None]
 
@@ -165,103 +160,6 @@ class Sequencer:
         if on_lsn is not None:
             on_lsn(ticket.lsn)
         return ticket
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether the writer thread has something to do, so that ``commit_soon`` would refuse."""
-        return self._outstanding > 0
-
-    def commit_soon(
-        self,
-        parts: Sequence[Part],
-        sync: bool,
-        done: Done,
-        on_lsn: OnLsn | None = None,
-        chain: Chain | None = None,
-    ) -> bool:
-        """Commits a small transaction on the caller's thread, which watches the log's files and waits for nothing.
-
-        ``done`` is called on that thread. False: something, another thread above all, is in the way, and nothing
-        happened; an LSN that ``on_lsn`` was told stays unused then. Raises nothing.
-        """
-        if self._outstanding or not self._turn.acquire(blocking=False):
-            return False
-        begun = False
-        try:
-            record = tuple(parts)
-            draft = Draft(encode_record(record), record, sync, chain)
-            ticket = self._take_lsn(on_lsn)
-            begun = ticket is not None and self._begin(draft.entry(ticket), done)
-        finally:
-            if not begun:
-                self._turn.release()
-        return begun
-
-    def commit_durably(self, part: Part, durable: Callable[[], None]) -> bool:
-        """Commits a small transaction of one part while the caller's thread waits for the disk, and for nothing else:
-        for an event loop that nobody else waits for. False: something is in the way, and nothing happened; or it
-        failed, and so will all that come after it.
-
-        ``durable`` is called when the disk has it and before it is visible, which it is when this returns: who hears
-        of it that way, and asks this thread, finds it. Its failure is logged: True all the same, lest it be repeated.
-        """
-        if self._outstanding or not self._turn.acquire(blocking=False):
-            return False
-        try:
-            record = (part,)
-            encoded = encode_record(record)
-            ticket = self._take_lsn()
-            outcome = None if ticket is None else self.log.append_durably(encoded, ticket.lsn)
-            if ticket is None or outcome is None:
-                return False
-            if isinstance(outcome, SqlError):
-                self._give_up(outcome)
-                return False
-            self._last_written = ticket.lsn
-            self._note_synced()
-            try:
-                durable()
-            except Exception:
-                _LOGGER.exception("an answer to LSN %d failed", ticket.lsn)
-            self._publish(((ticket.lsn, record),))
-            return True
-        finally:
-            self._turn.release()
-
-    def _begin(self, entry: Entry, done: Done) -> bool:
-        """Writes an entry and, when it is time, has it synced; the turn ends when it is settled. False: not now."""
-        if entry.refused is not None:
-            return False
-        synced = partial(self._end_sync, entry, done) if self._is_due((entry,)) else None
-        outcome = self.log.append_at_once(entry.encoded, entry.ticket.lsn, synced)
-        if isinstance(outcome, SqlError):
-            entry.refuse(outcome)
-            self._end_turn(entry, done, outcome, None)
-        elif outcome is not None and synced is None:
-            self._last_written = entry.ticket.lsn
-            self._put_off_here()
-            self._end_turn(entry, done, None, None)
-        return outcome is not None
-
-    def _end_sync(self, entry: Entry, done: Done, failure: SqlError | None) -> None:
-        if failure is None:
-            self._last_written = entry.ticket.lsn
-            self._note_synced()
-        self._end_turn(entry, done, None, failure)
-
-    def _end_turn(self, entry: Entry, done: Done, refused: SqlError | None, failure: SqlError | None) -> None:
-        errors, _ = self._settle((entry,), (refused,), failure)
-        self._turn.release()
-        done(errors[0])
-
-    def _take_lsn(self, on_lsn: OnLsn | None = None) -> Ticket | None:
-        """An LSN for this thread, unless one before it is under way. One that is not used then stays unused."""
-        if not self.lock.acquire(blocking=False):
-            return None
-        try:
-            return None if self._outstanding or self._closed is not None else self._number(on_lsn)
-        finally:
-            self.lock.release()
 
     def spool(self, stream: int, batch: pa.RecordBatch, encoded: Encoded | None = None) -> SpoolReference:
         """Writes a stream's batch ahead of its transaction's commit, on the caller's thread. Raises 53100, 58030.

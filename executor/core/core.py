@@ -19,12 +19,10 @@ from types import MappingProxyType
 from catalog.catalog import Catalog
 from catalog.objects import View
 from catalog.values.errors import undefined_table
-from executor.cluster.logs import is_shared, place_log
+from executor.cluster.logs import place_log
 from executor.cluster.registry import Registry
 from executor.cluster.storage import Storage
-from executor.commit.background import background_files
 from executor.commit.control import Control
-from executor.commit.files import Files
 from executor.commit.log import Log
 from executor.commit.sequencer import Sequencer
 from executor.core import consistency as confirming
@@ -78,10 +76,8 @@ class Core:
             for path, changed in left.items():  # by a process that died; the tables may have spilled while they opened
                 if _spilled(spill).get(path) == changed:
                     path.unlink(missing_ok=True)
-            # An event loop begins to write what the disk takes at once; a storage may let it wait.
-            files = Files() if is_shared(options) else background_files()
             self.control = Control(directory / "control")
-            self.log = Log(options.log_directory, options.log_segment_bytes, files=files, control=self.control)
+            self.log = Log(options.log_directory, options.log_segment_bytes, control=self.control)
             #: What the log has forgotten.
             self.forgotten = forgotten.read(directory)
             confirming.require_tables(self.log, self.forgotten, self.tables, self.control.log.found is not None)

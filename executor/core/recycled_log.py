@@ -20,8 +20,8 @@ from typing import Final
 from msgspec import Struct, field
 
 from catalog.values.errors import SqlError
+from executor.commit.checked_lines import End
 from executor.commit.files import disk_error, replace_file
-from executor.commit.lines import End
 from executor.traces.checked import as_written, pack, unpack
 
 _NAME: Final = "forgotten"

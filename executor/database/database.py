@@ -22,7 +22,7 @@ from catalog.values.errors import SqlError
 from executor.cluster.logs import published
 from executor.cluster.registry import Registry
 from executor.cluster.view_ownership import read_owned, require_past
-from executor.commit.lines import End
+from executor.commit.checked_lines import End
 from executor.commit.records import (
     FilesArrived,
     Followed,
@@ -34,7 +34,7 @@ from executor.commit.records import (
     TransactionRecord,
 )
 from executor.commit.recovery import StreamReader
-from executor.commit.sequencer import Done, Sequencer
+from executor.commit.sequencer import Sequencer
 from executor.core.core import Core
 from executor.core.recycled_log import Forgotten
 from executor.database.recovery import recover_tables, refill_streams
@@ -60,8 +60,8 @@ from executor.streams.runtime import Arrival, StreamRuntime, is_followed
 from executor.subscriptions.change_feed import ViewChanges
 from executor.subscriptions.view_watch import ViewWatch
 from executor.tables.statements.effect_calls import Drawings
-from executor.tables.store import WriteTransaction
 from executor.tables.temporary import Temporary, TemporaryOids
+from executor.tables.transaction import WriteTransaction
 from executor.traces.layout import Layout, home_of
 from executor.traces.ring import Ring
 from executor.transactions.transaction import NewView, Transaction
@@ -115,7 +115,7 @@ class Database(Core):
             raise
         self.changes = ViewChanges(self, self.indexes)
         self.admission = Admission(options.backlog_bytes, self.frontiers.backlog)
-        self.appender = Appender(self.log, self.sequencer)
+        self.appender = Appender(self.sequencer)
         self.row_changes = RowChanges(self, self.commit_rows)
         self.maintenance = Maintenance(self, self.frontiers, self.admission)
         self.analytics = Analytics(self.maintenance.spark, self.storage)
@@ -231,20 +231,20 @@ class Database(Core):
             self.log.sync()
 
     def commit_rows(
-        self, write: WriteTransaction, sync: bool, done: Done, later: Callable[[Callable[[], None]], object]
+        self,
+        write: WriteTransaction,
+        sync: bool,
+        done: Callable[[Exception | None], None],
+        later: Callable[[Callable[[], None]], object],
     ) -> None:
-        """Commits changes of rows by key without waiting: ``done`` is called on this thread, an event loop's, in case
-        of need by ``later``. Raises what prevented it at once; then the caller undoes it."""
+        """Commits changes of rows by key without waiting: ``later`` carries the call of ``done``. Raises what prevented
+        it at once; then the caller undoes it."""
         transaction = Transaction(False, lambda: write, Temporary(), write.locks, write=write)
-        record, lsns = transaction.record(), list[int]()
+        record = transaction.record()
         self._require_space(record)
 
         def register(lsn: int) -> None:
             self._committing[lsn] = transaction
-            lsns.append(lsn)
-
-        def register_here(lsn: int) -> None:
-            register(lsn)
             write.let_go(lsn)
 
         def ended(error: Exception | None) -> None:
@@ -252,13 +252,7 @@ class Database(Core):
                 transaction.rollback(error if isinstance(error, SqlError) else None)
             done(error)
 
-        if self.sequencer.commit_soon(record, sync, ended, register, write.chain):
-            if not write.is_over:
-                write.let_go(lsns[-1])
-            return
-        for lsn in lsns:
-            del self._committing[lsn]
-        ticket = self.sequencer.submit(record, sync, register_here, write.chain)
+        ticket = self.sequencer.submit(record, sync, register, write.chain)
 
         def call(error: Exception | None) -> None:
             later(partial(ended, error))

@@ -17,8 +17,10 @@ from catalog.system.rows import Row
 from catalog.system.stored import by_oid
 from executor.core.core import Core
 from executor.tables.changes import Counts
-from planner.bind.changes.through_views import changed_places
-from planner.bind.definitions.view_texts import ViewTexts, view_texts
+from planner.bind.binder import new_binding
+from planner.bind.changes.updatable_views import changed_places
+from planner.bind.definitions.view_definitions.view_texts import ViewTexts, view_texts
+from planner.bind.state.context import Context
 
 
 def _tables(core: Core, catalog: Catalog) -> Iterator[Row]:
@@ -81,7 +83,7 @@ def _view_updates(core: Core, catalog: Catalog) -> Iterator[Row]:
     """The columns of views through which rows are changed; place 0 for the view itself."""
     for item in catalog.objects.values():
         if isinstance(item, View):
-            for place in changed_places(catalog, item):
+            for place in changed_places(new_binding(Context(catalog)), item):
                 yield {"oid": item.oid, "place": place}
 
 

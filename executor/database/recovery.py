@@ -27,7 +27,8 @@ from executor.definitions import stored_catalog
 from executor.files.arrived_files import FileFeed
 from executor.replicas.replica import Replicas
 from executor.streams.runtime import Arrival
-from executor.tables.store import TableStore, WriteTransaction
+from executor.tables.store import TableStore
+from executor.tables.transaction import WriteTransaction
 from executor.traces.checked import as_written
 from executor.upkeep.frontiers import Frontiers
 

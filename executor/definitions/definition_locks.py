@@ -31,13 +31,12 @@ from planner.statements.definitions import (
     CreateSequence,
     CreateStream,
     CreateTable,
-    CreateTableAs,
-    CreateView,
     Drop,
     DropExtension,
     DropType,
     Redefine,
 )
+from planner.statements.statement import CreateTableAs, CreateView
 
 #: All definitions of the server.
 EVERY_DEFINITION: Final = Definition(0)

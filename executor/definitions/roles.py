@@ -1,7 +1,7 @@
 """Roles, owners and privileges in a transaction: what their statements change of the catalog and log of it.
 
 Owns: the records of such changes, and that no password is kept but as a verifier. Which changes are allowed is the
-binder's matter (``planner.bind.definitions.roles``, ``grants``).
+binder's matter (``planner.bind.definitions.access.roles``, ``grants``).
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class EmbeddedEngine:
         self._making = Lock()
 
     def close(self) -> None:
-        """Ends the engine; nothing may run but ``prepare`` and ``prepare_few``."""
+        """Ends the engine; nothing may run but ``prepare``."""
         with self._making:
             for database in self._instances():
                 database.close()
@@ -123,10 +123,6 @@ class EmbeddedEngine:
     def prepare(self) -> None:
         """Makes the instances that ``query_few`` may need before the first call needs them."""
         self._instance()
-        self.prepare_few()
-
-    def prepare_few(self) -> None:
-        """Makes the instance for queries of few rows and of the catalog before the first of them needs it."""
         self._instance(1)
 
     def _suited(self, bindings: Bindings) -> Instance:

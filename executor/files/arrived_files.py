@@ -4,8 +4,8 @@ Owns: the names, in memory and in a file that outlives the log's records of them
 unless the embedded engine alone must read them. At a server that has another one's stream (executor/moving) these are
 the names that the other one has found, in the same folder, and rows have their places there.
 
-    files.jsonl    a record a line (executor/commit/lines), in LSN order: [lsn, [[path, size, mtime], ...], [rows,
-                   ...]], and behind these the place of the rows, where it is another LSN
+    files.jsonl    a record a line (executor/commit/checked_lines), in LSN order: [lsn, [[path, size, mtime], ...],
+                   [rows, ...]], and behind these the place of the rows, where it is another LSN
 
 Lines of records that the log has forgotten are nowhere else. How many these are is noted before it forgets them
 (executor/core/recycled_log); where one of them is missing, no file can be told from those that have arrived, and
@@ -28,8 +28,8 @@ from msgspec import Struct
 from catalog.objects import Stream
 from catalog.os_errors import state_of
 from catalog.values.errors import SqlError
+from executor.commit.checked_lines import End, add_lines, read_lines
 from executor.commit.files import replace_file
-from executor.commit.lines import End, add_lines, read_lines
 from executor.commit.records import FilesArrived
 from executor.files.converted_files import ConvertedFiles, are_exact
 from executor.files.followed_folders import SourceFile, verify

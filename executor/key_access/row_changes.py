@@ -1,7 +1,7 @@
 """Single rows of tables, changed by key: many sessions' changes become one log record and one fsync.
 
 Owns: the write transaction that gathers what comes while the disk is busy with the one before (group commit),
-and its way to the log and back, all on an event loop's thread, which waits for nothing. Which changes these are:
+and its way to the log's writer thread and back to the event loop's thread, which never waits. Which changes these are:
 ``executor/tables/statements/row_plans``. Streams' rows go by ``executor/streams/appender``.
 """
 
@@ -17,8 +17,10 @@ from msgspec import Struct, field
 from catalog.catalog import Catalog
 from catalog.values.errors import SqlError
 from executor.core.core import Core
-from executor.tables.statements.row_plans import FAILURES, NotByKey, RowChange, RowPlan, row_plan
-from executor.tables.store import WriteTransaction
+from executor.small.values import FAILURES
+from executor.tables.statements.changes_by_key import NotByKey
+from executor.tables.statements.row_plans import RowChange, RowPlan, row_plan
+from executor.tables.transaction import WriteTransaction
 from planner.algebra.scalars import Value
 
 if TYPE_CHECKING:
@@ -43,8 +45,8 @@ class _Group(Struct):
 
 
 class RowChanges:
-    """Gathers changes of rows by key. On one thread, an event loop's that watches the log's files, once ``serve`` has
-    said how it is called back; before that nothing is taken."""
+    """Gathers changes of rows by key. On one thread, an event loop's, once ``serve`` has said how it is called back;
+    before that it takes no change."""
 
     def __init__(self, core: Core, commit_rows: CommitRows) -> None:
         self._core, self._commit_rows = core, commit_rows
@@ -61,7 +63,7 @@ class RowChanges:
 
     @property
     def is_served(self) -> bool:
-        """Whether it commits without waiting: not where a log's files may let an event loop wait."""
+        """Whether an event loop has called ``serve``."""
         return self._soon is not None
 
     def change(
@@ -124,22 +126,16 @@ class RowChanges:
     def commit(self, write: WriteTransaction, sync: bool, done: Done) -> None:
         """Commits a transaction that has changed rows by key, without waiting; ``done`` is told when that is durable,
         or why not. Only once ``serve`` was called."""
-        soon, begins = self._soon, True
-        assert soon is not None
 
         def ended(error: Exception | None) -> None:
-            tell = partial(done, None if error is None else _known(error))
-            if begins:  # who asked is still at it
-                soon(tell)
-            else:
-                tell()
+            done(None if error is None else _known(error))
 
         try:
             self._commit_rows(write, sync, ended, self._call)
         except Exception as error:
             write.rollback()
-            ended(error)
-        begins = False
+            assert self._soon is not None
+            self._soon(partial(ended, error))
 
     def _plan_of(self, statement: RowChange) -> RowPlan | None:
         catalog = self._core.catalog

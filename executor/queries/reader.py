@@ -47,14 +47,15 @@ from executor.remote_reads.remote_views import Elsewhere
 from executor.replicas.replica import Replicas
 from executor.subscriptions.arrival_scan import ArrivalScan, Notify, Patience
 from executor.subscriptions.change_feed import ViewChanges
-from executor.tables.store import ReadSnapshot, WriteTransaction
+from executor.tables.store import ReadSnapshot
+from executor.tables.transaction import WriteTransaction
 from executor.traces.trace import InputTrace
 from executor.transactions.transaction import OutdatedError, RepeatableSnapshot, Transaction
 from executor.views.runtime import ViewPassed, ViewRuntime
 from planner.algebra.relations import Relation, Scan, Values
 from planner.algebra.scalars import Value
 from planner.algebra.walk import find
-from planner.bind.context import restricted
+from planner.bind.state.context import restricted
 from planner.scales.large_quotients import with_large_quotients
 from planner.statements.statement import Output, Query, Statement
 from planner.statements.walk import roots

@@ -3,7 +3,7 @@
 Owns: what is asked (the columns that a query reads, and the filter above its only scan), who is, and until when. The
 answer has the LSN of this server, the home, that it is of: at least that of every row acknowledged before the question,
 since the other server reads this one's log first. A statement that must have all it reads at one LSN compares that
-with its own. Knows nothing of connections: ``ask`` is given (``server/net/peers``).
+with its own. Knows nothing of connections: ``ask`` is given (``server/login/peers``).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from catalog.objects import Stream
 from catalog.values.errors import SqlError, undefined_table
 from executor.cluster.storage import encoded
 from executor.commit.files import replace_file
-from executor.commit.following import BUDGET, EVERY, Arrived, LogFollower
+from executor.commit.log_follower import BUDGET, EVERY, Arrived, LogFollower
 from executor.commit.records import FilesArrived, Followed, StreamRows
 from executor.core.core import Core
 from executor.files.arrived_files import ArrivedFiles, FileFeed

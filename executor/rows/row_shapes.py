@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from catalog.objects import Table
 from catalog.values.types import SPANS
-from executor.commit.frames import ValuesEncoder
+from executor.commit.encoding.frames import ValuesEncoder
 from executor.traces.keyed_rows import Columns, Key
 
 #: Types whose values are equal in Python exactly where they are in SQL, and which Python always holds.

@@ -18,7 +18,7 @@ from executor.sql import ddl
 from executor.sql.environment import Environment
 from executor.transactions.result import Result
 from executor.transactions.transaction import Transaction
-from planner.bind.definitions.widened_arrays import may_be_widened, widened
+from planner.bind.definitions.alter_table.widened_arrays import may_be_widened, widened
 from planner.statements.statement import Explain, Insert, Merge, Modifying, Statement, Update
 
 #: No client's savepoint has an empty name.

@@ -16,7 +16,7 @@ from msgspec import Struct
 from catalog.objects import Stream, Table
 from catalog.values.scales import scale_name
 from catalog.values.types import BOOL
-from executor.commit.encoding import Encoded, encode_data
+from executor.commit.encoding.payloads import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
 from executor.identity_cache import Remembered
 from executor.sql import ddl

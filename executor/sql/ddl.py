@@ -46,9 +46,9 @@ from executor.transactions.transaction import NewView, OutdatedError, Transactio
 from executor.upkeep.folder_watcher import arrived_before
 from planner.algebra.relations import Scan
 from planner.algebra.walk import walk
-from planner.bind.context import Context
-from planner.bind.definitions.live_tables import live_text
 from planner.bind.definitions.sequences import call_of, require_within
+from planner.bind.definitions.view_definitions.live_tables import live_text
+from planner.bind.state.context import Context
 from planner.incremental.names import stored_name
 from planner.incremental.plan import Planned, plan
 from planner.incremental.programs.labels import labels_of
@@ -70,7 +70,6 @@ from planner.statements.definitions import (
     CreateStream,
     CreateTable,
     CreateType,
-    CreateView,
     Drop,
     DropExtension,
     DropFunction,
@@ -78,6 +77,7 @@ from planner.statements.definitions import (
     Redefine,
     Truncate,
 )
+from planner.statements.statement import CreateView
 from planner.statistics import Statistics
 from planner.view_rules import RULES
 

@@ -37,8 +37,9 @@ from planner.explain.changes import Explained, change_json, explain_change, rela
 from planner.explain.plans import Facts, Rows, explain_program, explain_relation, program_json, relation_json
 from planner.incremental.programs.program import Path
 from planner.rules.joins.cardinality import Cardinality
-from planner.statements.definitions import CreateTableAs, CreateView
 from planner.statements.statement import (
+    CreateTableAs,
+    CreateView,
     DeclareCursor,
     Delete,
     Explain,

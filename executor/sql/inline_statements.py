@@ -39,21 +39,11 @@ class AtOnce:
     def append(self, insert: Insert, rows: list[tuple[Value, ...]], done: Done) -> bool:
         """Rows of an autocommitted INSERT into a stream. ``rows`` are parameter tuples. Raises SqlError for a bad
         value."""
-        if not self._appends(insert):
-            return False
-        return self._database.appender.append(insert, rows, self._session.synchronous_commit, done)
-
-    def append_durably(self, insert: Insert, parameters: tuple[Value, ...], durable: Callable[[], None]) -> bool:
-        """The rows of one such INSERT, durable and visible when this returns: for a thread that nobody else waits for.
-        ``durable`` is called as soon as the disk has them."""
-        if not self._appends(insert) or not self._session.synchronous_commit:
-            return False
-        return self._database.appender.append_durably(insert, parameters, durable)
-
-    def _appends(self, insert: Insert) -> bool:
         if self._block.current is not None or not isinstance(insert.target, Stream) or insert.literals is None:
             return False
-        return self._database.admission.is_open(insert.target.oid)
+        if not self._database.admission.is_open(insert.target.oid):
+            return False
+        return self._database.appender.append(insert, rows, self._session.synchronous_commit, done)
 
     def check(self, insert: Insert, parameters: tuple[Value, ...]) -> None:
         """Raises what an INSERT that is appended later would raise for a bad value."""

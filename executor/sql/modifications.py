@@ -23,8 +23,8 @@ from executor.traces.layout import schema_of, stored_rows
 from executor.transactions.result import Result, changed
 from executor.transactions.transaction import Transaction
 from planner.algebra.scalars import Value
-from planner.statements.definitions import CreateTable, CreateTableAs
-from planner.statements.statement import Delete, Insert, Merge, Modifying, Query, Update
+from planner.statements.definitions import CreateTable
+from planner.statements.statement import CreateTableAs, Delete, Insert, Merge, Modifying, Query, Update
 
 Parameters = tuple[Value, ...]
 

@@ -38,10 +38,12 @@ from executor.tables.temporary import drop_temporary
 from executor.transactions.result import Result
 from executor.transactions.transaction import OutdatedError, Transaction
 from planner.algebra.scalars import Value
-from planner.statements.definitions import CreateTableAs, CreateView, Truncate
+from planner.statements.definitions import Truncate
 from planner.statements.statement import (
     CopyIn,
     CopyOut,
+    CreateTableAs,
+    CreateView,
     DeclareCursor,
     Delete,
     Explain,

@@ -32,10 +32,11 @@ from planner.algebra.relations import Relation as Algebra
 from planner.algebra.relations import Scan
 from planner.algebra.scalars import Value
 from planner.algebra.walk import walk
-from planner.statements.definitions import AlterSequence, CreateTableAs, Truncate
+from planner.statements.definitions import AlterSequence, Truncate
 from planner.statements.statement import (
     CopyIn,
     CopyOut,
+    CreateTableAs,
     DeclareCursor,
     Delete,
     Explain,

@@ -1,14 +1,14 @@
 """Single rows into streams: many sessions' rows become one log record and one fsync.
 
-Owns the gathering of rows (group commit: what comes while one record is being made durable, and for as long after it as
-``executor/commit/delay`` allows, forms the next) and their encoding. What a row's values are: ``row_values``.
+The appender gathers the rows that arrive while the disk is busy with one record into the next one (group commit), and
+encodes them. ``executor/rows/literal_rows`` makes a row's values.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -17,9 +17,7 @@ from msgspec import Struct, field
 
 from catalog.objects import Stream
 from catalog.values.errors import SqlError
-from executor.commit.delay import CommitDelay
-from executor.commit.files import Watch
-from executor.commit.frames import ValuesEncoder
+from executor.commit.encoding.frames import ValuesEncoder
 from executor.commit.records import RowValues, StreamRows
 from executor.rows.literal_rows import Maker, row_makers
 from executor.traces.layout import schema_of, stored_rows
@@ -27,7 +25,6 @@ from planner.algebra.scalars import Value
 from planner.statements.statement import Insert
 
 if TYPE_CHECKING:
-    from executor.commit.log import Log
     from executor.commit.sequencer import Sequencer
 
 Done = Callable[[SqlError | None], None]
@@ -48,41 +45,26 @@ class _Waiting(Struct):
     sync: bool = False
 
 
-#: Calls back: soon, or on another thread.
+#: Has another thread call back.
 Caller = Callable[[Callable[[], None]], object]
 
 
 class Appender:
-    """Gathers rows of all streams for one log record.
+    """Gathers rows of all streams for one log record, which the log's writer thread fetches when the disk is ready
+    for it. ``append`` may be called on any thread."""
 
-    ``append`` is called on one thread, an event loop's, once ``serve`` has said how that thread is called back. Then
-    the rows of one turn of the loop, and those that come while the disk is busy with the record before or soon after,
-    become one record, which the loop's thread commits without waiting for the disk. Where that cannot be, or somebody
-    else commits, the log's writer thread fetches the rows when it is ready for the next record.
-    """
-
-    def __init__(self, log: Log, sequencer: Sequencer) -> None:
-        self._log, self._sequencer = log, sequencer
+    def __init__(self, sequencer: Sequencer) -> None:
+        self._sequencer = sequencer
         self._waiting: dict[int, _Waiting] = {}
         self._called = False
         self._lock = threading.Lock()
-        self._soon: Caller | None = None
         self._later: Caller = _at_once
-        #: Whether a record that the loop's thread has begun is on its way to the disk, or the next one gathers; only
-        #: it looks.
-        self._commits = False
-        self._delay = CommitDelay()
         self._makers: dict[int, tuple[Insert, tuple[Maker, ...] | None]] = {}
         self._encoders: dict[int, tuple[Stream, pa.Schema, ValuesEncoder]] = {}
 
-    def serve(self, soon: Caller, later: Caller, watch: Watch) -> bool:
-        """``soon`` calls back on the calling thread, the only one that appends, when it has nothing else to do;
-        ``later`` has that thread called from any other, and ``watch`` when a descriptor can be read. Each ``done`` is
-        called on that thread then. False where its files cannot be watched."""
+    def serve(self, later: Caller) -> None:
+        """From now on ``later`` carries each call of ``done``: the server passes the one that calls its loop."""
         self._later = later
-        if self._log.watch(watch):
-            self._soon = soon
-        return self._soon is not None
 
     def _makers_of(self, insert: Insert) -> tuple[Maker, ...] | None:
         known = self._makers.get(id(insert))
@@ -115,93 +97,8 @@ class Appender:
             if self._called:
                 return True
             self._called = True
-        if self._soon is not None:
-            self._soon(self._flush_soon)
-        else:
-            self._sequencer.call(self._flush)
+        self._sequencer.call(self._flush)
         return True
-
-    def append_durably(self, insert: Insert, parameters: tuple[Value, ...], durable: Callable[[], None]) -> bool:
-        """Commits one statement's rows while the caller, that thread, waits for the disk; see ``commit_durably``.
-        False: there is more to gather, or something is in the way, and nothing happened. Raises SqlError for a bad
-        value."""
-        if self._soon is None or self._commits or self._waiting or not self._log.is_direct:
-            return False
-        makers = self._makers_of(insert)
-        if makers is None:
-            return False
-        stream = insert.target
-        assert isinstance(stream, Stream)
-        part = self._part(stream, [make(parameters) for make in makers])
-        return isinstance(part, RowValues) and self._sequencer.commit_durably(part, durable)
-
-    def _flush_soon(self) -> None:
-        """On the loop's thread: commits what has gathered, or leaves it to the writer thread.
-
-        A writer thread that is busy calls back when it no longer is: handed more each time, it would never be idle,
-        and the way without it not be found again.
-        """
-        if self._commits:  # what has gathered goes next
-            return
-        if not self._are_few():
-            self._sequencer.call(self._flush)
-        elif self._sequencer.is_busy:
-            self._sequencer.call(self._hand_back)
-        else:
-            self._commit()
-
-    def _hand_back(self) -> None:
-        """On the writer thread."""
-        self._later(self._flush_again)
-
-    def _flush_again(self) -> None:
-        """On the loop's thread: a writer thread that others keep busy takes the rows along."""
-        if self._are_few() and not self._sequencer.is_busy:
-            self._commit()
-        else:
-            self._sequencer.call(self._flush)
-
-    def _are_few(self) -> bool:
-        return all(len(each.rows) <= _FEW for each in self._waiting.values())
-
-    def _commit(self) -> None:
-        """On the loop's thread."""
-        gathered = self._take()
-        parts = self._parts(gathered)
-        if not parts:
-            return
-        if all(isinstance(part, RowValues) for part in parts):
-            sync = any(each.sync for each in gathered)
-            self._commits = True
-            if self._sequencer.commit_soon(parts, sync, partial(self._committed, gathered)):
-                return
-            self._commits = False
-        self._submit(parts, gathered)
-
-    def _committed(self, gathered: list[_Waiting], error: Exception | None) -> None:
-        """On the loop's thread: the disk is given its next record before it is said who is on it, unless those who
-        are told so should join that record."""
-        here = _statements(self._waiting.values())
-        self._delay.expect(_statements(gathered) + here)
-        if self._delay.goes_on(here):
-            _finish(gathered, error)
-            self._gather()
-        else:
-            self._go_on()
-            _finish(gathered, error)
-
-    def _gather(self) -> None:
-        """On the loop's thread, again and again until it is enough."""
-        if self._delay.goes_on(_statements(self._waiting.values())):
-            assert self._soon is not None
-            self._soon(self._gather)
-        else:
-            self._go_on()
-
-    def _go_on(self) -> None:
-        self._commits = False
-        if self._waiting:
-            self._flush_soon()
 
     def _flush(self) -> None:
         """On the writer thread: submits what has gathered."""
@@ -257,10 +154,6 @@ class Appender:
     def close(self) -> None:
         """Submits what is queued; the sequencer's own end makes it durable."""
         self._flush()
-
-
-def _statements(gathered: Iterable[_Waiting]) -> int:
-    return sum(len(each.done) for each in gathered)
 
 
 def _finish(gathered: list[_Waiting], error: BaseException | None) -> None:

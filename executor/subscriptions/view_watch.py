@@ -26,7 +26,7 @@ from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.subscriptions.arrival_scan import PAUSE
 from executor.subscriptions.change_feed import ChangeFeed, Difference, ViewChanges, ViewReader
-from planner.bind.context import restricted
+from planner.bind.state.context import restricted
 
 #: Of a watcher's time, how much is spent on looking at most.
 SHARE: Final = 0.2

@@ -19,7 +19,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from catalog.objects import Table
-from executor.commit.frames import MOST_ROWS
+from executor.commit.encoding.frames import MOST_ROWS
 from executor.commit.records import TableChange, TableValues
 from executor.embedded.connection import Connection
 from executor.embedded.printing.dialect import STORE

@@ -6,7 +6,8 @@ is on the disk before the next value is given, so that a crash skips values and 
 true ones. A line that a crash cut off was never relied on; that no other is missing, the control file says, and where
 one is, no value is given of a sequence until it is set. Knows nothing of SQL or of rows.
 
-    sequences    a line each (executor/commit/lines): [how often the file was written anew, how many lines it had then],
+    sequences    a line each (executor/commit/checked_lines): [how often the file was written anew, how many lines it
+                 had then],
                  and then [state, value, is_called] where a value may have been given; [state] where none is known
 
 https://www.postgresql.org/docs/15/sql-createsequence.html
@@ -29,9 +30,9 @@ from msgspec import Struct, field
 from catalog.catalog import Catalog
 from catalog.objects import Sequence
 from catalog.values.errors import SqlError
+from executor.commit.checked_lines import End, Lines, add_lines, read_lines
 from executor.commit.control import Control, Mark
 from executor.commit.files import Files, disk_error, replace_file
-from executor.commit.lines import End, Lines, add_lines, read_lines
 
 #: Values that a line of the file is ahead (SEQ_LOG_VALS).
 AHEAD: Final = 32

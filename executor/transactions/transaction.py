@@ -23,8 +23,9 @@ from executor.files.arrived_files import ArrivedFiles
 from executor.locks.held import TransactionLocks
 from executor.savepoints import Savepoints
 from executor.tables.constraints.deferral import Timing
-from executor.tables.store import ReadSnapshot, WriteTransaction
+from executor.tables.store import ReadSnapshot
 from executor.tables.temporary import Temporary
+from executor.tables.transaction import WriteTransaction
 from executor.views.pins import PinnedLsns
 from executor.views.storage import Handover
 from planner.algebra.relations import Relation, Scan

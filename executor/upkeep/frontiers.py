@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from catalog.values.errors import SqlError
-from executor.commit.lines import End
+from executor.commit.checked_lines import End
 from executor.core.core import Core
 from executor.core.recycled_log import Forgotten
 from executor.files.arrived_files import FileFeed

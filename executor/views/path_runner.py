@@ -1,4 +1,4 @@
-"""Running a path's statements over an interval of its inputs, on the embedded engine.
+"""Running a path's statements over an interval of its inputs, on the engine of this process.
 
 Owns: what the leaves of a path's statements stand for.
 """
@@ -11,8 +11,7 @@ from pathlib import Path as FilePath
 
 import pyarrow as pa
 
-from executor.embedded.engine import EmbeddedEngine
-from executor.engine import Inputs, Job
+from executor.engine import Inputs, Job, MemoryEngine
 from executor.traces.layout import LSN, ORDINAL
 from executor.traces.trace import InputTrace
 from planner.algebra.relations import Delta
@@ -27,7 +26,7 @@ class PathRunner:
     def __init__(
         self,
         program: Program,
-        engine: EmbeddedEngine,
+        engine: MemoryEngine,
         inputs: Mapping[int, InputTrace],
         statics: Mapping[str, pa.Table],
         time_zone: str,

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from catalog.objects import View
 from catalog.values.errors import SqlError
-from executor.embedded.engine import EmbeddedEngine
+from executor.engine import MemoryEngine
 from executor.traces.state import StateTrace
 from executor.traces.trace import InputTrace
 from executor.views.definition import Definition
@@ -66,7 +66,7 @@ class ViewRuntime:
         self,
         view: View,
         program: Program,
-        engine: EmbeddedEngine,
+        engine: MemoryEngine,
         inputs: Mapping[int, InputTrace],
         statics: Mapping[str, pa.Table],
         frontiers: Mapping[int, int],

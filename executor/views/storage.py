@@ -28,9 +28,9 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from catalog.values.errors import SqlError, undefined_table
+from executor.commit.checked_lines import End
 from executor.commit.files import disk_error, replace_file, sync_folder
-from executor.commit.lines import End
-from executor.embedded.engine import EmbeddedEngine
+from executor.engine import MemoryEngine
 from executor.files.arrived_files import ArrivedFiles, begin_store
 from executor.traces.checked import as_written, pack, unpack
 from executor.traces.manifest import Arrived, Manifest, NewRun, describe_state, schema_of
@@ -294,7 +294,7 @@ class ViewStore:
             frontiers, read = dict(content.frontiers), partial(self.read, oid)
             return StoredView(program, frontiers, statics, error, content.shared, content.handover, read)
 
-    def taken(self, oid: int, engine: EmbeddedEngine) -> tuple[StoredView, dict[str, pa.Table]]:
+    def taken(self, oid: int, engine: MemoryEngine) -> tuple[StoredView, dict[str, pa.Table]]:
         """What is stored of a view, and its states' rows, all of one commit. Raises XX001, 42P01."""
         with self._held(oid) as entry:
             if entry is None:
@@ -408,7 +408,7 @@ class ViewStore:
             name = "x" + name
         return self._folder(oid) / name
 
-    def compact(self, oid: int, states: Iterable[State], engine: EmbeddedEngine) -> None:
+    def compact(self, oid: int, states: Iterable[State], engine: MemoryEngine) -> None:
         """Makes one run of the runs of each path of a state that has gathered many, and leaves out what expired."""
         with self._held(oid) as entry:
             if entry is not None:
@@ -417,9 +417,7 @@ class ViewStore:
                 for state in states:
                     self._compact(oid, manifest, state, expiries.get(state.name), engine)
 
-    def _compact(
-        self, oid: int, manifest: Manifest, state: State, expiry: Expiry | None, engine: EmbeddedEngine
-    ) -> None:
+    def _compact(self, oid: int, manifest: Manifest, state: State, expiry: Expiry | None, engine: MemoryEngine) -> None:
         runs = manifest.content.runs[state.name]
         for path in {run.path for run in runs}:
             own = tuple(run for run in runs if run.path == path)

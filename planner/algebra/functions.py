@@ -75,7 +75,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("is_not_false", 1, 1),
     Function("in", 2, -1),  # first = any of the others
     Function("coalesce", 1, -1),
-    Function("grouping", 1, 31),  # until the groups of its query are known (planner/bind/grouping.py)
+    Function("grouping", 1, 31),  # until the groups of its query are known (planner/bind/queries/grouping.py)
     Function("nullif", 2, 2),
     Function("row", 1, -1),
     *(Function(name, 2, 2) for name in ("json_record", "json_records")),  # a document, and whose error it is
@@ -171,7 +171,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     *(Function(f"octets_{name}", 2, 2) for name in ("btrim", "ltrim", "rtrim")),
     *(Function(f"octets_{name}", 3, 3) for name in ("set_byte", "set_bit", "part", "overlay")),
     Function("octets_overlay_count", 4, 4),
-    # Bit strings, money, network and hardware addresses (``planner.bind.calls.formed``).
+    # Bit strings, money, network and hardware addresses (``planner.bind.conversion.carried_types``).
     *(Function(f"bits_{name}", 1, 1) for name in ("not", "octets", "count", "int4", "int8")),
     *(Function(f"bits_{name}", 2, 2) for name in ("and", "or", "xor", "left", "right", "get", "from", "position")),
     *(Function(f"bits_{name}", 3, 3) for name in ("set", "part", "overlay")),
@@ -257,7 +257,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("require", 3, 3),  # unless a condition is false the second; else an error: "!SQLSTATE!message"
     Function("declared", 1, 1),  # its argument, a constant made of an enum's labels
     Function("array_position", 2, 3),
-    # Of ranges (planner/bind/calls/ranges.py).
+    # Of ranges (planner/bind/calls/operator_calls/ranges.py).
     Function("range_make", 3, 3),  # bounds, NULL where there is none, and which of them are included: "[)"
     *(Function(f"range_{name}", 1, 1) for name in ("lower", "upper", "is_empty")),
     *(Function(f"range_{name}", 1, 1) for name in ("lower_inc", "upper_inc", "lower_inf", "upper_inf")),
@@ -331,7 +331,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("array_overlaps", 2, 2),
     Function("array_has", 2, 2),  # 'any' of eq where NULL is as good as false
     Function("hashed_chance", 2, 2),  # a number from 0 to 1 by a row's identity and a seed
-    # Of a stored row's columns (planner/bind/row_versions.py).
+    # Of a stored row's columns (planner/bind/state/row_versions.py).
     Function("row_version", 1, -1),
     Function("row_hash", 1, -1),
     Function("row_place", 2, 2),  # its hash, and its number among those of the same hash's first half

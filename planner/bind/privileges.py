@@ -32,8 +32,9 @@ from catalog.values.errors import SqlError
 from planner.algebra.relations import Project, Scan
 from planner.algebra.scalars import Column, ColumnRef
 from planner.algebra.walk import used_columns, walk
-from planner.bind.context import Binding, Need
-from planner.bind.relations import WORDS, require_room
+from planner.bind.lookup.relations import WORDS, require_room
+from planner.bind.state.bind_state import Need
+from planner.bind.state.environment import Binding
 from planner.bind.type_privileges import require_types
 from planner.statements.definitions import (
     AlterSchema,
@@ -45,12 +46,22 @@ from planner.statements.definitions import (
     CreateSchema,
     CreateStream,
     CreateTable,
-    CreateTableAs,
-    CreateView,
     Redefine,
     Truncate,
 )
-from planner.statements.statement import CopyIn, CopyOut, Delete, Explain, Insert, Merge, Modifying, Statement, Update
+from planner.statements.statement import (
+    CopyIn,
+    CopyOut,
+    CreateTableAs,
+    CreateView,
+    Delete,
+    Explain,
+    Insert,
+    Merge,
+    Modifying,
+    Statement,
+    Update,
+)
 from planner.statements.walk import roots
 
 #: Tells columns; asked where the privileges on the whole relation do not suffice.

@@ -11,15 +11,18 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
-from planner.bind import utility
+from planner.bind.binder import new_binding
 from planner.bind.changes import dml, merge
-from planner.bind.changes.modifying import with_modifications
-from planner.bind.context import Binding, Context
-from planner.bind.definitions import ddl, grants, roles
-from planner.bind.definitions.table_as import bind_select_into, into_of
+from planner.bind.changes.with_changes import with_modifications
+from planner.bind.commands import utility
+from planner.bind.conversion.rows import UnmarkedRow
+from planner.bind.definitions import ddl
+from planner.bind.definitions.access import grants, roles
+from planner.bind.definitions.relations.table_as import bind_select_into
 from planner.bind.privileges import require_privileges
-from planner.bind.rows import UnmarkedRow
-from planner.bind.select import bind_query
+from planner.bind.queries.select import bind_query, into_of
+from planner.bind.state.context import Context
+from planner.bind.state.environment import Binding
 from planner.parse.parser import Raw, executed, nested_too_deep
 from planner.scales import with_scales
 from planner.statements.definitions import (
@@ -30,10 +33,9 @@ from planner.statements.definitions import (
     CreateStream,
     CreateTable,
     CreateType,
-    CreateView,
     Redefine,
 )
-from planner.statements.statement import CopyOut, DeclareCursor, Explain, Query, Statement
+from planner.statements.statement import CopyOut, CreateView, DeclareCursor, Explain, Query, Statement
 
 #: Statements whose expressions are kept as texts, which are read again in whatever DateStyle and IntervalStyle.
 _KEEPS_TEXTS: Final = (
@@ -88,7 +90,7 @@ def bind(raw: Raw, context: Context) -> Bound:
 
 def _bound(raw: Raw, context: Context, marks_rows: bool) -> tuple[Binding, Statement, Statement]:
     """The statement without scales, in which columns are where they were bound, and with them."""
-    binding = Binding(raw, context)
+    binding = new_binding(context, raw)
     binding.marks_rows = marks_rows
     try:
         statement = with_modifications(binding, bind_node(binding, raw.node))

@@ -11,18 +11,9 @@ from catalog.objects import ColumnDefinition, Domain
 from catalog.privileges import OF_TYPE
 from catalog.values.errors import SqlError
 from catalog.values.types import ARRAYS, Composite, SqlType
-from planner.bind.context import Binding
-from planner.statements.definitions import (
-    AlterTable,
-    AlterType,
-    CreateFunction,
-    CreateStream,
-    CreateTable,
-    CreateTableAs,
-    CreateType,
-    CreateView,
-)
-from planner.statements.statement import Statement
+from planner.bind.state.environment import Binding
+from planner.statements.definitions import AlterTable, AlterType, CreateFunction, CreateStream, CreateTable, CreateType
+from planner.statements.statement import CreateTableAs, CreateView, Statement
 
 
 def require_types(binding: Binding, statement: Statement, role: int) -> None:

@@ -20,11 +20,12 @@ from planner.scales.columns import projected
 from planner.scales.expressions import of_type
 from planner.scales.nested import in_place
 from planner.scales.relations import Carrying
-from planner.statements.definitions import AlterTable, CreateView
+from planner.statements.definitions import AlterTable
 from planner.statements.statement import (
     Checks,
     Conflict,
     CopyIn,
+    CreateView,
     Delete,
     Generated,
     Insert,

@@ -38,19 +38,12 @@ from planner.scales.columns import NewColumn
 from planner.scales.expressions import TRANSCENDENTAL, is_number, loses_digits, of_literal, of_type
 from planner.scales.nested import has_scales
 from planner.scales.relations import Carrying, is_varying, keeping_columns
-from planner.statements.definitions import (
-    AlterTable,
-    AlterType,
-    CreateStream,
-    CreateTable,
-    CreateTableAs,
-    CreateView,
-    DropType,
-    Redefine,
-)
+from planner.statements.definitions import AlterTable, AlterType, CreateStream, CreateTable, DropType, Redefine
 from planner.statements.statement import (
     CopyIn,
     CopyOut,
+    CreateTableAs,
+    CreateView,
     DeclareCursor,
     Delete,
     Explain,

@@ -5,8 +5,6 @@ Owns: one frozen class per kind of such statement, and their alias ``Definition`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
 
 from catalog.default_privileges import DefaultRights
@@ -16,13 +14,8 @@ from catalog.privileges import Rights
 from catalog.roles import Roles
 from catalog.routines import Function
 from catalog.values.errors import SqlError
-from planner.algebra.event_time import Keeping
 from planner.algebra.relations import Relation
 from planner.parse.parser import Raw
-from planner.view_rules import Places
-
-if TYPE_CHECKING:
-    from planner.statements.statement import Query
 
 
 class Truncate(Struct, frozen=True):
@@ -108,40 +101,11 @@ class Redefine(Struct, frozen=True):
     notices: tuple[str, ...] = ()
 
 
-class CreateTableAs(Struct, frozen=True):
-    """CREATE TABLE AS, SELECT INTO: ``query`` yields complete rows of ``table``, taken unless ``filled`` is false."""
-
-    table: Table
-    query: Query
-    filled: bool = True
-    exists: bool = False
-
-
 class CreateStream(Struct, frozen=True):
     """CREATE FOREIGN TABLE ... SERVER stream (PipelineDB's spelling too) or SERVER files."""
 
     stream: Stream | FileTable
     exists: bool = False
-
-
-class CreateView(Struct, frozen=True):
-    """CREATE [OR REPLACE] [MATERIALIZED] VIEW; ``query`` is bound, ``view.definition`` its text.
-
-    ``places`` are for the errors of a view that cannot be continuous. ``keeping`` says for how long the view has its
-    groups, where its options do. ``above`` are the views that read one that is replaced, before and after. ``kept`` is
-    the continuous view, as it was when this was bound, that has the definition already and stays but for its options.
-    """
-
-    view: View
-    query: Query
-    replaces: bool = False
-    exists: bool = False
-    notices: tuple[str, ...] = ()
-    places: Places = Places()
-    keeping: Keeping | None = None
-    above: tuple[tuple[View, View], ...] = ()
-    kept: View | None = None
-    warnings: tuple[str, ...] = ()
 
 
 class Drop(Struct, frozen=True):
@@ -277,9 +241,7 @@ Definition = (
     | AlterSequence
     | AlterTable
     | Redefine
-    | CreateTableAs
     | CreateStream
-    | CreateView
     | Drop
     | AlterView
     | CreateType

@@ -10,13 +10,15 @@ from typing import Literal
 
 from msgspec import Struct
 
-from catalog.objects import Index, Stream, Table, UniqueKey
+from catalog.objects import Index, Stream, Table, UniqueKey, View
 from catalog.values.types import SqlType
+from planner.algebra.event_time import Keeping
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import Column, Scalar
 from planner.parse.parser import Raw
 from planner.statements.definitions import Definition
 from planner.statements.do_blocks import DoBlock
+from planner.view_rules import Places
 
 #: A new row's columns with their values once those of generated columns are computed; empty where there are none.
 Generated = tuple[tuple[Column, Scalar], ...]
@@ -49,6 +51,35 @@ class Query(Struct, frozen=True):
     outputs: tuple[Output, ...]
     volatile: bool = False
     locking: Locking | None = None
+
+
+class CreateTableAs(Struct, frozen=True):
+    """CREATE TABLE AS, SELECT INTO: ``query`` yields complete rows of ``table``, taken unless ``filled`` is false."""
+
+    table: Table
+    query: Query
+    filled: bool = True
+    exists: bool = False
+
+
+class CreateView(Struct, frozen=True):
+    """CREATE [OR REPLACE] [MATERIALIZED] VIEW; ``query`` is bound, ``view.definition`` its text.
+
+    ``places`` are for the errors of a view that cannot be continuous. ``keeping`` says for how long the view has its
+    groups, where its options do. ``above`` are the views that read one that is replaced, before and after. ``kept`` is
+    the continuous view, as it was when this was bound, that has the definition already and stays but for its options.
+    """
+
+    view: View
+    query: Query
+    replaces: bool = False
+    exists: bool = False
+    notices: tuple[str, ...] = ()
+    places: Places = Places()
+    keeping: Keeping | None = None
+    above: tuple[tuple[View, View], ...] = ()
+    kept: View | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class Returning(Struct, frozen=True):
@@ -383,6 +414,8 @@ Statement = (
     | Merge
     | Modifying
     | Definition
+    | CreateTableAs
+    | CreateView
     | CopyIn
     | CopyOut
     | TransactionControl

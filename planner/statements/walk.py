@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from planner.algebra.walk import is_node, transform
-from planner.statements.definitions import AlterTable, CreateTableAs
+from planner.statements.definitions import AlterTable
 from planner.statements.statement import (
     Conflict,
     CopyIn,
     CopyOut,
+    CreateTableAs,
     DeclareCursor,
     Delete,
     ExecutePrepared,

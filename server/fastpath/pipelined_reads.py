@@ -23,11 +23,11 @@ from msgspec import Struct
 from protocol.batch import DESCRIBE_PORTAL, EXECUTE, SYNC, Part, parse_of
 from protocol.encoder import BIND_COMPLETE, PARSE_COMPLETE, READY_FOR_QUERY
 from server.fastpath.recognised_requests import Answered, CachedRead, PointRead, Used, read_of
-from server.query.planning import Plan
+from server.plans.planning import Plan
 
 if TYPE_CHECKING:
-    from server.query.portals import Portal
-    from server.query.prepared import Prepared
+    from server.session.portals import Portal
+    from server.session.prepared import Prepared
     from server.session.session import Session
 
 #: A session's memory for kinds of parts; beyond it all are forgotten.

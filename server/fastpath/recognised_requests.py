@@ -31,11 +31,11 @@ from protocol.batch import Batch, Frame, batch_of, frame_of, messages_of
 from protocol.encoder import BIND_COMPLETE, NO_DATA, PARSE_COMPLETE, READY_FOR_QUERY
 from protocol.messages import Bind, Query
 from protocol.values.registry import value_decoder
-from server.fastpath.point_reads import Rows
-from server.query.answer_cache import Stamp
-from server.query.planning import Plan
-from server.query.prepared import Prepared, outputs_of
-from server.query.rows import column_formats
+from server.plans.answer_cache import Stamp
+from server.plans.planning import Plan
+from server.plans.point_reads import Rows
+from server.session.prepared import Prepared, outputs_of
+from server.session.rows import column_formats
 
 if TYPE_CHECKING:
     from server.session.session import Session
@@ -137,19 +137,15 @@ class RowChange:
     answered: bytes
     #: Of each row: what it is answered with.
     done: Callable[[SqlError | None], None] = field(init=False)
-    durable: Callable[[], None] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.done, self.durable = self._done, self._durable
+        self.done = self._done
 
     def answer(self, fields: tuple[bytes, ...]) -> bytes | None:
-        """Nothing when the row was taken: it was answered if nobody else was there to wait for the disk, or the
-        connection is held until it is. None when it was not."""
+        """Nothing when the row was taken: the connection is held until the row is durable. None when it was not."""
         session = self.session
         try:
             values = _values(self.decoders, fields)
-            if session.server.floor.take() and self._writes(values):
-                return b""
             session.connection.hold()
             if self._takes(values):
                 return b""
@@ -158,22 +154,11 @@ class RowChange:
         session.connection.release()
         return None
 
-    def _writes(self, values: tuple[Value, ...]) -> bool:
-        """Whether a stream's row is on the disk now. It is published behind its answer, while the client reads that;
-        who hears of it asks this thread next."""
-        statement = self.statement
-        if not isinstance(statement, Insert) or not isinstance(statement.target, Stream):
-            return False
-        return self.session.db.at_once.append_durably(statement, values, self.durable)
-
     def _takes(self, values: tuple[Value, ...]) -> bool:
         statement = self.statement
         if isinstance(statement, Insert) and isinstance(statement.target, Stream):
             return self.session.db.at_once.append(statement, [values], self.done)
         return self.session.db.at_once.change(statement, values, self.done)
-
-    def _durable(self) -> None:
-        self.session.connection.write(self.answered)
 
     def _done(self, error: SqlError | None) -> None:
         connection = self.session.connection
@@ -216,8 +201,7 @@ class Express:
     # -- answering -----------------------------------------------------------------------------------------------
 
     def answer(self, request: bytes) -> bytes | None:
-        """The whole answer, ReadyForQuery included; nothing if it has left or follows, by the connection's
-        ``write`` or ``answer``.
+        """The whole answer, ReadyForQuery included; nothing if it follows, by the connection's ``answer``.
 
         None for a request that must go the ordinary way.
         """

@@ -16,7 +16,7 @@ from catalog.objects import Stream, Table
 from catalog.values.errors import SqlError
 from planner.algebra.scalars import Value
 from planner.statements.statement import Delete, Insert, Update
-from server.query.planning import Plan
+from server.plans.planning import Plan
 
 if TYPE_CHECKING:
     from server.net.connection import Connection

@@ -18,8 +18,8 @@ from planner.algebra.scalars import Value
 from planner.statements.statement import Delete, Insert, Query, Statement, TransactionControl, Update
 from protocol.encoder import command_complete
 from server.fastpath.row_inserts import change_tag, hold
+from server.plans.planning import Plan
 from server.query.execution import run
-from server.query.planning import Plan
 from server.session.functions import values_of
 
 if TYPE_CHECKING:

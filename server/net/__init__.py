@@ -1,1 +1,1 @@
-"""From the socket to a session: bytes, TLS, and which clients may connect as which role."""
+"""Sockets: one client's connection, TLS, and the keys by which a client cancels a statement."""

@@ -3,7 +3,7 @@
 Owns: the transport, the decoder, the output buffer, and the rule that one message is worked on at a time. A message
 that needs a worker thread makes the connection busy; what arrives meanwhile waits in the decoder, and beyond
 ``READ_AHEAD`` bytes in the client. Knows nothing of SQL: what messages do is the matter of ``server.session.session``,
-and before there is one of ``server.net.startup``.
+and before there is one of ``server.login.startup``.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from protocol.batch import SYNC
 from protocol.decoder import Decoder
 from protocol.machine import Machine, Phase
 from protocol.messages import FrontendMessage, Malformed
-from server.net.startup import Startup
+from server.login.startup import Startup
 from server.net.tls import Secured, Tunnel
 from server.operations.memory_guard import Account
 
 if TYPE_CHECKING:
     from protocol.values.transcoding import Transcoder
-    from server.fastpath.busy_poll import Floor
     from server.serving import Server
 
 #: Bytes that may wait for a busy session before the socket is left alone.
@@ -35,8 +34,6 @@ READ_AHEAD: Final = 1 << 20
 WRITE_BEHIND: Final = 1 << 20
 #: Seconds that a client that does not read has to take its last messages.
 _LAST: Final = 1.0
-#: Requests of a client that has the floor, after which the loop looks what else there is: some milliseconds.
-_IN_A_ROW: Final = 24
 #: Messages of one client that are there together, after which others are served.
 _IN_A_TURN: Final = 1024
 #: Seconds until a session that could not be closed is closed again.
@@ -101,7 +98,6 @@ class Connection(asyncio.Protocol):
         self.handler: Handler = handler or Startup(self)
         self._decoder = Decoder()
         self._transport: asyncio.Transport | None = None
-        self._descriptor = -1  # of its socket, while what comes is as the client sent it
         self._output: list[bytes] = []
         self._queued = 0  # bytes of it
         self._express: Express | None = None  # only while at rest
@@ -127,8 +123,6 @@ class Connection(asyncio.Protocol):
         transport = cast(asyncio.Transport, transport)  # uvloop's own class, by its interface
         transport.set_write_buffer_limits(high=WRITE_BEHIND)
         self._transport = transport
-        own = transport.get_extra_info("socket")
-        self._descriptor = -1 if own is None else own.fileno()
         peer, here = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         if peer is not None:
             self.peer = (peer[0], peer[1])
@@ -140,24 +134,6 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes came: acts on all whole messages, unless one is being worked on or the client does not read."""
-        self._receive(data)
-        if self.server.floor.listens:
-            self._listen(self.server.floor)
-
-    def _listen(self, floor: Floor) -> None:
-        """Acts on more requests of a client that has the floor, before the loop looks what else there is."""
-        for _ in range(_IN_A_ROW):
-            if not floor.listens or self._express is None or self._descriptor < 0:
-                return
-            data = floor.listen(self._descriptor)
-            if data is None:
-                return
-            self._receive(data)
-
-    def _receive(self, data: bytes) -> None:
-        floor = self.server.floor
-        if floor.speaker is not self:
-            floor.give(self)
         if self._express is None:
             self._request = None
         else:
@@ -169,7 +145,6 @@ class Connection(asyncio.Protocol):
             if output is not None and self._transport is not None:
                 if output:
                     self._transport.write(output)
-                    floor.take()  # what reads is listened to as what writes is
                 return
             self._express, self._request = None, data
         self._decoder.feed(data)
@@ -197,7 +172,6 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone: what runs for it is cancelled, then the session ends."""
         self._transport = None
-        self._descriptor = -1
         self._closing = True
         self.resume_writing()
         self.handler.cancel()
@@ -212,11 +186,6 @@ class Connection(asyncio.Protocol):
             data = recoder.answers(data)
         self._output.append(data)
         self._queued += len(data)
-
-    def write(self, data: bytes) -> None:
-        """Sends bytes past the queue, which is empty while the connection is at rest."""
-        if self._transport is not None:
-            self._transport.write(data)
 
     @property
     def transcoder(self) -> Transcoder | None:
@@ -242,7 +211,6 @@ class Connection(asyncio.Protocol):
         if transport is None:
             return
         self.require_nothing_behind("SSL")
-        self._descriptor = -1
         self.tunnel = Tunnel(transport, self, secured, begun is not None)
         self._transport = cast(asyncio.Transport, self.tunnel)
         transport.set_protocol(self.tunnel)
@@ -377,7 +345,6 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Drops the connection with whatever is queued."""
-        self._descriptor = -1
         if self._transport is not None:
             self._transport.abort()
 

@@ -2,7 +2,7 @@
 
 Owns: the frozen ``Config``, whose fields are that list (name, type, default and documentation), how a value is read,
 and where it came from. A flag wins over ``MILLSTREAM_<NAME>`` in the environment, which wins over the file, which wins
-over the default. Knows nothing of sockets or sessions; what a client may SET is in ``server.session.settings``.
+over the default. Knows nothing of sockets or sessions; what a client may SET is in ``server.settings.settings``.
 """
 
 from __future__ import annotations

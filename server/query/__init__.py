@@ -1,1 +1,1 @@
-"""Both query protocols: from a statement's text to encoded rows, and what is kept of statements that come again."""
+"""Running one statement for one client, and moving the rows of COPY."""

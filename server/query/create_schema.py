@@ -15,7 +15,7 @@ from catalog.values.identifiers import quote_name
 from executor.transactions.result import Result
 from planner.algebra.scalars import Value
 from planner.statements.definitions import CreateSchema
-from server.query.planning import Plan
+from server.plans.planning import Plan
 from server.session.one_transaction import as_one_transaction
 
 if TYPE_CHECKING:

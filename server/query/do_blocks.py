@@ -15,7 +15,7 @@ from planner.algebra.scalars import Value
 from planner.statements.do_blocks import DoBlock, If, Raise, Run, RunText, Step, Steps
 from planner.statements.error_conditions import state_of
 from planner.statements.statement import CopyIn, CopyOut, Query, TransactionControl
-from server.query.planning import Plan
+from server.plans.planning import Plan
 from server.session.one_transaction import as_one_transaction
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from executor.sql.replanning import Planned
 from executor.transactions.result import Result
 from planner.algebra.relations import Project, Values
 from planner.algebra.scalars import Column, Value
-from planner.bind.utility import execute_argument
+from planner.bind.commands.utility import execute_argument
 from planner.scales import showing
 from planner.statements.definitions import (
     AlterExtension,
@@ -39,9 +39,7 @@ from planner.statements.definitions import (
     CreateSequence,
     CreateStream,
     CreateTable,
-    CreateTableAs,
     CreateType,
-    CreateView,
     Drop,
     DropExtension,
     DropFunction,
@@ -53,6 +51,8 @@ from planner.statements.do_blocks import DoBlock
 from planner.statements.statement import (
     CloseCursor,
     CopyIn,
+    CreateTableAs,
+    CreateView,
     Deallocate,
     DeclareCursor,
     Delete,
@@ -74,17 +74,16 @@ from planner.statements.statement import (
     Unlisten,
     Update,
 )
-from server.query import cursors
+from server.plans.planning import Plan
 from server.query.create_schema import run_schema
 from server.query.do_blocks import run_block
-from server.query.forward_rows import Forward
-from server.query.planning import Plan
-from server.query.prepared import Prepared, add_statement, executed_plan, find_statement, replanned, show_outputs
-from server.query.rows import Names, encode_rows, is_named, sent_value, shown_by_name
-from server.session import functions
+from server.session import cursors, functions
+from server.session.forward_rows import Forward
 from server.session.identity import may_examine, require_examinable, take_on
-from server.session.parameter_types import boolean
-from server.session.settings import IDENTITY, OF_TRANSACTION
+from server.session.prepared import Prepared, add_statement, executed_plan, find_statement, replanned, show_outputs
+from server.session.rows import Names, encode_rows, is_named, sent_value, shown_by_name
+from server.settings.parameter_types import boolean
+from server.settings.settings import IDENTITY, OF_TRANSACTION
 
 if TYPE_CHECKING:
     from server.session.session import Session

@@ -1,1 +1,2 @@
-"""One client's session: its settings (SHOW, SET), its role, its transaction, and the functions that tell of it."""
+"""One client's session: its role, transaction, prepared statements, portals and cursors, and the functions that show
+it."""

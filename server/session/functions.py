@@ -25,12 +25,12 @@ from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Para
 from planner.algebra.walk import find, kinds_of, walk
 from planner.statements.statement import Query, Statement
 from planner.statements.walk import rewrite
-from server.query.planning import Filled, replace_parameters
+from server.plans.planning import Filled, replace_parameters
 from server.session import signals
 from server.session import view_functions as named_views
 from server.session.identity import require_examinable, take_on
-from server.session.parameters import SERVER_VERSION
-from server.session.settings import IDENTITY, OF_TRANSACTION
+from server.settings.parameters import SERVER_VERSION
+from server.settings.settings import IDENTITY, OF_TRANSACTION
 
 if TYPE_CHECKING:
     from server.session.session import Session

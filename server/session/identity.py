@@ -1,7 +1,7 @@
 """Who a session is: the role that logged in, and those that it takes on by SET SESSION AUTHORIZATION and SET ROLE.
 
 Owns: whether it may, and which settings the role may see. The values are settings like others, so that transactions
-give back what they had (``server.session.settings``).
+give back what they had (``server.settings.settings``).
 
 https://www.postgresql.org/docs/15/sql-set-role.html
 """

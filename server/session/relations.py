@@ -20,8 +20,8 @@ from executor.separation.running_queries import RunningQuery
 from server.operations.config import ConfigError
 from server.session.identity import may_examine
 from server.session.lock_relations import awaited, lock_rows, sessions, wait_rows
-from server.session.parameter_types import Parameter
-from server.session.parameters import PARAMETERS
+from server.settings.parameter_types import Parameter
+from server.settings.parameters import PARAMETERS
 
 if TYPE_CHECKING:
     from server.session.session import Session

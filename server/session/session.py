@@ -1,8 +1,8 @@
 """One client's session: settings, prepared statements, portals, and the transaction that they live in.
 
 Owns: the session's state, how an error is answered, and how work gets to a thread and is cancelled there. Which message
-does what is in ``server.query.simple``, ``server.query.extended`` and ``server.query.copy.copying``; what statements
-mean is the executor's.
+does what is in ``server.messages.simple``, ``server.messages.extended`` and ``server.query.copy.copying``; what
+statements mean is the executor's.
 
 The transaction: ``db.status`` is I, T or E. Statements outside a block commit alone, or together until Sync (extended
 protocol) or the end of the string (simple protocol), which is ``implicit``.
@@ -29,7 +29,7 @@ from executor.sql.session import DatabaseSession
 from executor.subscriptions.arrival_scan import Patience
 from executor.transactions.result import Result
 from planner.algebra.scalars import Value
-from planner.bind.context import restricted
+from planner.bind.state.context import restricted
 from planner.cancellation import Calls
 from planner.parse.parser import Raw
 from planner.parse.string_escapes import Conforming, conforming
@@ -48,25 +48,25 @@ from planner.statements.statement import (
 from protocol import encoder
 from protocol import messages as m
 from protocol.values.transcoding import transcoder
-from server.fastpath import answer_routes as answers
 from server.fastpath.pipelined_reads import Series
 from server.fastpath.recognised_requests import Express
+from server.messages import handlers as answers
 from server.notify.channels import Listening
 from server.notify.mailbox import Mailbox
 from server.operations.statement_log import logs
+from server.plans.output_styles import PLAIN, check_styles
+from server.plans.planning import Plan, Surroundings, surroundings
 from server.query import execution
 from server.query.copy import copying
-from server.query.cursors import Cursors
-from server.query.output_styles import PLAIN, check_styles
-from server.query.planning import Plan, Surroundings, surroundings
-from server.query.portals import Made, Portal
-from server.query.prepared import Prepared
 from server.session import functions
+from server.session.cursors import Cursors
 from server.session.identity import is_superuser
 from server.session.idle_timeouts import IdleClock
 from server.session.notices import Notices
-from server.session.settings import Settings
+from server.session.portals import Made, Portal
+from server.session.prepared import Prepared
 from server.session.transaction_members import Members
+from server.settings.settings import Settings
 
 if TYPE_CHECKING:
     from server.net.connection import Connection

@@ -143,7 +143,7 @@ def test_a_dump_of_postgresql_is_restored(postgres: Postgres) -> None:
             assert line in ours
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("form", FORMATS)
 def test_rows_are_restored_in_every_format(server: Millstream, dumped: str, tmp_path: Path, form: str) -> None:
     options, command = FORMATS[form]

@@ -10,8 +10,9 @@ import pyarrow as pa
 from catalog.catalog import Catalog
 from catalog.objects import Table
 from executor.embedded.engine import EmbeddedEngine
-from executor.tables.store import Changes, TableStore, WriteTransaction
-from planner.bind.context import Context
+from executor.tables.store import Changes, TableStore
+from executor.tables.transaction import WriteTransaction
+from planner.bind.state.context import Context
 from planner.bind.statement import bind
 from planner.parse.parser import parse
 from planner.rules import rewrite

@@ -15,7 +15,7 @@ from planner.algebra.relations import Filter, Scan
 from planner.algebra.scalars import Call
 from planner.algebra.walk import RELATION_KINDS, contains, transform_relations
 from planner.algebra.walk import calls_of as calls_of_functions
-from planner.bind import environment
+from planner.bind.state import environment
 from planner.rules import optimise
 from tests.planner.binding import Database, standard
 

@@ -16,7 +16,7 @@ from executor.options import Options
 from executor.sql.replanning import Planned
 from executor.sql.session import DatabaseSession
 from planner.bind import bind
-from planner.bind.context import Context
+from planner.bind.state.context import Context
 from planner.parse.parser import parse
 from planner.statements.statement import Query, Statement
 

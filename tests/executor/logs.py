@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from executor.commit.encoding import encode_record
-from executor.commit.files import Files, Synced, Watch
+from executor.commit.encoding.payloads import encode_record
+from executor.commit.files import Files
 from executor.commit.log import Log, Position
 from executor.commit.records import CatalogChange
 from executor.commit.recovery import replay
@@ -56,28 +56,11 @@ class CountingDisk(FullDisk):
         self.may_sync.set()
         self.synced = threading.Event()
 
-    def watch(self, watch: Watch) -> bool:
-        return True
-
     def sync(self, descriptor: int) -> None:
         assert self.may_sync.wait(LONG)
         self.syncs += 1
         super().sync(descriptor)
         self.synced.set()
-
-
-class KernelDisk(CountingDisk):
-    """Has begun syncs end when told to, as a disk does that is busy in the background."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.begun: list[tuple[int, Synced]] = []
-
-    def begin_sync(self, descriptor: int, synced: Synced) -> None:
-        self.begun.append((descriptor, synced))
-
-    def end_sync(self) -> None:
-        super().begin_sync(*self.begun.pop(0))
 
 
 def change(text: str) -> tuple[CatalogChange, ...]:

@@ -16,7 +16,7 @@ from executor.database.database import Database
 from executor.options import Options
 from executor.upkeep.admission import LOOK, Admission
 from planner.bind import bind
-from planner.bind.context import Context
+from planner.bind.state.context import Context
 from planner.parse.parser import parse
 from planner.statements.statement import Insert
 from tests.executor.client import Client, open_database

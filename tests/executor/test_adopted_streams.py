@@ -19,7 +19,7 @@ from tests.executor.client import Client
 from tests.executor.moving import READ, Rows, Servers, lost
 from tests.rig.process import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 
 @pytest.fixture

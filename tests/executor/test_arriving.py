@@ -22,7 +22,7 @@ from catalog.values.types import SqlType
 from executor.database.database import Database
 from executor.subscriptions.arrival_scan import Patience, StreamScan
 from planner.bind import bind
-from planner.bind.context import Context
+from planner.bind.state.context import Context
 from planner.parse.parser import parse
 from tests.executor.client import Client, open_database
 from tests.law.scenario import Scenario, scenarios

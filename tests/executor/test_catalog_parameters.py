@@ -13,7 +13,7 @@ from executor.database.database import Database
 from executor.embedded.connection import Source
 from executor.sql.session import DatabaseSession
 from planner.bind import bind
-from planner.bind.context import Context
+from planner.bind.state.context import Context
 from planner.parse.parser import parse
 from planner.statements.statement import Query
 from tests.executor.client import Client, open_database, rows

@@ -20,7 +20,7 @@ from tests.executor.moving import READ, Rows, Servers
 from tests.executor.test_changes import Subscriber
 from tests.rig.process import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 NAME = Name("v", ("public",), "millstream")
 SOON = Patience(0.3, 0.0)

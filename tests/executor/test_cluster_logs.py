@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import subprocess
@@ -15,9 +14,7 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.cluster.logs import place_log, published
-from executor.commit import aio
 from executor.options import Options
-from tests.executor.client import open_database
 
 #: Starts a server of a data folder, with other settings than usual; where its log is.
 Start = Callable[..., Path]
@@ -57,18 +54,6 @@ def test_others_find_it(start: Start, tmp_path: Path) -> None:
     assert published(Options(tmp_path / "one", storage=storage)) == "servers/one/log"
     start("two", "two", log_on_storage=False)
     assert published(Options(tmp_path / "two", storage=storage)) == str(tmp_path / "two/servers/main/log")
-
-
-def test_an_event_loop_writes_its_own_log_only(tmp_path: Path) -> None:
-    """One on a storage may let it wait."""
-
-    def watched(name: str, **settings: Any) -> bool:
-        shared = {"storage": str(tmp_path / "storage"), "server_name": name, **settings}
-        with contextlib.closing(open_database(tmp_path / name, **shared)) as opened:
-            return opened.log.watch(lambda descriptor, call: None)
-
-    assert not watched("one")
-    assert watched("two", log_on_storage=False) == aio.is_possible()
 
 
 def test_a_server_of_another_name_keeps_its_log(start: Start, tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from catalog.values.errors import SqlError
+from executor.commit.checked_lines import End, add_lines, read_lines
 from executor.commit.control import Control, Mark
-from executor.commit.encoding import encode_parts
-from executor.commit.lines import End, add_lines, read_lines
+from executor.commit.encoding.payloads import encode_record
 from executor.commit.log import Log
 from executor.commit.records import CatalogChange
 
@@ -78,7 +78,7 @@ def test_lines_of_earlier_versions_have_no_checksums() -> None:
 
 def _fill(log: Log, count: int) -> None:
     for lsn in range(log.last_lsn + 1, log.last_lsn + count + 1):
-        assert not isinstance(log.append([(encode_parts((CatalogChange("x" * 100),)), lsn)])[0], SqlError)
+        assert not isinstance(log.append([(encode_record((CatalogChange("x" * 100),)), lsn)])[0], SqlError)
         log.sync()
 
 
@@ -109,7 +109,7 @@ def test_what_nobody_was_told_of_may_be_torn(tmp_path: Path) -> None:
     log = Log(tmp_path / "log", SEGMENT, control=Control(tmp_path / "control"))
     _fill(log, 20)
     end = log._segments[-1].end
-    log.append([(encode_parts((CatalogChange("x" * 100),)), 21)])
+    log.append([(encode_record((CatalogChange("x" * 100),)), 21)])
     (path,) = (tmp_path / "log").glob("*.log")
     shutil.copytree(tmp_path / "log", tmp_path / "torn")
     shutil.copy(tmp_path / "control", tmp_path / "control.torn")

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.commit.following import Arrived, LogFollower
 from executor.commit.log import Log
+from executor.commit.log_follower import Arrived, LogFollower
 from executor.commit.records import Spooled, StreamRows
 from executor.commit.sequencer import Sequencer
 

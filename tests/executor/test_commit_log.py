@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from catalog.values.errors import SqlError
 from executor.commit.chain import Chain
-from executor.commit.encoding import encode_data, encode_record
+from executor.commit.encoding.payloads import encode_data, encode_record
 from executor.commit.files import Files
 from executor.commit.log import Log, Position
 from executor.commit.records import Spooled, StreamRows

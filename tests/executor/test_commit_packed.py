@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from executor.commit import packed
-from executor.commit.encoding import decode_batches, encode_batches
+from executor.commit.encoding import packed_columns as packed
+from executor.commit.encoding.payloads import decode_batches, encode_batches
 
 ROWS = packed.FEWEST_ROWS
 GENERATOR = np.random.default_rng(7)

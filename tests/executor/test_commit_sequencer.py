@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -12,14 +11,12 @@ import pyarrow as pa
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.commit.encoding import encode_record
 from executor.commit.log import Log
 from executor.commit.records import CatalogChange, Spooled, StreamRows, TransactionRecord
 from executor.commit.recovery import StreamReader, replay
 from executor.commit.sequencer import Sequencer
-from tests.executor.logs import LONG, CountingDisk, KernelDisk, batch, change, contents, holding
+from tests.executor.logs import LONG, CountingDisk, batch, change, contents
 from tests.rig.beside import Beside, at_once
-from tests.rig.process import wait_until
 
 SEGMENT = 64 * 1024
 
@@ -285,53 +282,6 @@ def test_lsns_continue_above_log_and_floor(tmp_path: Path) -> None:
         log.close()
 
 
-def soon(sequencer: Sequencer, text: str, sync: bool = True) -> list[Exception | None] | None:
-    """Commits on this thread; where its answer will be, or None if something was in the way."""
-    answers: list[Exception | None] = []
-    return answers if sequencer.commit_soon(change(text), sync, answers.append) else None
-
-
-def answer(sequencer: Sequencer, text: str) -> Exception | None:
-    """Commits on this thread, as soon as the writer thread has said good-bye to what was before."""
-    wait_until(lambda: not sequencer.is_busy, LONG, "the writer thread")
-    answers = soon(sequencer, text)
-    assert answers is not None
-    return answers[0]
-
-
-def test_commit_soon_is_durable_and_visible_when_it_is_told(tmp_path: Path) -> None:
-    disk = KernelDisk()
-    with closing(Log(tmp_path / "log", SEGMENT, files=disk)) as log, closing(Sequencer(log)) as sequencer:
-        published: list[tuple[int, str]] = []
-        sequencer.on_publish(lambda lsn, record: published.append((lsn, document(record))))
-        sequencer.submit(change("opens a segment")).wait(LONG)
-        wait_until(lambda: not sequencer.is_busy, LONG, "the writer thread")
-        answers = soon(sequencer, "a")
-        assert answers == []
-        assert (sequencer.visible, sequencer.durable) == (1, 1)
-        assert soon(sequencer, "one at a time") is None
-        others = sequencer.submit(change("from elsewhere"))
-        assert not others.wait(0.01)
-        disk.end_sync()
-        assert answers == [None]
-        others.wait(LONG)
-        assert (sequencer.visible, sequencer.durable) == (3, 3)
-        assert contents(log) == published == [(1, "opens a segment"), (2, "a"), (3, "from elsewhere")]
-
-
-def test_a_segment_is_kept_while_it_is_synced(tmp_path: Path) -> None:
-    disk = KernelDisk()
-    with closing(Log(tmp_path / "log", SEGMENT, files=disk)) as log, closing(Sequencer(log)) as sequencer:
-        sequencer.submit(change("first")).wait(LONG)
-        wait_until(lambda: not sequencer.is_busy, LONG, "the writer thread")
-        answers = soon(sequencer, "x" * 1000)
-        log.append([(encode_record(change("y" * 70_000)), 3)])  # in the next segment
-        assert log.recycle(3) == 0
-        disk.end_sync()
-        assert answers == [None]
-        assert log.recycle(3) == 1
-
-
 def test_commit_is_done_on_return_and_on_the_callers_thread(sequencer: Sequencer, log: Log) -> None:
     threads: list[str] = []
     sequencer.on_publish(lambda lsn, record: threads.append(threading.current_thread().name))
@@ -390,111 +340,3 @@ def test_no_commit_after_the_end(log: Log) -> None:
     assert sequencer.durable == 1
     with pytest.raises(SqlError, match="57P01"):
         sequencer.commit(change("late"))
-
-
-def test_commit_soon_waits_for_nobody(sequencer: Sequencer, disk: CountingDisk, log: Log) -> None:
-    assert soon(sequencer, "needs a segment") is None
-    sequencer.submit(change("first")).wait(LONG)
-    assert answer(sequencer, "x" * 40_000) is None
-    assert soon(sequencer, "y" * 40_000) is None  # needs the next segment
-    disk.may_sync.clear()
-    held = sequencer.submit(change("held"))
-    assert sequencer.is_busy
-    assert soon(sequencer, "the writer thread commits") is None
-    disk.may_sync.set()
-    held.wait(LONG)
-    wait_until(lambda: not sequencer.is_busy, LONG, "the writer thread")
-    with holding(sequencer.lock):
-        assert soon(sequencer, "somebody reads") is None
-    with holding(log._lock):
-        assert soon(sequencer, "somebody writes ahead") is None
-    assert answer(sequencer, "last") is None
-    assert [text[:5] for _, text in contents(log)] == ["first", "xxxxx", "held", "last"]
-    assert sequencer.visible == log.last_lsn
-
-
-@pytest.mark.slow
-def test_threads_and_commits_soon_share_the_order(log: Log) -> None:
-    sequencer = Sequencer(log, sync_within=0.001)
-    published: list[tuple[int, str]] = []
-    sequencer.on_publish(lambda lsn, record: published.append((lsn, document(record))))
-
-    def work(number: int) -> None:
-        for count in range(60):
-            sequencer.submit(change(f"{number}.{count}"), sync=count % 3 > 0).wait(LONG)
-
-    begun = [Beside(work, number) for number in range(3)]
-    own: list[int] = []
-    count = 0
-    while len(own) < 50 or not all(submitter.is_over for submitter in begun):
-        answers = soon(sequencer, f"here.{count}", count % 2 > 0)
-        if answers is not None:
-            assert answers == [None]
-            own.append(count)
-            count += 1
-    for submitter in begun:
-        submitter.result()
-    sequencer.flush().wait(LONG)
-    assert sequencer.durable == sequencer.visible
-    sequencer.close()
-    lsns = [lsn for lsn, _ in published]
-    assert lsns == sorted(set(lsns))
-    assert contents(log) == published
-    for name, end in (("0", 60), ("1", 60), ("2", 60), ("here", count)):
-        assert [text for _, text in published if text.split(".")[0] == name] == [f"{name}.{n}" for n in range(end)]
-    assert own == list(range(count))
-
-
-def test_commit_soon_without_sync_is_on_the_disk_before_long(log: Log, disk: CountingDisk) -> None:
-    sequencer = Sequencer(log, sync_within=0.01)
-    sequencer.submit(change("first")).wait(LONG)
-    wait_until(lambda: not sequencer.is_busy, LONG, "the writer thread")
-    disk.synced.clear()
-    assert soon(sequencer, "second", sync=False) == [None]
-    assert sequencer.visible == 2
-    assert disk.synced.wait(LONG)  # by the writer thread, which nobody asked
-    sequencer.close()
-    assert sequencer.durable == 2
-
-
-def test_full_disk_fails_one_commit_soon(sequencer: Sequencer, disk: CountingDisk, log: Log) -> None:
-    sequencer.submit(change("first")).wait(LONG)
-    disk.refuse_writes = 1
-    error = answer(sequencer, "refused")
-    assert isinstance(error, SqlError)
-    assert error.sqlstate == "53100"
-    assert sequencer.visible == 1
-    assert answer(sequencer, "fits") is None
-    assert contents(log) == [(1, "first"), (3, "fits")]
-
-
-def test_failed_sync_of_a_commit_soon_is_final(log: Log, disk: CountingDisk) -> None:
-    sequencer = Sequencer(log)
-    sequencer.submit(change("a")).wait(LONG)
-    disk.refuse_syncs = True
-    error = answer(sequencer, "b")
-    assert isinstance(error, SqlError)
-    assert error.sqlstate == "58030"
-    disk.refuse_syncs = False
-    assert soon(sequencer, "c") is None
-    with pytest.raises(SqlError) as caught:
-        sequencer.submit(change("c"))
-    assert caught.value.sqlstate == "58030"
-    assert sequencer.visible == 1
-    sequencer.close()
-
-
-def test_failing_publisher_of_a_commit_soon_is_final(log: Log) -> None:
-    sequencer = Sequencer(log)
-    sequencer.submit(change("a")).wait(LONG)
-
-    def fail(lsn: int, record: TransactionRecord) -> None:
-        raise ValueError("cannot publish")
-
-    sequencer.on_publish(fail)
-    error = answer(sequencer, "b")
-    assert isinstance(error, SqlError)
-    assert error.sqlstate == "XX000"
-    assert soon(sequencer, "c") is None
-    assert sequencer.visible == 1
-    sequencer.close()

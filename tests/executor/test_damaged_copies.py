@@ -18,7 +18,7 @@ from tests.executor.moving import READ, Rows, Servers, lost
 from tests.rig.process import wait_until
 from tests.rig.sampling import sample
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 
 def damaged(*names: str) -> list[Any]:

@@ -18,7 +18,7 @@ from tests.executor.damaging import DAMAGES
 from tests.rig.process import wait_until
 from tests.rig.sampling import sample
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 DEFINITIONS = """
     CREATE FOREIGN TABLE s (k int, n bigint) SERVER stream;

@@ -13,7 +13,7 @@ import pytest
 
 from catalog.objects import Stream
 from catalog.values.errors import SqlError
-from executor.commit.encoding import decode_record
+from executor.commit.encoding.payloads import decode_record
 from executor.commit.records import FilesArrived
 from executor.database.database import Database
 from executor.files.arrived_files import FileFeed

@@ -28,7 +28,7 @@ from tests.executor.test_separation_artifact import resume, signed
 from tests.executor.test_separation_types import shown
 from tests.rig.process import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 QUERY = (
     "SELECT k, x, n, c FROM (SELECT k, x, sum(x) OVER (PARTITION BY k ORDER BY x ROWS BETWEEN 1 PRECEDING AND CURRENT "

@@ -21,7 +21,7 @@ from tests.executor.moving import READ, STREAM, VIEW, Rows, Servers, lost
 from tests.executor.test_suspended_views import checkpoint, copies
 from tests.rig.process import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 
 @pytest.fixture(autouse=True)

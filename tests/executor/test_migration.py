@@ -26,7 +26,7 @@ from tests.executor.test_separation_types import TABLE, THREE, TYPES, shown
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere", "patient"), pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere", "patient"), pytest.mark.sample(9)]
 
 #: Longer than any test here takes.
 LEASE = 600.0

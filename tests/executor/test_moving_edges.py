@@ -24,7 +24,7 @@ from tests.executor.moving import READ, Rows, Servers, lost
 from tests.executor.test_suspended_views import checkpoint, copies, resume, suspend, view_of
 from tests.rig.process import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 
 @pytest.fixture(autouse=True)

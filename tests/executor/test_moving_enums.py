@@ -9,7 +9,7 @@ from tests.executor.client import Client
 from tests.executor.moving import Servers
 from tests.rig.process import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 READ = "SELECT m, c, t FROM v ORDER BY m"
 LABELS = "SELECT string_agg(enumlabel, ',' ORDER BY enumsortorder) FROM pg_enum"

@@ -26,7 +26,7 @@ from tests.executor.moving import READ, VIEW, Servers, lost
 from tests.rig.process import wait_until
 from tests.rig.sampling import sample
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 
 @pytest.fixture(params=["parquet", "csv"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.commit.following import EVERY, LogFollower
+from executor.commit.log_follower import EVERY, LogFollower
 from executor.commit.records import Followed, StreamRows
 from executor.replicas.replica import log_of, placed
 from tests.executor.client import Client
@@ -15,7 +15,7 @@ from tests.executor.moving import Servers, lost
 from tests.rig.beside import Repeating
 from tests.rig.process import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 BOTH = (
     "CREATE VIEW w AS SELECT k, c, d FROM (SELECT k, count(*) AS c FROM s GROUP BY k) x"

@@ -26,7 +26,7 @@ from tests.executor.moving import Servers, lost
 from tests.rig.beside import Repeating
 from tests.rig.process import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 SETUP = """
     CREATE FOREIGN TABLE posts (uid int, n int) SERVER stream;

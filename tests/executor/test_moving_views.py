@@ -26,12 +26,12 @@ from executor.views.runtime import ViewRuntime
 from planner.statements.statement import Query
 from tests.executor.client import Client
 from tests.executor.moving import READ, VIEW, Rows, Servers
-from tests.executor.test_separation import outcome
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 from tests.rig.sampling import sample
+from tools.suite_results import outcome
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 
 def test_there_and_back(servers: Servers, a: Client) -> None:

@@ -18,7 +18,7 @@ from tests.rig.beside import Repeating
 from tests.rig.process import wait_until
 from tests.rig.sampling import sample
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 SETUP = """
     CREATE FOREIGN TABLE s (k int, n numeric(12,2), t text) SERVER stream;

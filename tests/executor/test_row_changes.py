@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import random
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -12,38 +13,46 @@ from typing import Any
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.core import core
+from executor.commit import log as logs
 from executor.database.database import Database
 from executor.key_access.point_sources import point_reader
 from planner.statements.statement import Delete, Insert, Query, Update
 from tests.executor.client import Client, open_database
-from tests.executor.logs import LONG, CountingDisk, KernelDisk
+from tests.executor.logs import LONG, CountingDisk
 from tests.rig.crash import copy_crashed
-from tests.rig.process import wait_until
 from tests.rig.sampling import sample
 
 _TABLE = "(k int PRIMARY KEY, name text UNIQUE, n smallint NOT NULL, d numeric(6, 2), at timestamp)"
 
 
 class Loop:
-    """An event loop's part: what is to be called soon."""
+    """An event loop's part: it makes the calls that it and other threads ask for."""
 
     def __init__(self, database: Database) -> None:
-        self.calls: list[Callable[[], None]] = []
+        self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.answers: list[SqlError | None] = []
-        # Else it may be in the way for a moment, and a commit is a thread's, which answers later.
+        self._taken = 0
         database.maintenance.close()
-        database.row_changes.serve(self.calls.append, self.calls.append)
+        database.row_changes.serve(self._calls.put, self._calls.put)
+
+    def run(self) -> None:
+        """Makes the calls that were asked for."""
+        while not self._calls.empty():
+            self._calls.get()()
 
     def turn(self) -> None:
-        while self.calls:
-            self.calls.pop(0)()
+        """Runs until everything that was taken is answered."""
+        self.run()
+        while len(self.answers) < self._taken:
+            self._calls.get(timeout=LONG)()
 
     def change(self, client: Client, text: str, *parameters: Any) -> bool:
         """Whether a statement was taken; what it leads to comes with ``turn``."""
         statement = client.bind(text)
         assert isinstance(statement, Insert | Update | Delete)
-        return client.session.at_once.change(statement, parameters, self.answers.append)
+        taken = client.session.at_once.change(statement, parameters, self.answers.append)
+        self._taken += taken
+        return taken
 
     def within(self, client: Client, text: str, *parameters: Any) -> bool:
         """Whether a statement was run at once within the client's block."""
@@ -59,13 +68,15 @@ class Loop:
 
     def commit(self, client: Client) -> bool:
         """Whether a block was taken to be committed; what it leads to comes with ``turn``."""
-        return client.session.at_once.commit(self.answers.append)
+        taken = client.session.at_once.commit(self.answers.append)
+        self._taken += taken
+        return taken
 
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> CountingDisk:
     disk = CountingDisk()
-    monkeypatch.setattr(core, "background_files", lambda: disk)
+    monkeypatch.setattr(logs, "Files", lambda: disk)
     return disk
 
 
@@ -223,8 +234,8 @@ def test_others_wait_for_a_block_and_are_called_in_turn(served: Database) -> Non
 
 
 def test_a_block_begins_before_the_one_in_front_is_on_the_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    disk = KernelDisk()
-    monkeypatch.setattr(core, "background_files", lambda: disk)
+    disk = CountingDisk()
+    monkeypatch.setattr(logs, "Files", lambda: disk)
     with closing(open_database(tmp_path / "served")) as database:
         loop, first, second, reader = Loop(database), Client(database), Client(database), Client(database)
         apart = Client(database)
@@ -233,6 +244,7 @@ def test_a_block_begins_before_the_one_in_front_is_on_the_disk(monkeypatch: pyte
         for client in (first, second, apart):
             client.run("BEGIN")
         assert loop.within(first, "UPDATE t SET n = n + 1 WHERE k = 1")
+        disk.may_sync.clear()
         assert loop.commit(first)
         assert loop.within(second, "UPDATE t SET n = n + 10 WHERE k = 1")
         assert loop.within(apart, "UPDATE t SET n = n + 5 WHERE k = 2")
@@ -246,16 +258,11 @@ def test_a_block_begins_before_the_one_in_front_is_on_the_disk(monkeypatch: pyte
         assert apart.session.at_once.read_within(point, (1,)) is None
         apart.run("ROLLBACK")
         assert loop.commit(second)
-        loop.turn()
+        loop.run()
         assert loop.answers == []
         assert reader.run("SELECT n FROM t WHERE k = 1") == [(0,)]
-        disk.end_sync()
-
-        def both() -> bool:
-            loop.turn()
-            return len(loop.answers) == 2
-
-        wait_until(both, LONG, "both commits")
+        disk.may_sync.set()
+        loop.turn()
         assert loop.answers == [None, None]
         assert reader.run("SELECT n FROM t WHERE k = 1") == [(11,)]
         copy_crashed(tmp_path / "served", tmp_path / "crashed")

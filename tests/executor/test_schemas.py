@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from catalog.system import system_catalog
 from catalog.values.errors import SqlError
-from executor.database.system_relations import system_catalog
 from executor.definitions.stored_catalog import dump_catalog, load_catalog
 from tests.executor.client import Client, open_database
 

@@ -29,7 +29,7 @@ from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES, Asked, leave, separable, whole
 from tests.rig.beside import Beside
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere"), pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere"), pytest.mark.sample(9)]
 
 QUERY = (
     "WITH g AS (SELECT k, sum(v) AS v, max(i) AS i FROM t GROUP BY k) "

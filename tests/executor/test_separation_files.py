@@ -22,7 +22,7 @@ from tests.executor.client import Client, open_database
 from tests.executor.separating import Leaving, go_on, leave, separable
 from tests.executor.separating import whole as as_a_whole
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere", "in_slices"), pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere", "in_slices"), pytest.mark.sample(9)]
 
 QUERIES = {
     "groups": "SELECT k % 7 AS m, count(*), sum(v), avg(v), max(s) FROM f GROUP BY 1 ORDER BY 1",

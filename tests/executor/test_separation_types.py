@@ -17,7 +17,7 @@ from protocol.values.registry import encode_binary, encode_text
 from tests.executor.client import Client, open_database
 from tests.executor.separating import Asked, Leaving, leave, separable
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere"), pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere"), pytest.mark.sample(9)]
 
 TYPES = (
     "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');"

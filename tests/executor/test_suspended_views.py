@@ -21,7 +21,7 @@ from tests.executor.client import Client
 from tests.executor.moving import READ, STREAM, VIEW, Rows, Servers
 from tests.rig.process import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 
 def view_of(database: Database, name: str = "v") -> View:

@@ -22,7 +22,7 @@ from tests.executor.moving import READ, Rows, Servers, lost
 from tests.executor.test_migration import LEASE
 from tests.rig.process import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 
 def test_a_view_of_a_lost_server_goes_on_at_its_home(servers: Servers, a: Client) -> None:

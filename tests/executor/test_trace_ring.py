@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.values.errors import SqlError
-from executor.commit.frames import ValuesEncoder
+from executor.commit.encoding.frames import ValuesEncoder
 from executor.commit.log import Log
 from executor.commit.records import Part, RowValues, Spooled, StreamRows, TransactionRecord
 from executor.commit.recovery import StreamReader, replay

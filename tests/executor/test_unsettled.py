@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.core import core
+from executor.commit import log as logs
 from executor.database.database import Database
 from tests.executor.client import Client, open_database
 from tests.executor.logs import LONG, CountingDisk
@@ -23,7 +23,7 @@ from tests.rig.process import wait_until
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> CountingDisk:
     disk = CountingDisk()
-    monkeypatch.setattr(core, "background_files", lambda: disk)
+    monkeypatch.setattr(logs, "Files", lambda: disk)
     return disk
 
 

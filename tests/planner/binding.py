@@ -12,8 +12,8 @@ from planner.algebra.scalars import AggregateCall, Scalar
 from planner.algebra.walk import walk
 from planner.bind import Bound, Context, bind
 from planner.parse.parser import parse
-from planner.statements.definitions import CreateSchema, CreateStream, CreateTable, CreateView
-from planner.statements.statement import Query
+from planner.statements.definitions import CreateSchema, CreateStream, CreateTable
+from planner.statements.statement import CreateView, Query
 
 #: Tables that PostgreSQL takes as well.
 TABLES = """

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from catalog.catalog import Catalog
 from planner.bind import Context, bind
 from planner.parse.parser import parse
-from planner.statements.definitions import CreateStream, CreateTable, CreateView
-from planner.statements.statement import Query, Statement
+from planner.statements.definitions import CreateStream, CreateTable
+from planner.statements.statement import CreateView, Query, Statement
 
 
 def bound(text: str, catalog: Catalog) -> Statement:

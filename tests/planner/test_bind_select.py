@@ -12,7 +12,7 @@ from planner.algebra.relations import Aggregate, Filter, Join, Limit, Project, S
 from planner.algebra.scalars import Call, Column, ColumnRef, Exists, InSubquery, Literal, ScalarSubquery
 from planner.algebra.validate import validate
 from planner.algebra.walk import free_columns, walk
-from planner.statements.definitions import CreateView
+from planner.statements.statement import CreateView
 from tests.planner.binding import Database, aggregates, standard
 from tests.rig.thesis import EXAMPLES
 from tests.rig.tpch import QUERIES, TABLES

@@ -10,8 +10,7 @@ from planner.algebra.walk import walk
 from planner.explain.plans import explain_relation
 from planner.rules import optimise
 from planner.rules.subqueries.inline_shared import inline_shared
-from planner.statements.definitions import CreateView
-from planner.statements.statement import Query
+from planner.statements.statement import CreateView, Query
 from tests.planner.binding import Database, standard
 
 GROUPED = "q AS (SELECT i, count(*) AS n FROM a GROUP BY i)"

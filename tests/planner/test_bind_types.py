@@ -36,7 +36,7 @@ from catalog.values.types import (
     numeric,
 )
 from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Parameter
-from planner.bind.literals import value_of
+from planner.bind.conversion.literals import value_of
 from tests.planner.binding import Database, aggregates, standard
 
 

@@ -10,7 +10,7 @@ from catalog.system import system_catalog
 from planner.bind import Context, bind
 from planner.parse.parser import parse
 from planner.statements.statement import Statement
-from server.query.planning import PlanCache, Surroundings
+from server.plans.planning import PlanCache, Surroundings
 from tests.planner.binding import Database
 
 BEFORE = """

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from catalog import postgres as catalog
-from planner.bind.calls import resolution as r
+from planner.bind.conversion import resolution as r
 from tests.rig.postgres import Postgres
 
 #: Types of every category; of ranges there are none here, and none in Millstream.

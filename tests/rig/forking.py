@@ -28,7 +28,7 @@ from tests.rig.process import die_with_parent
 _MODULES: Final = (
     "executor.database.database",
     "server.session.session",
-    "server.fastpath.point_reads",
+    "server.plans.point_reads",
     "server.notify.view_channels",
     "server.session.relations",
 )

@@ -12,8 +12,8 @@ from executor.database.database import Database
 from executor.options import Options
 from executor.sql.session import DatabaseSession
 from planner.parse.parser import parse
-from server.query.answer_cache import ResultCache, Stamp
-from server.query.planning import Bounded, PlanCache, Surroundings
+from server.plans.answer_cache import ResultCache, Stamp
+from server.plans.planning import Bounded, PlanCache, Surroundings
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from tests.rig.server import Millstream
 from tests.server.cluster import TABLE, Cluster, expire, name_of, stands_still
 from tests.server.test_separation import MANY, NUMBERS, begun, suspended, types
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 PARITIES = (
     f"SELECT p, count(*) FROM (SELECT (ARRAY['odd', 'even']::parity[])[2 - a.k % 2] AS p FROM {MANY} "

@@ -21,7 +21,7 @@ from tests.rig.process import wait_until
 from tests.rig.server import Millstream, together
 from tests.server.cluster import expire, server, stands_still
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 SETUP = """
     CREATE FOREIGN TABLE s (k int, n bigint) SERVER stream;

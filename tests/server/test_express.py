@@ -19,7 +19,6 @@ from catalog.values.errors import SqlError
 from executor.commit.files import Files
 from protocol.decoder import Decoder
 from protocol.messages import Malformed
-from server.fastpath.busy_poll import LOOK
 from server.fastpath.recognised_requests import Answered, PointRead, RowChange
 from server.operations.config import Address, Config
 from server.session.session import Session
@@ -274,38 +273,6 @@ def test_rows_are_taken(house: House, taken: list[bytes | None], describes: bool
     assert peer.feed(data, data, data, answers=3) == answer * 3  # the first is under way when the others come
     assert peer.feed(data) == answer
     assert taken == [b""] * 6
-
-
-def test_rows_of_a_client_that_is_alone(
-    house: House, taken: list[bytes | None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its rows are on the disk when they have been taken, where the file system can say so, and others are idle."""
-    waited: list[bool] = []
-    original = RowChange._writes
-    monkeypatch.setattr(RowChange, "_writes", lambda *given: waited.append(original(*given)) or waited[-1])
-    owner, before, _ = house.owner, counts(house), house.peer()
-    owner.feed(request(parse(ROW_OF, "row"), SYNC))
-    answers = [owner.feed(row(b"95", b"%d" % number)) for number in range(LOOK + 8)]
-    assert any(waited) == cast(Session, owner.connection.handler).database.log.is_direct
-    others = [owner.feed(row(key, text)) for key, text in ((b"x", b"0"), (b"95", b"abcdef"), (b"95", b"a"))]
-    assert set(taken) <= {b"", None}
-    peer = house.peer()
-    for data in (row(b"95", b"b"), row(b"95", b"c")):
-        assert peer.feed(data[:7], data[7:]) == answers[0] == others[2]
-    for data, answer in ((row(b"x", b"0"), others[0]), (row(b"95", b"abcdef"), others[1])):
-        assert peer.feed(data[:7], data[7:-5], data[-5:]) == answer
-    assert set(answers) == {answers[0]}
-    owner.feed(request(close("S", "row"), SYNC))
-    assert counts(house).count(b"\x0295") == before.count(b"\x0295") + LOOK + 11
-
-
-def test_who_reads_alone_is_listened_to(house: House) -> None:
-    reader, other, data = house.peer(), house.peer(), REQUESTS["query"]
-    answer, floor = learned(reader, data), reader.connection.server.floor
-    assert [reader.feed(data) for _ in range(2 * LOOK)] == [answer] * 2 * LOOK
-    assert floor.listens
-    other.feed(data)
-    assert not floor.listens
 
 
 def test_a_tables_row_is_changed(house: House, taken: list[bytes | None]) -> None:

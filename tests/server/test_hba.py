@@ -6,8 +6,8 @@ import ipaddress
 
 import pytest
 
-from server.net.authentication import address_of
-from server.net.hba import DEFAULT, Client, read_table
+from server.login.authentication import address_of
+from server.login.hba import DEFAULT, Client, read_table
 
 TABLE = r"""
 # kind    database       user          address              method

@@ -135,7 +135,7 @@ def again(running: Millstream, failpoint: str = "") -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("failpoint", ["view-files", "view-written", "view-suspended"])
 def test_who_suspends_dies(failpoint: str, tmp_path: Path) -> None:
     with server(tmp_path, "a") as a:
@@ -158,7 +158,7 @@ def test_who_suspends_dies(failpoint: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("failpoint", ["view-resumed", "view-seen", "view-back", "view-begun"])
 def test_who_resumes_dies(failpoint: str, tmp_path: Path, whole: bool) -> None:
     """It goes on when it is there again; elsewhere, ``view-back`` is not passed. One place is a sample."""
@@ -185,7 +185,7 @@ def test_who_resumes_dies(failpoint: str, tmp_path: Path, whole: bool) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("failpoint", ["", "view-written", "view-copied", "view-kept"])
 def test_a_copied_views_home_dies(failpoint: str, tmp_path: Path) -> None:
     """Another server goes on with it, if there was a copy; its home has it at once when it is there again, or later."""

@@ -20,7 +20,7 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.remote_reads.messages import Unwanted, decode_answer
 from protocol.decoder import SSL
-from server.net.peers import Peers, proof
+from server.login.peers import Peers, proof
 from tests.rig.beside import Beside
 from tests.rig.server import Millstream
 from tests.server.cluster import server
@@ -36,7 +36,7 @@ __all__ = ["certificates"]
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who stands between two servers may be slow."""
-    monkeypatch.setattr("server.net.peers._CONNECT", 60.0)
+    monkeypatch.setattr("server.login.peers._CONNECT", 60.0)
 
 
 @pytest.fixture(scope="module")

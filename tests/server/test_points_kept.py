@@ -11,7 +11,7 @@ import pytest
 from catalog.values.types import by_name
 from executor.rows.point_reads import Picked
 from executor.traces.index import Row
-from server.fastpath.point_reads import Form, Rows
+from server.plans.point_reads import Form, Rows
 
 
 @pytest.mark.parametrize(("length", "is_kept"), [(10, True), (20_000, False)])

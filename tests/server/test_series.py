@@ -17,12 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from protocol.messages import Execute
-from server.fastpath import answer_routes as answers
 from server.fastpath import pipelined_reads as series
 from server.fastpath.pipelined_reads import Series
 from server.fastpath.recognised_requests import Answered
+from server.messages import handlers as answers
 from server.operations.config import Address, Config
-from server.query.portals import Portal
+from server.session.portals import Portal
 from server.session.session import Session
 from tests.server.in_process import House, Peer, opened, request
 from tests.server.wire import FLUSH, SYNC, Message, bind, close, describe, execute, parse

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.values.errors import SqlError
-from server.session.parameters import PARAMETERS, REPORTED
-from server.session.settings import Settings
+from server.settings.parameters import PARAMETERS, REPORTED
+from server.settings.settings import Settings
 
 
 @pytest.fixture

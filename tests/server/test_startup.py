@@ -13,7 +13,7 @@ import sys
 import psycopg
 import pytest
 
-from server.net.startup import startup_settings
+from server.login.startup import startup_settings
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 from tests.rig.server import ROOT, Millstream

@@ -23,7 +23,7 @@ from tests.server.test_separation import BRIEF, NUMBERS, Running, begun, suspend
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="mounting a small disk needs root"),
-    pytest.mark.sample(6),
+    pytest.mark.sample(9),
 ]
 
 Client = psycopg.Connection[Any]

@@ -23,7 +23,7 @@ from executor.spark.engine import SparkEngine
 from planner import placement
 from planner.algebra.relations import Relation
 from planner.bind import bind
-from planner.bind.context import Context
+from planner.bind.state.context import Context
 from planner.lowering import lowered
 from planner.parse.parser import parse
 from tests.executor.client import Client, open_database

@@ -18,7 +18,7 @@ from planner.bind import Context, bind
 from planner.incremental.plan import plan
 from planner.incremental.programs.program import State, Statement
 from planner.parse.parser import parse
-from planner.statements.definitions import CreateView
+from planner.statements.statement import CreateView
 from tests.rig.compare import assert_same_rows
 from tests.rig.postgres import Postgres
 from tests.spark.build import COLUMNS, STREAM, rows, stored

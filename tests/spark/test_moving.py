@@ -44,7 +44,7 @@ def maintained(client: Client) -> bool:
     return behind and client.run("SELECT id FROM millstream.jobs WHERE status = 'running'") == []
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 def test_it_reads_them_as_they_are(servers: Servers, folder: Folder) -> None:
     """In the order of their home, to which the states come back."""
     a = servers.client("a")

@@ -2,8 +2,8 @@
 
 Owns: ``call``, which prints one, and ``register``, which gives an instance the functions ``late_*``, one a type of
 results. Each gets a batch of rows and what the call is, in JSON; it groups the rows by the values of the arguments that
-are constants elsewhere (``planner.bind.calls.late``), and computes every group by a relation of its own, which stays
-prepared, on another connection of the instance. Errors carry their SQLSTATE as macros' do.
+are constants elsewhere (``planner.bind.calls.overloading.deferred_calls``), and computes every group by a relation of
+its own, which stays prepared, on another connection of the instance. Errors carry their SQLSTATE as macros' do.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from executor.embedded.functions.batches import create, raised
 from executor.printing.nodes import leaf_name
 from planner.algebra.relations import Project, Relation, Snapshot
 from planner.algebra.scalars import Column, ColumnRef, Literal, Scalar
-from planner.bind.calls.functions import bind_values
-from planner.bind.calls.late import STRICT, places
+from planner.bind.binder import bind_values
+from planner.bind.calls.overloading.deferred_calls import STRICT, places
 
 #: (relation, its leaves' tables, time zone) -> its rows.
 Query = Callable[[Relation, dict[str, pa.Table], str], pa.Table]

@@ -18,7 +18,8 @@ from executor.embedded.printing.dialect import DuckPrinter
 from executor.printing.nodes import column_name, quoted
 from executor.tables.changes import stored
 from executor.tables.error_rows import shown
-from planner.bind.definitions.index_parts import IndexParts, index_parts
+from planner.bind.binder import index_parts
+from planner.bind.changes.index_expressions import IndexParts
 
 
 class Key(Struct, frozen=True):

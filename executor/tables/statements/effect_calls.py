@@ -28,8 +28,8 @@ from executor.tables.statements.effects import numbered
 from planner.algebra.functions import ADVISORY, UNLOCK_ALL
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import Column, Literal, Value
-from planner.bind.context import Context
-from planner.bind.relations import find_named
+from planner.bind.lookup.relations import find_named
+from planner.bind.state.context import Context
 from planner.cancellation import cancelled
 from planner.lowering.effects import Drawing, Site, Step, calls_of, take_apart
 

@@ -13,11 +13,11 @@ from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, Table
 from executor.tables.statements.effects import Arguments, Effects
 from planner.algebra.scalars import Column
-from planner.bind.changes.assigning import default_of
-from planner.bind.context import Binding, Context
-from planner.bind.domains import guards
-from planner.bind.texts import bind_expression
-from planner.parse.parser import Raw
+from planner.bind.binder import bind_expression, new_binding
+from planner.bind.changes.assignments import default_of
+from planner.bind.conversion.domains import guards
+from planner.bind.state.context import Context
+from planner.bind.state.environment import Binding
 
 
 class Following(Struct):
@@ -44,7 +44,7 @@ class Following(Struct):
         return {column.name: values.column(place) for place, (column, _) in enumerate(found)}
 
     def _binding(self) -> Binding:
-        return Binding(Raw(None, "", 0), Context(self.catalog))
+        return new_binding(Context(self.catalog))
 
 
 def _row(columns: tuple[ColumnDefinition, ...]) -> tuple[Column, ...]:

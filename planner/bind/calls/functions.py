@@ -1,7 +1,7 @@
 """Function calls of the grammar -> calls of canonical functions.
 
 Owns: PostgreSQL's names and signatures for what ``planner.algebra.functions`` has, the digits of numeric results, and
-the errors for the rest (42883, 0A000). Aggregates are in ``planner.bind.calls.aggregates``.
+the errors for the rest (42883, 0A000). Aggregates are in ``planner.bind.calls.aggregation.aggregates``.
 """
 
 from __future__ import annotations
@@ -9,102 +9,97 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from pglast import ast
-
-from catalog.catalog import Catalog
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import FLOAT8, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
 from planner.algebra.functions import WINDOW_FUNCTIONS
 from planner.algebra.scalars import Cast, Literal, Scalar
-from planner.bind.calls import arrays, enums, json_rows, jsons, sets
-from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
-from planner.bind.calls.arguments import by_position, unlabelled
-from planner.bind.calls.behind import bind_behind
-from planner.bind.calls.calling import Bind, Special, bare_call, called, without_voids
-from planner.bind.calls.catalog_calls import bind_body_call, bind_catalog_call, is_body_call
-from planner.bind.calls.choice import choose, no_function
-from planner.bind.calls.eventtime import EVENT_TIME, bind_event_time
-from planner.bind.calls.late import is_late, late
-from planner.bind.calls.leaving import bind_leaving_call, is_leaving_call
-from planner.bind.calls.notifying import bind_notify_call, is_notify_call
-from planner.bind.calls.ordered_sets import ORDERED_SETS, bind_ordered_set
-from planner.bind.calls.overloads import ANY, ANY_SPAN, Overload, chosen_function
-from planner.bind.calls.polymorphic import POLYMORPHIC
-from planner.bind.calls.ranges import of_ranges, range_of
-from planner.bind.calls.regex_functions import REGEX_FUNCTIONS
-from planner.bind.calls.resolution import TypeCall
-from planner.bind.calls.sequence_calls import bind_sequence_call, bind_serial_sequence, is_sequence_call
-from planner.bind.calls.signatures import OVERLOADS
-from planner.bind.calls.text_functions import TEXT_FUNCTIONS
-from planner.bind.calls.time_functions import TIME_FUNCTIONS, make_interval
+from planner.bind.calls import set_functions as sets
+from planner.bind.calls.aggregation.aggregates import AGGREGATE_NAMES, bind_aggregate
+from planner.bind.calls.aggregation.event_time_windows import EVENT_TIME, bind_event_time
+from planner.bind.calls.aggregation.ordered_sets import ORDERED_SETS, bind_ordered_set
+from planner.bind.calls.aggregation.window_calls import bind_window
+from planner.bind.calls.families import arrays, enums, json_rows
+from planner.bind.calls.families import json_functions as jsons
+from planner.bind.calls.families.regex_functions import REGEX_FUNCTIONS
+from planner.bind.calls.families.text_functions import TEXT_FUNCTIONS
+from planner.bind.calls.families.time_functions import TIME_FUNCTIONS, make_interval
+from planner.bind.calls.families.variadic import OF_ARRAYS, VARIADIC, of_array
+from planner.bind.calls.operator_calls.operator_functions import bind_behind
+from planner.bind.calls.operator_calls.ranges import of_ranges, range_of
+from planner.bind.calls.overloading.call_forms import Special, bare_call, called, without_voids
+from planner.bind.calls.overloading.choice import choose, no_function
+from planner.bind.calls.overloading.deferred_calls import is_late, late
+from planner.bind.calls.overloading.named_arguments import by_position, unlabelled
+from planner.bind.calls.overloading.overloads import ANY, ANY_SPAN, Overload, chosen_function
+from planner.bind.calls.overloading.polymorphic import POLYMORPHIC
+from planner.bind.calls.overloading.signatures import OVERLOADS
+from planner.bind.calls.system.catalog_calls import bind_body_call, bind_catalog_call, is_body_call
+from planner.bind.calls.system.notify_calls import bind_notify_call, is_notify_call
+from planner.bind.calls.system.sequence_calls import bind_sequence_call, bind_serial_sequence, is_sequence_call
+from planner.bind.calls.system.suspension_calls import bind_leaving_call, is_leaving_call
 from planner.bind.calls.user_functions import bind_user_call
-from planner.bind.calls.variadic import OF_ARRAYS, VARIADIC, of_array
-from planner.bind.calls.windows import bind_window
-from planner.bind.context import Binding, Context
-from planner.bind.environment import Environment
-from planner.bind.levels import BoundQuery
-from planner.bind.rows import declared_row, field_of
-from planner.bind.scope import Scope
-from planner.bind.typenames import names_of
-from planner.bind.types import blank_padded, coerce, common_numeric, numeric_result, target_type
-from planner.parse.parser import Raw
+from planner.bind.conversion.coercion import blank_padded, coerce, common_numeric, numeric_result, target_type
+from planner.bind.conversion.resolution import TypeCall
+from planner.bind.conversion.rows import declared_row, field_of
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.state.environment import Environment
 
 
-def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
+def bind_function(env: Environment, node: Any) -> Scalar:
     """A FuncCall: an aggregate, a function of the allow-list, or a cast written as a call."""
     names = names_of(node.funcname)
     name = names[-1]
-    if not node.agg_within_group and node.over is None and (own := bind_user_call(env, node, bind)) is not None:
-        _check_plain(env, node, name, bind)
+    if not node.agg_within_group and node.over is None and (own := bind_user_call(env, node)) is not None:
+        _check_plain(env, node, name)
         return own
     node = by_position(env, node)
     if node.agg_within_group:
-        return bind_ordered_set(env, node, bind)
+        return bind_ordered_set(env, node)
     if name in ORDERED_SETS:
         raise env.error("42809", f"WITHIN GROUP is required for ordered-set aggregate {name}", node)
     if node.over is not None:
-        return bind_window(env, node, bind)
+        return bind_window(env, node)
     if name in WINDOW_FUNCTIONS:
         raise env.error("42809", f"window function {name} requires an OVER clause", node)
     if is_leaving_call(names):
-        _check_plain(env, node, name, bind)
-        return bind_leaving_call(env, name, node, bind)
+        _check_plain(env, node, name)
+        return bind_leaving_call(env, name, node)
     if is_body_call(env, names):
-        return bind_body_call(env, name, node, bind)
+        return bind_body_call(env, name, node)
     if len(names) > 1 and names[0] not in ("pg_catalog", "information_schema"):
         if names[-2] not in env.binding.context.catalog.schemas:
             raise env.error("3F000", f'schema "{names[-2]}" does not exist', node)
-        raise no_function(env, [bind(env, item) for item in unlabelled(node.args or ())], node)
+        raise no_function(env, [env.bind(item) for item in unlabelled(node.args or ())], node)
     if name in AGGREGATE_NAMES:
-        return bind_aggregate(env, node, bind)
-    _check_plain(env, node, name, bind)
+        return bind_aggregate(env, node)
+    _check_plain(env, node, name)
     if is_sequence_call(name, len(node.args or ())):
-        return bind_sequence_call(env, name, node, bind)
+        return bind_sequence_call(env, name, node)
     if is_notify_call(name, len(node.args or ())):
-        return bind_notify_call(env, node, bind)
+        return bind_notify_call(env, node)
     if name == "pg_get_serial_sequence" and all(type(item).__name__ == "A_Const" for item in node.args or ()):
-        return bind_serial_sequence(env, node, bind)
+        return bind_serial_sequence(env, node)
     if name in EVENT_TIME:
-        return bind_event_time(env, node, bind)
+        return bind_event_time(env, node)
     if name == "make_interval":
-        return make_interval(env, node, bind)
+        return make_interval(env, node)
     if json_rows.is_of_rows(node):
-        return json_rows.bind_row_call(env, node, bind)
+        return json_rows.bind_row_call(env, node)
     if sets.is_set(node):
-        return sets.bind_in_expression(env, node, bind)
+        return sets.bind_in_expression(env, node)
     if name in jsons.FUNCTIONS:
-        return jsons.bind_json_function(env, node, bind)
+        return jsons.bind_json_function(env, node)
     if name in enums.FUNCTIONS:
-        return enums.bind_enum_function(env, node, bind)
+        return enums.bind_enum_function(env, node)
     if arrays.is_array_function(name, len(node.args or ())):
-        return arrays.bind_array_function(env, node, bind)
-    arguments = [bind(env, item) for item in node.args or ()]
+        return arrays.bind_array_function(env, node)
+    arguments = [env.bind(item) for item in node.args or ()]
     node, arguments = without_voids(node, arguments)
     about_catalog = bind_catalog_call(env, name, arguments, node)
     if about_catalog is not None:
         return about_catalog
     try:
-        return _call(env, name, arguments, node)
+        return call_by_name(env, name, arguments, node)
     except SqlError as error:
         field = _field(names, arguments) if error.sqlstate == "42883" else None
         if field is None:
@@ -120,30 +115,18 @@ def _field(names: Sequence[str], arguments: Sequence[Scalar]) -> Scalar | None:
     return field_of(arguments[0], known.index(names[0])) if names[0] in known else None
 
 
-def bind_values(name: str, arguments: Sequence[Scalar], kind: SqlType, time_zone: str) -> Scalar:
-    """A call of a function by name, outside of any statement: what ``late`` puts off."""
-    binding = Binding(Raw(None, "", 0), Context(Catalog(), time_zone=time_zone))
-    env = Environment(binding, Scope(), name, _no_subquery)
-    node = ast.FuncCall(funcname=(ast.String(sval=name),), args=tuple(ast.ParamRef() for _ in arguments))
-    found = _call(env, name, list(arguments), node)
-    return found if found.type == kind else Cast(found, kind, True)
-
-
-def _no_subquery(node: Any, scope: Scope) -> BoundQuery:
-    raise AssertionError("the arguments are bound already")
-
-
-def _check_plain(env: Environment, node: Any, name: str, bind: Bind) -> None:
+def _check_plain(env: Environment, node: Any, name: str) -> None:
     """DISTINCT, ORDER BY and FILTER belong to aggregates; what is no function at all, 42883 says."""
     for present, words in ((node.agg_distinct, "DISTINCT"), (node.agg_order, "ORDER BY"), (node.agg_filter, "FILTER")):
         if present:
-            bind(env, bare_call(node))
+            env.bind(bare_call(node))
             raise env.error("42809", f"{words} specified, but {name} is not an aggregate function", node)
     if node.func_variadic and name not in OF_ARRAYS and name not in jsons.OF_ARRAYS:
         raise unsupported("a VARIADIC argument", "Give its elements one by one.", env.binding.position(node))
 
 
-def _call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+def call_by_name(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    """A call of a function of Millstream's own by its PostgreSQL name, over arguments that are bound already."""
     if node.func_variadic:
         return of_array(env, name, arguments, node)
     if name in VARIADIC:

@@ -31,18 +31,20 @@ from catalog.privileges import OF_FUNCTION
 from catalog.routines import Function
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.styles import USUAL
-from catalog.values.types import BOOL, RECORD_OID, SqlType, by_oid, record
+from catalog.values.types import BOOL, SqlType, by_oid
 from planner.algebra.functions import FUNCTIONS
 from planner.algebra.relations import Filter, Project
 from planner.algebra.scalars import Call, Case, ColumnRef, Literal, Scalar
 from planner.algebra.walk import walk
-from planner.bind.calls.aggregates import AGGREGATE_NAMES
-from planner.bind.calls.arguments import labels_of, unlabelled
-from planner.bind.calls.arrays import array_of_query, array_of_rows
-from planner.bind.calls.calling import Bind, without_voids
-from planner.bind.calls.choice import not_unique
-from planner.bind.calls.member_functions import call_member, require_computed, takes_any
-from planner.bind.calls.resolution import (
+from planner.bind.calls.aggregation.aggregates import AGGREGATE_NAMES
+from planner.bind.calls.extension_functions import call_member, require_computed, takes_any
+from planner.bind.calls.families.arrays import array_of_query, array_of_rows
+from planner.bind.calls.overloading.call_forms import without_voids
+from planner.bind.calls.overloading.choice import not_unique
+from planner.bind.calls.overloading.named_arguments import labels_of, unlabelled
+from planner.bind.calls.set_functions import require_allowed, rows_in_expression
+from planner.bind.conversion.coercion import coerce
+from planner.bind.conversion.resolution import (
     Ambiguous,
     Candidate,
     TypeCall,
@@ -51,24 +53,24 @@ from planner.bind.calls.resolution import (
     function_call,
     places_of,
 )
-from planner.bind.calls.sets import require_allowed, rows_in_expression
-from planner.bind.context import Binding, restricted, within
-from planner.bind.environment import Environment
-from planner.bind.levels import BoundQuery, Level, subqueries_of
-from planner.bind.rows import field_of, fields_of
-from planner.bind.scope import Entry, Scope, source_of
-from planner.bind.search_path import find_functions
-from planner.bind.typenames import declared_typmod, find_type, names_of
+from planner.bind.conversion.rows import field_of, fields_of
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.functions import type_by_oid
+from planner.bind.lookup.search_path import find_functions
+from planner.bind.lookup.type_names import declared_typmod, find_type
+from planner.bind.state.context import restricted, within
+from planner.bind.state.environment import Binding, Environment, Level, Scope, source_of
+from planner.bind.state.from_names import BoundQuery, Entry
 from planner.parse.parser import parse
 from planner.statements.statement import Output
 
 
-def bind_user_call(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+def bind_user_call(env: Environment, node: Any) -> Scalar | None:
     """The value of a call of a user's function; None where it means another. Raises 42501, 42725 and 0A000."""
     binding = env.binding
-    if (meant := _cast_to_member(env, node, bind)) is not None:
+    if (meant := _cast_to_member(env, node)) is not None:
         return meant
-    called = _called(env, node, bind)
+    called = _called(env, node)
     if called is None:
         return None
     function, given, node = called
@@ -83,14 +85,12 @@ def bind_user_call(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     return found
 
 
-def _cast_to_member(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+def _cast_to_member(env: Environment, node: Any) -> Scalar | None:
     """type('literal') of an extension's type, which is a cast; None for all else."""
-    from planner.bind.types import coerce
-
     if len(node.args or ()) != 1 or not env.binding.context.catalog.extensions or labels_of(env, node):
         return None
     kind = find_type(env.binding, names_of(node.funcname))
-    argument = bind(env, node.args[0]) if isinstance(kind, BaseType) else None
+    argument = env.bind(node.args[0]) if isinstance(kind, BaseType) else None
     if kind is None or argument is None or argument.type.name != "unknown":
         return None
     return coerce(env.binding, argument, by_oid(kind.oid), "explicit", node.args[0])
@@ -105,9 +105,9 @@ class UserRows(Struct, frozen=True):
     named: bool
 
 
-def bind_user_rows(env: Environment, node: Any, bind: Bind) -> UserRows | None:
+def bind_user_rows(env: Environment, node: Any) -> UserRows | None:
     """The rows of a call in FROM; None where it means no user's function of rows. Raises 42501, 42725 and 0A000."""
-    called = _called_set(env, node, bind)
+    called = _called_set(env, node)
     if called is None:
         return None
     function, given, node = called
@@ -115,16 +115,16 @@ def bind_user_rows(env: Environment, node: Any, bind: Bind) -> UserRows | None:
     return UserRows(_rows(env, function, given, node), kind, bool(function.columns) or kind is not None)
 
 
-def bind_user_array(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+def bind_user_array(env: Environment, node: Any) -> Scalar | None:
     """The rows of a call beside others in FROM, as an array; None where it means no user's function of rows."""
-    called = _called_set(env, node, bind)
+    called = _called_set(env, node)
     return None if called is None else _gathered(env, *called)
 
 
-def _called_set(env: Environment, node: Any, bind: Bind) -> tuple[Function, list[Scalar], Any] | None:
+def _called_set(env: Environment, node: Any) -> tuple[Function, list[Scalar], Any] | None:
     if type(node).__name__ != "FuncCall" or not any(item.returns_set for item in _visible(env.binding, node)):
         return None
-    called = _called(env, node, bind)
+    called = _called(env, node)
     if called is None:
         return None
     function, given, node = called
@@ -180,13 +180,13 @@ def _written(node: Any) -> tuple[str, str]:
     return schema[-1] if schema else "", name
 
 
-def _called(env: Environment, node: Any, bind: Bind) -> tuple[Function, list[Scalar], Any] | None:
+def _called(env: Environment, node: Any) -> tuple[Function, list[Scalar], Any] | None:
     """The user's function that a call means, with its arguments; None where it means another."""
     binding, visible = env.binding, _visible(env.binding, node)
     if not visible:
         return None
     labels, written = labels_of(env, node), unlabelled(node.args or ())
-    arguments = [bind(env, item) for item in written]
+    arguments = [env.bind(item) for item in written]
     if not labels:
         node, arguments = without_voids(node, arguments)
         written = unlabelled(node.args or ())
@@ -250,13 +250,6 @@ def _require_execute(binding: Binding, function: Function) -> None:
         raise SqlError("42501", f"permission denied for function {function.name}")
 
 
-def type_by_oid(catalog: Catalog, oid: int) -> SqlType:
-    """A type of a function's parameters or result."""
-    if oid == RECORD_OID:
-        return record()
-    return catalog.type_of(oid) or by_oid(oid)
-
-
 def _given(binding: Binding, function: Function, given: Mapping[int, tuple[Scalar, Any]]) -> list[Scalar]:
     """The arguments as declared, with the defaults of those that are left out; ``given`` by place, each as it is bound
     and as it is written."""
@@ -282,8 +275,6 @@ def declared(binding: Binding, scalar: Scalar, kind: SqlType, node: Any, is_fiel
 
     Fields of a declared row have theirs.
     """
-    from planner.bind.types import coerce
-
     if scalar.type.name == kind.name == "numeric" and not (is_field and declared_typmod(kind) != -1):
         return scalar
     found = coerce(binding, scalar, kind, "assignment", node)
@@ -336,11 +327,9 @@ def _present(given: Sequence[Scalar]) -> Scalar:
 
 def rows_of(binding: Binding, function: Function, given: Sequence[Scalar]) -> BoundQuery:
     """The rows of a body over its arguments. Raises 42P13 where they are not of the declared types, and 0A000."""
-    from planner.bind.select import bind_select  # queries contain calls
-
     if function.returns:
         raise unsupported("RETURN in a function that returns a set", "Quote a SELECT.")
-    query = bind_select(Level(binding, _parameters(function, given)), _query_node(function.body))
+    query = Level(binding, _parameters(function, given)).bind(_query_node(function.body))
     catalog = binding.context.catalog
     kind, columns = _declared_rows(catalog, function), _columns_of(catalog, function)
     several = bool(function.columns) or kind is not None
@@ -395,9 +384,8 @@ def body_of(binding: Binding, function: Function, given: Sequence[Scalar]) -> Sc
 
 
 def _expression(binding: Binding, scope: Scope, node: Any) -> Scalar:
-    from planner.bind.expressions import bind_scalar  # expressions contain calls
 
-    return bind_scalar(Environment(binding, scope, "functions", subqueries_of(Level(binding, scope))), node)
+    return Environment(binding, scope, "functions", Level(binding, scope)).bind(node)
 
 
 def value_node(body: str, returns: bool) -> Any:

@@ -1,7 +1,7 @@
 """COPY's options, in the new and the old spelling (the grammar makes them one).
 
 Owns: PostgreSQL's rules about which option goes with which format and direction (copy.c, ProcessCopyOptions), and the
-encodings that data may have. Which columns there are, ``copying`` knows.
+encodings that data may have. ``copy_statement`` has the columns.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from catalog.values.encodings import PLAIN, UTF8, encoding_named
 from catalog.values.errors import SqlError, unsupported
-from planner.bind.context import Binding
-from planner.bind.typenames import names_of
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.state.environment import Binding
 from planner.statements.statement import CopyOptions
 
 #: Options that are one character, but for NULL's text.

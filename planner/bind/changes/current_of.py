@@ -17,7 +17,7 @@ from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, INT4, INT8, TEXT
 from planner.algebra.relations import Filter, Limit, Project, Relation, Scan, Sort
 from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
-from planner.bind.context import Binding
+from planner.bind.state.environment import Binding
 from planner.statements.statement import Output, Query
 
 

@@ -1,9 +1,9 @@
 """INSERT, UPDATE and DELETE -> statements over complete rows.
 
-Owns: column lists, joins with FROM and USING, and checks. Values are ``assigning``'s, RETURNING ``returning``'s, ON
-CONFLICT ``conflict``'s, and such statements in WITH ``modifying``'s. An INSERT of plain VALUES keeps its rows beside
-the relation, for the path without an engine. UPDATE ... FROM joins may yield a row more than once: the first counts
-(PostgreSQL takes an arbitrary one); DELETE ... USING is a semi join unless RETURNING takes columns from there.
+Owns: column lists, joins with FROM and USING, and checks. Values are ``assignments``', RETURNING ``returning``'s, ON
+CONFLICT ``on_conflict``'s, and such statements in WITH ``with_changes``'. An INSERT of plain VALUES keeps its rows
+beside the relation, for the path without an engine. UPDATE ... FROM joins may yield a row more than once: the first
+counts (PostgreSQL takes an arbitrary one); DELETE ... USING is a semi join unless RETURNING takes columns from there.
 """
 
 from __future__ import annotations
@@ -22,25 +22,24 @@ from catalog.values.types import INT8, SqlType
 from planner.algebra.relations import ROW_ID, Filter, Join, Project, Relation, Scan, Unnest, Values
 from planner.algebra.scalars import Cast, Column, ColumnRef, Literal, Parameter, Scalar
 from planner.algebra.walk import used_columns
-from planner.bind.changes.assigning import assign, assignments, default_of
-from planner.bind.changes.conflict import bind_conflict
+from planner.bind.changes.assignments import assign, assignments, default_of
+from planner.bind.changes.column_parts import with_part
 from planner.bind.changes.current_of import is_current
-from planner.bind.changes.fields import with_part
+from planner.bind.changes.generated_columns import generated_of, refuse_inserted
+from planner.bind.changes.identity_columns import takes_given
+from planner.bind.changes.on_conflict import bind_conflict
 from planner.bind.changes.returning import Others, passed, refuse_drawn_twice, returning_of, shown_by
-from planner.bind.changes.through_views import Through, through_view
-from planner.bind.context import Binding
-from planner.bind.definitions.generated import generated_of, refuse_inserted
-from planner.bind.definitions.identity import takes_given
-from planner.bind.domains import into_domain
-from planner.bind.environment import Environment, Sets
-from planner.bind.expressions import bind_boolean, bind_scalar
-from planner.bind.levels import Level
-from planner.bind.relations import find_object
-from planner.bind.scope import Scope
-from planner.bind.select import bind_select, check_widths, subquery_binder, with_ctes
-from planner.bind.set_steps import steps
-from planner.bind.sources import bind_from, scan_object, with_place
-from planner.bind.texts import bind_expression
+from planner.bind.changes.updatable_views import Through, through_view
+from planner.bind.conversion.domains import into_domain
+from planner.bind.from_items.from_clause import bind_from, scan_object, with_place
+from planner.bind.lookup.relations import find_object
+from planner.bind.queries.select import bind_select, check_widths
+from planner.bind.queries.set_function_steps import steps
+from planner.bind.scalars.expressions import bind_boolean
+from planner.bind.scalars.stored_expressions import bind_stored
+from planner.bind.state.collected_calls import Sets
+from planner.bind.state.environment import Binding, Environment, Level, Scope
+from planner.bind.with_queries.with_clause import with_ctes
 from planner.statements.statement import Delete, Insert, Returning, Statement, Update
 
 #: Why a foreign table of files takes no rows.
@@ -54,7 +53,9 @@ def checks_of(binding: Binding, target: Table | Stream, row: Sequence[Column]) -
     named = [replace(column, name=definition.name) for column, definition in zip(row, target.columns, strict=True)]
     back = dict(zip(named, row, strict=True))
     context = replace(binding.context, parameter_types=())
-    return tuple((check.name, bind_expression(check.expression, list(back), context)) for check in target.checks)
+    return tuple(
+        (check.name, bind_stored(binding.binder, check.expression, list(back), context)) for check in target.checks
+    )
 
 
 def writable(binding: Binding, node: Any, verb: str) -> Table | Stream:
@@ -135,7 +136,7 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
         default = cache(lambda index: default_of(binding, target.columns[index]))
         series = Sets()
         alone = len(source or ()) == 1  # and so a select list
-        env = Environment(binding, Scope(), "VALUES", subquery_binder(level), sets=series if alone else None)
+        env = Environment(binding, Scope(), "VALUES", level, sets=series if alone else None)
         check_widths(env, source or ())
         rows = tuple(value_row(env, target, indexes, cells, node, node.cols, default) for cells in source or ())
         relation = _drawn(series.calls, row, rows[0]) if series.calls else Values(row, rows)
@@ -208,7 +209,7 @@ def value_row(
             known = values.get(index, Literal(None, target.columns[index].type))
             values[index] = with_part(env, known, item, cell)
         elif type(cell).__name__ != "SetToDefault":
-            value = assign(env, bind_scalar(env, cell), target.columns[index], cell)
+            value = assign(env, env.bind(cell), target.columns[index], cell)
             refuse_inserted(target.columns[index])
             if takes_given(target.columns[index], node.override):
                 values[index] = value
@@ -241,7 +242,7 @@ def _selected(
         raise SqlError(
             "0A000", message, hint="Read a continuous view over it.", position=binding.position(node.relation)
         )
-    env = Environment(binding, Scope(), "INSERT", subquery_binder(level))
+    env = Environment(binding, Scope(), "INSERT", level)
     nodes = [getattr(item, "val", None) for item in node.selectStmt.targetList or ()]
     places = nodes if len(nodes) == len(relation.columns) else [None] * len(relation.columns)
     _check_width(env, len(relation.columns), indexes, node.cols, places)
@@ -297,7 +298,7 @@ def bind_update(binding: Binding, node: Any, level: Level | None = None) -> Upda
     other = _others(level, scope, node.fromClause)
     if other is not None:
         relation = Join("inner", relation, other.relation, None)
-    env = Environment(binding, scope if other is None else other.beside(scope), "UPDATE", subquery_binder(level))
+    env = Environment(binding, scope if other is None else other.beside(scope), "UPDATE", level)
     if node.whereClause is not None:
         relation = Filter(relation, _condition(env, node.whereClause, target, scan.columns, through))
     items = node.targetList
@@ -331,7 +332,7 @@ def bind_delete(binding: Binding, node: Any, level: Level | None = None) -> Dele
     target, scan, row_id, scope = target_scan(binding, node.relation, "delete from", through=through)
     relation, scope = with_place(binding, scan, scope) if through is None else (through.shown(scan), scope)
     other = _others(level, scope, node.usingClause)
-    env = Environment(binding, scope if other is None else other.beside(scope), "WHERE", subquery_binder(level))
+    env = Environment(binding, scope if other is None else other.beside(scope), "WHERE", level)
     predicate = None if node.whereClause is None else _condition(env, node.whereClause, target, scan.columns, through)
     old = row_columns(binding, target)
     if through is not None:

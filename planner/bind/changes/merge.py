@@ -18,17 +18,14 @@ from catalog.values.types import BOOL, INT4, INT8
 from planner.algebra.relations import ROW_ID, Join, Project
 from planner.algebra.scalars import Call, Case, Column, ColumnRef, Literal, Scalar
 from planner.algebra.walk import replace_columns, used_columns
-from planner.bind.changes.assigning import assignments, default_of
+from planner.bind.changes.assignments import assignments, default_of
 from planner.bind.changes.dml import checks_of, insert_positions, row_columns, target_scan, value_row, writable
-from planner.bind.context import Binding
-from planner.bind.definitions.generated import generated_of
-from planner.bind.environment import Environment
-from planner.bind.expressions import bind_boolean
-from planner.bind.levels import Level
-from planner.bind.relations import find_object
-from planner.bind.scope import Scope
-from planner.bind.select import subquery_binder, with_ctes
-from planner.bind.sources import bind_from, with_place
+from planner.bind.changes.generated_columns import generated_of
+from planner.bind.from_items.from_clause import bind_from, with_place
+from planner.bind.lookup.relations import find_object
+from planner.bind.scalars.expressions import bind_boolean
+from planner.bind.state.environment import Binding, Environment, Level, Scope
+from planner.bind.with_queries.with_clause import with_ctes
 from planner.statements.statement import Merge, MergeAction, Statement
 
 _MATCHED: Final = MergeMatchKind.MERGE_WHEN_MATCHED
@@ -53,7 +50,7 @@ def bind_merge(binding: Binding, node: Any) -> Merge:
         detail = "The name is used both as MERGE target table and data source."
         raise SqlError("42712", f'name "{scope.sources[0].name}" specified more than once', detail)
     both = Scope(scope.sources + source_scope.sources, scope.entries + source_scope.entries)
-    env = Environment(binding, both, "JOIN conditions", subquery_binder(level))
+    env = Environment(binding, both, "JOIN conditions", level)
     on = bind_boolean(env, node.joinCondition, "JOIN/ON")
     clauses = _Clauses(env, source_scope, target, scan.columns[: len(target.columns)])
     action = clauses.chosen(node.mergeWhenClauses, row_id)
@@ -126,7 +123,7 @@ class _Clauses:
 
     def _within(self, clause: Any, name: str) -> Environment:
         scope = self._env.scope if clause.matchKind == _MATCHED else self._source
-        return Environment(self._env.binding, scope, name, self._env.subquery)
+        return Environment(self._env.binding, scope, name, self._env.level)
 
     def chosen(self, clauses: tuple[Any, ...], row_id: Column) -> Scalar:
         """The index of the clause for a row; NULL where none holds. No condition of the other kind is evaluated."""

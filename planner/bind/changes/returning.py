@@ -14,16 +14,13 @@ from planner.algebra.functions import DRAWN_FUNCTIONS
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import Call, Column, ColumnRef, Scalar
 from planner.algebra.walk import replace_columns, used_columns, walk
-from planner.bind.changes.assigning import scope_of_target
-from planner.bind.changes.through_views import Through
-from planner.bind.context import Binding
-from planner.bind.environment import Environment
-from planner.bind.expressions import text_if_unknown
-from planner.bind.levels import Level
-from planner.bind.scope import Entry, Scope
-from planner.bind.select import subquery_binder
-from planner.bind.targets import bind_targets
-from planner.bind.typenames import declared_typmod
+from planner.bind.changes.assignments import scope_of_target
+from planner.bind.changes.updatable_views import Through
+from planner.bind.conversion.coercion import text_if_unknown
+from planner.bind.lookup.type_names import declared_typmod
+from planner.bind.scalars.select_lists import bind_targets
+from planner.bind.state.environment import Binding, Environment, Level, Scope
+from planner.bind.state.from_names import Entry
 from planner.statements.statement import Returning
 
 
@@ -72,7 +69,7 @@ def returning_of(
         scope = replace(scope, sources=(replace(scope.sources[0], deleted=ColumnRef(updated)),))
     if other is not None:
         scope = other.beside(scope)
-    env = Environment(level.binding, scope, "RETURNING", subquery_binder(level))
+    env = Environment(level.binding, scope, "RETURNING", level)
     targets = [item.over(text_if_unknown(env, item.scalar, item.node)) for item in bind_targets(env, items)]
     columns = tuple((level.binding.column(item.name, item.scalar.type), item.scalar) for item in targets)
     return Returning(columns, tuple(item.output() for item in targets))

@@ -16,20 +16,20 @@ from pglast.enums import AlterTableType, ConstrType, DropBehavior, ObjectType
 
 from catalog.objects import Stream, SystemView, Table, View
 from catalog.values.errors import SqlError, unsupported
-from planner.bind.context import Binding
-from planner.bind.definitions import altered_columns, altered_constraints
-from planner.bind.definitions.alteration import (
+from planner.bind.definitions.access.owners import bind_owner, new_owner
+from planner.bind.definitions.alter_table import altered_columns, altered_constraints
+from planner.bind.definitions.alter_table.alteration import (
     Alteration,
     finish,
     start,
 )
-from planner.bind.definitions.altered_streams import bind_alter_stream
-from planner.bind.definitions.composites import bind_alter_composite
-from planner.bind.definitions.indexes import find_index
-from planner.bind.definitions.owners import bind_owner, new_owner
-from planner.bind.definitions.renames import relation_words
-from planner.bind.definitions.views import bind_alter_view
-from planner.bind.relations import look_up, require_object
+from planner.bind.definitions.alter_table.altered_streams import bind_alter_stream
+from planner.bind.definitions.named_objects import relation_words
+from planner.bind.definitions.relations.indexes import find_index
+from planner.bind.definitions.types.composites import bind_alter_composite
+from planner.bind.definitions.view_definitions.views import bind_alter_view
+from planner.bind.lookup.relations import look_up, require_object
+from planner.bind.state.environment import Binding
 from planner.statements.statement import NoOperation, Statement
 
 #: What has no meaning here: owners, storage, statistics, and what there is none of.

@@ -26,17 +26,17 @@ from catalog.objects import (
 )
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import Composite
-from planner.bind.context import Binding
-from planner.bind.definitions.domains import bind_comment_constraint
-from planner.bind.definitions.extensions import bind_comment_extension
-from planner.bind.definitions.indexes import find_index
+from planner.bind.definitions.named_objects import constraint_names, find_schema
 from planner.bind.definitions.redefinition import redefined
-from planner.bind.definitions.renames import constraint_names
-from planner.bind.definitions.schemas import find_schema
-from planner.bind.definitions.user_types import bind_comment_type
-from planner.bind.definitions.user_types import redefined as redefined_type
-from planner.bind.relations import require_named, written
-from planner.bind.typenames import find_type, names_of
+from planner.bind.definitions.relations.indexes import find_index
+from planner.bind.definitions.routines.extensions import bind_comment_extension
+from planner.bind.definitions.types.domains import bind_comment_constraint
+from planner.bind.definitions.types.user_types import bind_comment_type
+from planner.bind.definitions.types.user_types import redefined as redefined_type
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.relations import require_named, written
+from planner.bind.lookup.type_names import find_type
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import AlterSchema, AlterTable
 from planner.statements.statement import Statement
 

@@ -8,9 +8,16 @@ from typing import Any, Final
 from pglast.enums import ObjectType
 
 from catalog.values.errors import SqlError, unsupported
-from planner.bind.context import Binding
+from planner.bind.definitions.access.default_privileges import bind_default_privileges
+from planner.bind.definitions.access.owners import bind_alter_owner
+from planner.bind.definitions.access.roles import bind_rename_role
 from planner.bind.definitions.alter import bind_alter
-from planner.bind.definitions.altered_functions import (
+from planner.bind.definitions.comments import bind_comment
+from planner.bind.definitions.drops import bind_drop, bind_truncate
+from planner.bind.definitions.relations.indexes import bind_create_index
+from planner.bind.definitions.relations.tables import SERVERS, bind_create_stream, bind_create_table
+from planner.bind.definitions.renames import bind_rename
+from planner.bind.definitions.routines.altered_functions import (
     FUNCTIONS,
     bind_alter_function,
     bind_comment_function,
@@ -18,22 +25,15 @@ from planner.bind.definitions.altered_functions import (
     bind_move_function,
     bind_rename_function,
 )
-from planner.bind.definitions.comments import bind_comment
-from planner.bind.definitions.composites import bind_create_composite
-from planner.bind.definitions.default_privileges import bind_default_privileges
-from planner.bind.definitions.domains import bind_alter_domain, bind_create_domain
-from planner.bind.definitions.drops import bind_drop, bind_truncate
-from planner.bind.definitions.enums import bind_alter_enum, bind_create_enum
-from planner.bind.definitions.functions import bind_create_function
-from planner.bind.definitions.indexes import bind_create_index
-from planner.bind.definitions.owners import bind_alter_owner
-from planner.bind.definitions.renames import bind_rename
-from planner.bind.definitions.roles import bind_rename_role
+from planner.bind.definitions.routines.functions import bind_create_function
 from planner.bind.definitions.schemas import bind_create_schema, bind_rename_schema, bind_set_schema
 from planner.bind.definitions.sequences import bind_alter_sequence, bind_create_sequence
-from planner.bind.definitions.tables import SERVERS, bind_create_stream, bind_create_table
-from planner.bind.definitions.user_types import refuse_range
-from planner.bind.definitions.views import bind_create_as, bind_create_view, bind_refresh
+from planner.bind.definitions.types.composites import bind_create_composite
+from planner.bind.definitions.types.domains import bind_alter_domain, bind_create_domain
+from planner.bind.definitions.types.enums import bind_alter_enum, bind_create_enum
+from planner.bind.definitions.types.user_types import refuse_range
+from planner.bind.definitions.view_definitions.views import bind_create_as, bind_create_view, bind_refresh
+from planner.bind.state.environment import Binding
 from planner.statements.statement import Statement
 
 

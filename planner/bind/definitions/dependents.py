@@ -15,10 +15,12 @@ from catalog.objects import Domain, Stream, Table, View
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, SqlType
 from planner.algebra.scalars import Column
-from planner.bind.context import Binding, Context, within
-from planner.bind.relations import as_created
-from planner.bind.select import bind_query
-from planner.bind.texts import bind_expression, functions_called
+from planner.bind.binder import BINDER, bind_expression, new_binding
+from planner.bind.lookup.relations import as_created
+from planner.bind.queries.select import bind_query
+from planner.bind.scalars.stored_expressions import functions_called
+from planner.bind.state.context import Context, within
+from planner.bind.state.environment import Binding
 from planner.parse.parser import parse
 from planner.statements.statement import Query
 
@@ -119,7 +121,9 @@ def texts_calling(item: Table | Stream | Domain, oid: int, context: Context) -> 
     """The kept texts that call a user's function, each described as a form for the relation's description."""
     columns, texts = _texts(item)
     calling = (
-        words for words, _, text, _ in texts if text is not None and oid in functions_called(text, columns, context)
+        words
+        for words, _, text, _ in texts
+        if text is not None and oid in functions_called(BINDER, text, columns, context)
     )
     return list(calling)
 
@@ -171,7 +175,7 @@ def _bound(
 def bind_text(binding: Binding, view: View, catalog: Catalog) -> tuple[Query, Binding] | None:
     """A view's query by its text, and what was found while it was bound; None where that does not bind."""
     raw = parse(view.definition)[0]
-    inner = Binding(raw, as_created(replace(binding.context, catalog=catalog, parameter_types=()), view))
+    inner = new_binding(as_created(replace(binding.context, catalog=catalog, parameter_types=()), view), raw)
     inner.marks_rows = True  # whatever it needs
     inner.views.append(view.oid)  # errors have no position in the statement
     try:

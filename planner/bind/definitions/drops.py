@@ -30,15 +30,18 @@ from catalog.objects import (
 from catalog.routines import Function, every
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.oids import row_oid
-from planner.bind.context import Binding, within
-from planner.bind.definitions.extensions import bind_drop_extension
-from planner.bind.definitions.functions import bind_drop_function, dependents_of, signature
-from planner.bind.definitions.indexes import bind_drop_index
+from planner.bind.binder import new_binding
+from planner.bind.definitions.relations.indexes import bind_drop_index
+from planner.bind.definitions.routines.extensions import bind_drop_extension
+from planner.bind.definitions.routines.functions import bind_drop_function, dependents_of
 from planner.bind.definitions.sequences import identity_column
-from planner.bind.definitions.type_drops import bind_drop_type, drop_types
+from planner.bind.definitions.types.type_drops import bind_drop_type, drop_types
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.functions import signature
+from planner.bind.lookup.relations import describe, look_up, require_object, shown, written
 from planner.bind.privileges import require_droppable
-from planner.bind.relations import describe, look_up, require_object, shown, written
-from planner.bind.typenames import names_of
+from planner.bind.state.context import within
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import Drop, Truncate
 from planner.statements.statement import NoOperation, Statement
 
@@ -153,7 +156,7 @@ def _drop_schemas(binding: Binding, node: Any) -> Drop:
     left = functools.reduce(Catalog.drop, dropped.oids, left)
     left = functools.reduce(Catalog.drop_function, (item.oid for item in dropped.functions), left)
     rest = drop_types(
-        Binding(binding.raw, within(binding.context, catalog=left)), "TYPE", types, [], True, None, members
+        new_binding(within(binding.context, catalog=left), binding.raw), "TYPE", types, [], True, None, members
     )
     oids, told = (*dropped.oids, *schemas), (*dropped.notices, *rest.notices)
     return replace(dropped, oids=oids, notices=told, types=rest, extensions=tuple(extensions))

@@ -13,20 +13,21 @@ from msgspec.structs import replace
 from pglast.enums import ObjectType
 
 from catalog.catalog import Catalog
-from catalog.objects import CatalogObject, ForeignKey, Index, Sequence, Stream, SystemView, Table, View
+from catalog.objects import CatalogObject, ForeignKey, Index, Sequence, SystemView, Table, View
 from catalog.values.errors import SqlError, duplicate_table, unsupported
 from catalog.values.identifiers import quote_name
 from planner.algebra.relations import Project
 from planner.algebra.scalars import ColumnRef
-from planner.bind.context import Binding
-from planner.bind.definitions.composites import bind_rename_attribute
 from planner.bind.definitions.dependents import readers
-from planner.bind.definitions.domains import bind_rename_domain, bind_rename_domain_constraint
-from planner.bind.definitions.indexes import bind_rename_index
-from planner.bind.definitions.user_types import bind_rename_type
-from planner.bind.relations import look_up, require_object
-from planner.bind.scope import SYSTEM_COLUMNS
-from planner.bind.sources import scan_object
+from planner.bind.definitions.named_objects import RELATIONS, constraint_names, relation_words, require_relation
+from planner.bind.definitions.relations.indexes import bind_rename_index
+from planner.bind.definitions.types.composites import bind_rename_attribute
+from planner.bind.definitions.types.domains import bind_rename_domain, bind_rename_domain_constraint
+from planner.bind.definitions.types.user_types import bind_rename_type
+from planner.bind.from_items.from_clause import scan_object
+from planner.bind.lookup.columns import SYSTEM_COLUMNS
+from planner.bind.lookup.relations import look_up
+from planner.bind.state.environment import Binding
 from planner.incremental.programs.renaming import follow_rename
 from planner.parse.parser import nodes, parse
 from planner.statements.definitions import AlterTable, Redefine
@@ -36,13 +37,6 @@ from planner.statements.statement import NoOperation, Statement
 _NAME: Final = re.compile(r'"(?:[^"]|"")+"|[^\W\d][\w$]*')
 #: An object before and after.
 Follower = tuple[Table | Sequence | View, Table | Sequence | View]
-RELATIONS: Final = {
-    ObjectType.OBJECT_TABLE: (Table, View, Sequence, Stream),
-    ObjectType.OBJECT_VIEW: (View,),
-    ObjectType.OBJECT_MATVIEW: (View,),
-    ObjectType.OBJECT_SEQUENCE: (Sequence,),
-    ObjectType.OBJECT_FOREIGN_TABLE: (Stream,),
-}
 
 
 def bind_rename(binding: Binding, node: Any) -> Statement:
@@ -74,21 +68,6 @@ def bind_rename(binding: Binding, node: Any) -> Statement:
     return _rename_relation(binding, found, node.newname, tag)
 
 
-def relation_words(kind: Any) -> str:
-    """A kind of object as commands name it."""
-    return ObjectType(kind).name.removeprefix("OBJECT_").replace("_", " ").replace("MATVIEW", "MATERIALIZED VIEW")
-
-
-def require_relation(binding: Binding, name: Any, kind: Any) -> CatalogObject:
-    """The relation of a kind that a command is about. Raises 3F000, 42P01, 42501 and 42809."""
-    found = require_object(binding, name)
-    if isinstance(found, SystemView):
-        raise SqlError("42501", f"permission denied: view {found.name} belongs to the system")
-    if not isinstance(found, RELATIONS[kind]):
-        raise SqlError("42809", f'"{found.name}" is not a {relation_words(kind).lower()}')
-    return found
-
-
 def _rename_relation(binding: Binding, found: CatalogObject, name: str, tag: str) -> Statement:
     catalog = binding.context.catalog
     if catalog.at(found.schema, name) is not None:
@@ -97,12 +76,6 @@ def _rename_relation(binding: Binding, found: CatalogObject, name: str, tag: str
         return AlterTable(tag, found, replace(found, name=name), renames=True)
     assert not isinstance(found, SystemView)
     return Redefine(tag, found, replace(found, name=name))
-
-
-def constraint_names(table: Table) -> tuple[str, ...]:
-    """The names of all constraints of a table."""
-    keys = (*(key.name for key in table.keys if not key.index), *(key.name for key in table.foreign_keys))
-    return (*keys, *(check.name for check in table.checks))
 
 
 def _rename_constraint(found: CatalogObject, old: str, new: str, tag: str) -> AlterTable:

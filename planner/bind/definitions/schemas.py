@@ -1,7 +1,7 @@
 """CREATE SCHEMA, ALTER SCHEMA and ALTER ... SET SCHEMA.
 
 Owns: which names schemas may have, and what goes along when a relation moves. DROP SCHEMA is
-``planner.bind.definitions.drops``, and OWNER TO ``planner.bind.definitions.owners``.
+``planner.bind.definitions.drops``, and OWNER TO ``planner.bind.definitions.access.owners``.
 
 https://www.postgresql.org/docs/15/sql-createschema.html
 """
@@ -11,18 +11,17 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msgspec.structs import replace
-from pglast.enums import ObjectType
 
 from catalog.catalog import Catalog
 from catalog.objects import PG_TEMP, SYSTEM_SCHEMAS, CatalogObject, Schema, Sequence, SystemView, Table
 from catalog.routines import Function, every
 from catalog.values.errors import SqlError, unsupported
-from planner.bind.context import Binding
-from planner.bind.definitions.functions import dependents_of
-from planner.bind.definitions.renames import RELATIONS, relation_words, require_relation
-from planner.bind.definitions.roles import role_of
-from planner.bind.definitions.user_types import bind_move_type
-from planner.bind.relations import look_up
+from planner.bind.definitions.named_objects import RELATIONS, TYPES, find_schema, relation_words, require_relation
+from planner.bind.definitions.routines.functions import dependents_of
+from planner.bind.definitions.types.user_types import bind_move_type
+from planner.bind.lookup.relations import look_up
+from planner.bind.lookup.roles import role_of
+from planner.bind.state.environment import Binding
 from planner.parse.parser import Raw, schema_elements
 from planner.statements.definitions import AlterSchema, AlterTable, CreateSchema, Redefine
 from planner.statements.statement import NoOperation, Statement
@@ -31,7 +30,6 @@ from planner.statements.statement import NoOperation, Statement
 _ORDER: Final = ("CreateSeqStmt", "CreateStmt", "ViewStmt", "IndexStmt", "CreateTrigStmt", "GrantStmt")
 #: Where these have their names.
 _NAMED: Final = ("sequence", "view", "relation")
-TYPES: Final = (ObjectType.OBJECT_TYPE, ObjectType.OBJECT_DOMAIN)
 
 
 def bind_create_schema(binding: Binding, node: Any) -> CreateSchema:
@@ -71,14 +69,6 @@ def _require_name(name: str) -> None:
     if name.startswith("pg_"):
         detail = 'The prefix "pg_" is reserved for system schemas.'
         raise SqlError("42939", f'unacceptable schema name "{name}"', detail)
-
-
-def find_schema(catalog: Catalog, name: str) -> Schema:
-    """A schema by name. Raises 3F000."""
-    found = catalog.schemas.get(name)
-    if found is None:
-        raise SqlError("3F000", f'schema "{name}" does not exist')
-    return found
 
 
 def bind_rename_schema(binding: Binding, node: Any) -> AlterSchema:

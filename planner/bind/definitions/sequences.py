@@ -18,11 +18,11 @@ from catalog.objects import ColumnDefinition, Sequence, Table
 from catalog.values.errors import SqlError
 from catalog.values.identifiers import made_name
 from catalog.values.types import INT2, INT4, INT8, SqlType
-from planner.bind.calls.sequence_calls import sequence_named, written_name
-from planner.bind.context import Binding
-from planner.bind.relations import is_taken, look_up, require_named, require_object, target_schema
-from planner.bind.typenames import names_of, type_of
-from planner.bind.types import display
+from planner.bind.calls.system.sequence_calls import sequence_named, written_name
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.relations import is_taken, look_up, require_named, require_object, target_schema
+from planner.bind.lookup.type_names import display, type_of
+from planner.bind.state.environment import Binding
 from planner.parse.parser import nodes
 from planner.statements.definitions import AlterSequence, CreateSequence
 from planner.statements.statement import NoOperation, Statement

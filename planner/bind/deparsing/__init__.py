@@ -2,7 +2,7 @@
 
 ``queries`` and ``expressions`` make of a parse tree what PostgreSQL's analysis makes of it (``trees``): each column
 with the item of FROM that it is of, each call with what it means, each cast, whether somebody wrote it or not.
-``naming`` gives the items of FROM different names, ``printing`` and ``layout`` write the whole.
+``item_names`` gives the items of FROM different names, ``printer`` and ``layout`` write the whole.
 
 What is not known here in every detail raises ``AsWrittenError``: its text is then what the user wrote.
 """

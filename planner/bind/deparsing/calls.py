@@ -11,7 +11,7 @@ from catalog.postgres import PgProc, functions
 from catalog.system.own_objects import prefix
 from catalog.values.identifiers import quote_name
 from catalog.values.types import by_oid
-from planner.bind.calls.resolution import (
+from planner.bind.conversion.resolution import (
     ANY,
     UNKNOWN,
     Candidate,
@@ -21,12 +21,12 @@ from planner.bind.calls.resolution import (
     result_type,
 )
 from planner.bind.deparsing import AsWrittenError
+from planner.bind.deparsing.analysis_scope import Place
 from planner.bind.deparsing.coercion import ANYTHING, as_text, as_variadic, coerce
 from planner.bind.deparsing.expressions import analyse, condition, sorted_by
-from planner.bind.deparsing.place import Place
 from planner.bind.deparsing.trees import Aggregate, Call, Const, Frame, Node, SortItem
-from planner.bind.search_path import find_functions
-from planner.bind.typenames import names_of
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.search_path import find_functions
 
 _INT8: Final = 20
 _NONDEFAULT, _RANGE, _ROWS, _GROUPS, _BETWEEN = 0x1, 0x2, 0x4, 0x8, 0x10

@@ -18,12 +18,12 @@ from msgspec.structs import replace
 from catalog.extensions import is_member
 from catalog.objects import FIRST_OID
 from catalog.values.types import ARRAYS, SqlType, by_oid, is_known
-from planner.bind.calls.resolution import TEXT, UNKNOWN, array_of, common, pathway
+from planner.bind.conversion.literals import value_of
+from planner.bind.conversion.resolution import TEXT, UNKNOWN, array_of, common, pathway
 from planner.bind.deparsing import AsWrittenError
-from planner.bind.deparsing.place import Place
-from planner.bind.deparsing.trees import Array, Call, Case, Cast, Const, Listed, Merged, Node, Var
-from planner.bind.literals import value_of
-from planner.bind.typenames import declared_typmod
+from planner.bind.deparsing.analysis_scope import Place
+from planner.bind.deparsing.trees import Array, Call, Case, Cast, ColumnOf, Const, Listed, Merged, Node, Query, Var
+from planner.bind.lookup.type_names import declared_typmod
 
 INTEGER: Final = 23
 NUMERIC: Final = 1700
@@ -197,3 +197,8 @@ def _interval(months: int, days: int, micros: int) -> str:
         shown = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
         parts.append(sign + shown + (f".{part:06d}".rstrip("0") if part else ""))
     return " ".join(parts)
+
+
+def outputs_of(query: Query) -> tuple[ColumnOf, ...]:
+    """A query's columns."""
+    return tuple(ColumnOf(item.name, item.node.oid, typmod_of(item.node)) for item in query.targets)

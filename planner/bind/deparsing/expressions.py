@@ -23,7 +23,7 @@ from pglast.enums import SQLValueFunctionOp as ValueOp
 
 from catalog.values.identifiers import quote_name
 from catalog.values.types import by_name
-from planner.bind.calls.resolution import (
+from planner.bind.conversion.resolution import (
     BOOL,
     RECORD,
     UNKNOWN,
@@ -35,8 +35,8 @@ from planner.bind.calls.resolution import (
     polymorphic_types,
     result_type,
 )
-from planner.bind.constants import number
 from planner.bind.deparsing import AsWrittenError
+from planner.bind.deparsing.analysis_scope import Place
 from planner.bind.deparsing.coercion import (
     ANYTHING,
     INTEGER,
@@ -47,7 +47,6 @@ from planner.bind.deparsing.coercion import (
     constant,
     in_array,
 )
-from planner.bind.deparsing.place import Place
 from planner.bind.deparsing.trees import (
     Array,
     Case,
@@ -66,7 +65,9 @@ from planner.bind.deparsing.trees import (
     Test,
     variables,
 )
-from planner.bind.typenames import names_of, type_or_domain
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.type_names import type_or_domain
+from planner.bind.scalars.constants import number
 
 _BIT: Final = 1560
 _BOOLEAN_TESTS: Final = {
@@ -391,9 +392,7 @@ def _grouping(place: Place, node: Any) -> Node:
 
 def _sublink(place: Place, node: Any) -> Node:
     """Subqueries as values (transformSubLink)."""
-    from planner.bind.deparsing.queries import analyse_query  # queries and expressions contain each other
-
-    query = analyse_query(place.inside(), node.subselect)
+    query = place.analysis.query(place.inside(), node.subselect)
     kinds = [item.node.oid for item in query.targets]
     match node.subLinkType:
         case SubLinkType.EXISTS_SUBLINK:
@@ -424,9 +423,7 @@ def _tested(place: Place, node: Any, found: SubLink, kinds: Sequence[int]) -> No
 
 
 def _call(place: Place, node: Any) -> Node:
-    from planner.bind.deparsing.calls import analyse_call  # calls and expressions contain each other
-
-    return analyse_call(place, node)
+    return place.analysis.call(place, node)
 
 
 _HANDLERS: Final[dict[str, Callable[[Place, Any], Node]]] = {

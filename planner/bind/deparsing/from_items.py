@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from pglast.enums import JoinType
 
 from catalog.system.own_objects import prefix
-from planner.bind.calls.resolution import category
+from planner.bind.conversion.resolution import category
 from planner.bind.deparsing import AsWrittenError
-from planner.bind.deparsing.coercion import agreed, coerce, typmod_of
+from planner.bind.deparsing.analysis_scope import Named, Place, columns_of
+from planner.bind.deparsing.coercion import agreed, coerce, outputs_of, typmod_of
 from planner.bind.deparsing.expressions import analyse, condition
-from planner.bind.deparsing.place import Named, Place, columns_of
 from planner.bind.deparsing.trees import (
     Call,
     ColumnOf,
@@ -26,9 +26,9 @@ from planner.bind.deparsing.trees import (
     Var,
     variables,
 )
-from planner.bind.names import output_name
-from planner.bind.relations import look_up
-from planner.bind.typenames import names_of
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.output_names import output_name
+from planner.bind.lookup.relations import look_up
 
 _INT8: Final = 20
 _RECORD: Final = 2249
@@ -121,12 +121,10 @@ def _named(place: Place, node: Any) -> Source:
 
 
 def _subquery(place: Place, node: Any) -> Source:
-    from planner.bind.deparsing.queries import analyse_query, outputs_of  # queries and FROM contain each other
-
     # LATERAL sees the items before it, every other what is around the query.
     outer = place if node.lateral else place.outer
-    inside = Place(place.binding, place.is_kept, outer, ctes=place.ctes)
-    query = analyse_query(inside, node.subquery)
+    inside = Place(place.binding, place.analysis, place.is_kept, outer, ctes=place.ctes)
+    query = place.analysis.query(inside, node.subquery)
     given, columns = _aliases(node, outputs_of(query))
     name = "unnamed_subquery" if node.alias is None else node.alias.aliasname
     if node.alias is None:

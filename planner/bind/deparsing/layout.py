@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog.values.identifiers import quote_name
-from planner.bind.deparsing.naming import named, shows_columns
-from planner.bind.deparsing.printing import JOIN, STANDARD, VARIABLE, Printer
+from planner.bind.deparsing.item_names import named, shows_columns
+from planner.bind.deparsing.printer import JOIN, STANDARD, VARIABLE, Printer
 from planner.bind.deparsing.trees import (
     Const,
     FromItem,

@@ -8,13 +8,13 @@ from typing import Any, Final
 from msgspec.structs import replace
 from pglast.enums import GroupingSetKind, LimitOption, SetOperation
 
-from planner.bind.calls.resolution import UNKNOWN
+from planner.bind.conversion.resolution import UNKNOWN
 from planner.bind.deparsing import AsWrittenError
+from planner.bind.deparsing.analysis_scope import Place
 from planner.bind.deparsing.calls import frame
-from planner.bind.deparsing.coercion import agreed, as_text, coerce, typmod_of
+from planner.bind.deparsing.coercion import agreed, as_text, coerce, outputs_of, typmod_of
 from planner.bind.deparsing.expressions import analyse, condition, sorted_by
 from planner.bind.deparsing.from_items import analyse_from, entries_of, merged_names
-from planner.bind.deparsing.place import Place
 from planner.bind.deparsing.trees import (
     ColumnOf,
     Const,
@@ -26,10 +26,10 @@ from planner.bind.deparsing.trees import (
     Target,
     WithItem,
 )
-from planner.bind.names import output_name
-from planner.bind.recursion import read_first
-from planner.bind.typenames import names_of
-from planner.bind.visible import Clause, Visible
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.output_names import output_name
+from planner.bind.state.with_names import Clause, Visible
+from planner.bind.with_queries.references import read_first
 
 _INT8: Final = 20
 _SETS: Final = {
@@ -59,11 +59,6 @@ def analyse_query(place: Place, node: Any, is_leaf: bool = False) -> Query:
     return replace(found, recursive=recursive, ctes=ctes, offset=offset, limit=limit, ties=ties)
 
 
-def outputs_of(query: Query) -> tuple[ColumnOf, ...]:
-    """A query's columns."""
-    return tuple(ColumnOf(item.name, item.node.oid, typmod_of(item.node)) for item in query.targets)
-
-
 # --- WITH ------------------------------------------------------------------------------------------------------------
 
 
@@ -78,9 +73,9 @@ def _with(place: Place, clause: Any) -> tuple[bool, tuple[WithItem, ...]]:
         if item.search_clause is not None or item.cycle_clause is not None:
             raise AsWrittenError
         given = names_of(item.aliascolnames)
-        inside = Place(place.binding, place.is_kept, place.outer, ctes=Visible(names))
+        inside = Place(place.binding, place.analysis, place.is_kept, place.outer, ctes=Visible(names))
         if clause.recursive and item.ctequery.op == SetOperation.SETOP_UNION:  # its name means its first part's rows
-            first = Place(place.binding, place.is_kept, place.outer, ctes=inside.ctes)
+            first = Place(place.binding, place.analysis, place.is_kept, place.outer, ctes=inside.ctes)
             columns = _renamed(outputs_of(analyse_query(first, item.ctequery.larg)), given)
             inside.ctes = inside.ctes.also(item.ctename, columns)
         query = analyse_query(inside, item.ctequery)
@@ -233,7 +228,9 @@ def _sets(place: Place, node: Any) -> tuple[SetTree | Query, list[Target]]:
     """A tree of set operations, and the columns that it gives; strings get the type of the other side."""
     is_query = node.op == SetOperation.SETOP_NONE or any((node.sortClause, node.limitCount, node.limitOffset))
     if is_query or (node.withClause is not None):
-        query = analyse_query(Place(place.binding, place.is_kept, place.outer, ctes=place.ctes), node, is_leaf=True)
+        query = analyse_query(
+            Place(place.binding, place.analysis, place.is_kept, place.outer, ctes=place.ctes), node, is_leaf=True
+        )
         return query, list(query.targets)
     return _combined(place, node)
 

@@ -35,10 +35,10 @@ from planner.statements.statement import CopyOptions, CopyOut, Query
 from protocol import encoder
 from protocol import messages as m
 from protocol.copy import BinaryBlock, Block, CopyFormat, CopyReader, CopyWriter
+from server.plans.planning import Plan
 from server.query import execution
 from server.query.copy.names import NamedReader, are_named, naming, read_as, written_as
 from server.query.copy.server_files import open_to_read, open_to_write
-from server.query.planning import Plan
 
 if TYPE_CHECKING:
     from server.session.session import Session

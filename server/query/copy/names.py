@@ -11,9 +11,9 @@ from functools import partial
 import pyarrow as pa
 
 from catalog.values.types import TEXT, SqlType, array
-from planner.bind.context import Context
+from planner.bind.state.context import Context
 from protocol.copy import BinaryBlock, Block, CopyReader, CopyWriter
-from server.query.rows import Names, is_named, oids_named, shown_by_name
+from server.session.rows import Names, is_named, oids_named, shown_by_name
 
 Types = tuple[SqlType, ...]
 

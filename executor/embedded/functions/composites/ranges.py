@@ -12,7 +12,7 @@ from catalog.values import ranges
 from catalog.values.times.timestamps import INFINITE_DAYS, INFINITE_MICROSECONDS
 from catalog.values.types import by_name
 from executor.embedded.functions.batches import Functions
-from planner.bind.literals import value_of
+from planner.bind.conversion.literals import value_of
 
 
 def _read(written: str, name: str, time_zone: str) -> bytes:

@@ -13,7 +13,7 @@ from typing import Final
 
 from catalog.values.errors import SqlError
 from executor.embedded.functions.batches import Functions
-from planner.bind.literals import read_bytea
+from planner.bind.conversion.literals import read_bytea
 
 _OUTSIDE: Final = "2202E"
 _LARGEST: Final = 2**31 - 1

@@ -1,0 +1,1 @@
+"""Aggregates, window functions, and the windows over event time that stand in GROUP BY."""

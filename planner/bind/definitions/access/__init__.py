@@ -1,0 +1,1 @@
+"""Roles, and what they may do: membership, ownership, GRANT and default privileges."""

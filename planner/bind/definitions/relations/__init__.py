@@ -1,0 +1,1 @@
+"""CREATE TABLE, CREATE FOREIGN TABLE and CREATE INDEX: columns, constraints and indexes."""

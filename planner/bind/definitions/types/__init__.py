@@ -1,0 +1,1 @@
+"""CREATE, ALTER and DROP of types: enums, composite types and domains."""

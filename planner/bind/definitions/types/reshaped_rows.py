@@ -1,0 +1,69 @@
+"""Rows of tables with columns of a composite type, once the type has other attributes.
+
+Owns: the tables that are written anew: of each value the fields that stay, and NULL where an attribute has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+
+from msgspec.structs import replace
+
+from catalog.objects import Table
+from catalog.values.errors import unsupported
+from catalog.values.types import BOOL, INT4, SqlType
+from planner.algebra.relations import Project
+from planner.algebra.scalars import Call, Case, ColumnRef, Literal, Scalar
+from planner.bind.definitions.dependents import readers
+from planner.bind.from_items.from_clause import scan_object
+from planner.bind.state.environment import Binding
+from planner.statements.definitions import AlterTable, AlterType
+
+_INSTEAD = "Drop the column or view first, and create it again."
+
+
+def reshaped(binding: Binding, statement: AlterType, kept: Set[str]) -> AlterType:
+    """The statement with the rows of the tables that follow; ``kept`` are the attributes that there were before.
+
+    Raises 0A000 where arrays of rows are stored, and where a continuous view's program knows fields by their place.
+    """
+    tables = [(old, new) for old, new in statement.changes if isinstance(old, Table) and isinstance(new, Table)]
+    others = tuple(pair for pair in statement.changes if not isinstance(pair[0], Table))
+    for table, _ in tables:
+        for view in readers(binding.context.catalog, table.oid):
+            if view.continuous:
+                raise unsupported(f"changing a type that continuous view {view.name} reads", _INSTEAD)
+    found = tuple(_table(binding, statement.before.oid, old, new, kept) for old, new in tables)
+    return replace(statement, changes=others, alterations=found)
+
+
+def _table(binding: Binding, oid: int, old: Table, new: Table, kept: Set[str]) -> AlterTable:
+    scan, _ = scan_object(binding, old, None, False)
+    outputs = (
+        (binding.column(column.name, column.type), _value(ColumnRef(known), column.type, oid, kept))
+        for known, column in zip(scan.columns, new.columns, strict=True)
+    )
+    return AlterTable("ALTER TYPE", old, new, Project(scan, tuple(outputs)))
+
+
+def _value(value: Scalar, target: SqlType, oid: int, kept: Set[str]) -> Scalar:
+    """A value of a type as it was, in the type as it is."""
+    if value.type == target:
+        return value
+    if value.type.row is None:
+        raise unsupported("changing the attributes of a type of which arrays are stored", _INSTEAD)
+    built = Call("row", tuple(_fields(value, target, oid, kept)), target)
+    return Case(((Call("is_null", (value,), BOOL), Literal(None, target)),), built, target)
+
+
+def _fields(value: Scalar, target: SqlType, oid: int, kept: Set[str]) -> Iterator[Scalar]:
+    before, after = value.type.row, target.row
+    assert before is not None
+    assert after is not None
+    places = {name: (place, kind) for place, (name, kind) in enumerate(before.fields, 1)}
+    for name, kind in after.fields:
+        if before.oid == oid and name not in kept:
+            yield Literal(None, kind)
+        else:
+            place, known = places[name]
+            yield _value(Call("field", (value, Literal(place, INT4)), known), kind, oid, kept)

@@ -1,0 +1,1 @@
+"""CREATE, ALTER and REPLACE VIEW, and the texts under which views are kept and shown."""

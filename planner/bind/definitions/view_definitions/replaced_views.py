@@ -1,0 +1,100 @@
+"""CREATE OR REPLACE VIEW of a view that exists.
+
+Owns: what may change of a view, and that a continuous view keeps its states. A stream keeps no rows, so another
+definition begins with none: it needs WITH (restart = true). Two definitions are the same if their texts are bound to
+the same relation, whatever they are called and written like.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from catalog.objects import ColumnDefinition, View
+from catalog.values.errors import SqlError
+from catalog.values.identifiers import quote_name
+from planner.algebra.signature import signature
+from planner.bind.definitions.dependents import above_replaced, bind_text
+from planner.bind.lookup.type_names import display
+from planner.bind.state.environment import Binding
+from planner.incremental.programs.zones import depends_on_zone
+from planner.statements.statement import CreateView, Query
+
+#: Options that are part of a view's query.
+FIXED: Final = ("retention", "emit")
+
+
+def replace_view(binding: Binding, created: CreateView, restarts: bool, position: int | None) -> CreateView:
+    """The statement for a view that exists. Raises 42809, 42P16, 42P17 and 0A000."""
+    view = created.view
+    old = binding.context.catalog.objects[view.oid]
+    if not isinstance(old, View) or old.materialized:
+        raise SqlError("42809", f'"{old.name}" is not a view')
+    bound = bind_text(binding, old, binding.context.catalog) if old.continuous else None
+    if bound is not None and _is_same(old, bound[0], view, created.query):
+        return replace(created, view=replace(old, options=view.options), replaces=True, kept=old)
+    _check_columns(old, view)
+    above = above_replaced(binding, view)
+    if not old.continuous:
+        return replace(created, replaces=True, above=above)
+    if not restarts:
+        raise _would_be_lost(old, position)
+    streams = () if bound is None else dict.fromkeys(quote_name(name) for name, _ in bound[1].streams)
+    of = f" of {', '.join(streams)}" if streams else ""
+    warning = f'view "{old.name}" starts again: its result of earlier rows{of} is lost'
+    return replace(created, replaces=True, above=above, warnings=(*created.warnings, warning))
+
+
+def _is_same(old: View, old_query: Query, view: View, query: Query) -> bool:
+    """Whether a continuous view has a definition already."""
+    if not view.continuous or _shape(old) != _shape(view) or _fixed(old) != _fixed(view):
+        return False
+    if signature(old_query.relation)[0] != signature(query.relation)[0]:
+        return False
+    return _zone(old) == _zone(view) or not depends_on_zone(query.relation)
+
+
+def _shape(view: View) -> list[tuple[str, str]]:
+    return [(column.name, _shown_type(column)) for column in view.columns]
+
+
+def _fixed(view: View) -> dict[str, str | None]:
+    options = dict(view.options)
+    return {name: options.get(name) for name in FIXED}
+
+
+def _zone(view: View) -> str | None:
+    return dict(view.settings).get("TimeZone")
+
+
+def _would_be_lost(old: View, position: int | None) -> SqlError:
+    return SqlError(
+        "0A000",
+        f'cannot replace continuous view "{old.name}" with another definition: its rows would be lost',
+        "A stream keeps no rows, so a view with another definition starts empty.",
+        "Create a view with another name, or write WITH (restart = true) before AS to start again without the rows that"
+        " have arrived.",
+        position,
+    )
+
+
+def _check_columns(old: View, view: View) -> None:
+    """The old view's columns must stay. Raises 42P16, and 42P17 for a view that reads itself."""
+    if view.oid in view.depends_on:
+        raise SqlError("42P17", f'infinite recursion detected in rules for relation "{view.name}"')
+    if len(view.columns) < len(old.columns):
+        raise SqlError("42P16", "cannot drop columns from view")
+    for before, after in zip(old.columns, view.columns, strict=False):
+        if before.name != after.name:
+            message = f'cannot change name of view column "{before.name}" to "{after.name}"'
+            raise SqlError("42P16", message, hint="Drop the view, and create it again.")
+        old_type, new_type = _shown_type(before), _shown_type(after)
+        if old_type != new_type:
+            change = f"from {old_type} to {new_type}"
+            raise SqlError("42P16", f'cannot change data type of view column "{before.name}" {change}')
+
+
+def _shown_type(column: ColumnDefinition) -> str:
+    """A column's type with what is declared of it: the digits of a computed numeric are ours and not the user's."""
+    return display(column.type) if column.is_computed else str(column.type)

@@ -1,0 +1,337 @@
+"""CREATE VIEW, CREATE MATERIALIZED VIEW and ALTER VIEW -> view definitions.
+
+Owns: whether a view is continuous (its query reads a stream: thesis 4.2.6), its columns and options, and the
+rejection of functions whose value changes below a grouping over a stream. The shape rules of 4.2.2 are
+``planner.incremental``'s.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NoReturn
+
+from msgspec.structs import replace
+from pglast.enums import AlterTableType, ObjectType, ViewCheckOption
+from pglast.stream import RawStream
+
+from catalog.catalog import Catalog
+from catalog.objects import PG_TEMP, ColumnDefinition, Index, View, is_temporary
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.identifiers import quote_name
+from catalog.values.times.precision import declared
+from planner.algebra.functions import DRAWN_FUNCTIONS, FUNCTIONS
+from planner.algebra.relations import Relation
+from planner.algebra.scalars import Call
+from planner.algebra.walk import walk
+from planner.bind.binder import new_binding
+from planner.bind.changes.updatable_views import require_checkable
+from planner.bind.conversion.rows import check_kept, refuse_rows
+from planner.bind.definitions.relations.table_as import bind_table_as
+from planner.bind.definitions.relations.watermarks import bind_length, keeping_of, keeps_windows
+from planner.bind.definitions.types.enums import refuse_labels
+from planner.bind.definitions.view_definitions.replaced_views import FIXED, replace_view
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.relations import is_taken, look_up, require_named, require_object, settings_of, target_schema
+from planner.bind.lookup.type_names import declared_typmod
+from planner.bind.privileges import owns
+from planner.bind.queries.select import bind_query
+from planner.bind.scalars.select_lists import check_columns
+from planner.bind.state.environment import Binding
+from planner.incremental.programs.renaming import reads_of
+from planner.parse.parser import text_after_as
+from planner.statements.definitions import AlterView
+from planner.statements.statement import CreateTableAs, CreateView, NoOperation, Output, Query
+from planner.view_rules import RULES, Places
+
+_CHECK: Final = "check_option"
+#: Options with their values.
+_OPTIONS: Final = {
+    _CHECK: ("local", "cascaded"),
+    "maintenance_engine": ("auto", "spark", "embedded"),
+    "emit": ("changes", "final"),
+}
+#: Options about whose rows a view shows to whom.
+_OF_SECURITY: Final = ("security_barrier", "security_invoker")
+_TRUE: Final = frozenset(("true", "on", "yes", "1"))
+_BOOLEANS: Final = _TRUE | {"false", "off", "no", "0"}
+#: Says that CREATE OR REPLACE may empty a continuous view.
+_RESTART: Final = "restart"
+_PLANNED: Final = frozenset(("tables", "trigger", "final_work", "total_work", "latency_goal"))
+
+
+def bind_create_view(binding: Binding, node: Any) -> CreateView:
+    """CREATE [OR REPLACE] VIEW name [(columns)] [WITH (options)] AS query."""
+    created = _create(binding, node.view, node.aliases, node.options, node.query, bool(node.replace), False)
+    view = created.view
+    if node.withCheckOption != ViewCheckOption.NO_CHECK_OPTION:  # its words stand behind the query
+        option = "local" if node.withCheckOption == ViewCheckOption.LOCAL_CHECK_OPTION else "cascaded"
+        view = replace(view, definition=str(RawStream()(node.query)), options=(*view.options, (_CHECK, option)))
+    _require_checkable(binding, view)
+    return replace(created, view=view)
+
+
+def _require_checkable(binding: Binding, view: View) -> None:
+    if _CHECK not in dict(view.options):
+        return
+    if view.continuous:
+        raise unsupported("WITH CHECK OPTION of a continuous view", "Leave it out: such views cannot be changed.")
+    require_checkable(new_binding(binding.context), view)
+
+
+def bind_create_as(binding: Binding, node: Any) -> CreateView | CreateTableAs:
+    """CREATE MATERIALIZED VIEW, over streams a continuous one; the statement's other kind is CREATE TABLE AS."""
+    into = node.into
+    if node.objtype != ObjectType.OBJECT_MATVIEW:
+        return bind_table_as(binding, into, node.query, bool(node.if_not_exists))
+    created = _create(binding, into.rel, into.colNames, into.options, node.query, False, bool(node.if_not_exists))
+    if created.query.volatile and not created.view.continuous:
+        instead = "Use CREATE TABLE AS: a materialized view is computed when it is read, so its rows would change."
+        raise unsupported("a materialized view with a volatile function", instead, binding.position(into.rel))
+    fresh = (f'materialized view "{into.rel.relname}" is always fresh, WITH NO DATA is ignored',)
+    notices = (*created.notices, *(fresh if into.skipData and not created.exists else ()))
+    if created.view.schema == PG_TEMP:
+        raise SqlError("0A000", "materialized views must not use temporary tables or views")
+    return replace(created, view=replace(created.view, materialized=True), notices=notices)
+
+
+def bind_refresh(binding: Binding, node: Any) -> NoOperation:
+    """REFRESH MATERIALIZED VIEW: there is nothing to do, since these views are fresh whenever they are read."""
+    found = require_named(binding, node.relation.relname, node.relation.schemaname)
+    if not isinstance(found, View) or not (found.materialized or found.continuous):
+        raise SqlError("42809", f'"{found.name}" is not a materialized view')
+    if node.concurrent and node.skipData:
+        raise SqlError("42601", "CONCURRENTLY and WITH NO DATA options cannot be used together")
+    if node.skipData:
+        raise unsupported("REFRESH MATERIALIZED VIEW WITH NO DATA", "Leave it out: such views are always fresh.")
+    if binding.reader is not None and not owns(binding, found.oid, binding.reader):
+        raise SqlError("42501", f"must be owner of materialized view {found.name}")
+    if node.concurrent and found.materialized and not any(map(_tells_rows_apart, found.indexes)):
+        hint = "Create a unique index with no WHERE clause on one or more columns of the materialized view."
+        name = f"{quote_name(found.schema)}.{quote_name(found.name)}"
+        raise SqlError("55000", f'cannot refresh materialized view "{name}" concurrently', hint=hint)
+    return NoOperation("REFRESH MATERIALIZED VIEW")
+
+
+def _tells_rows_apart(index: Index) -> bool:
+    """Whether PostgreSQL compares rows by an index (is_usable_unique_index): a unique one of columns and all rows."""
+    keys = index.parts[: len(index.parts) - index.included]
+    names = {quote_name(name) for name in index.columns}
+    return index.unique and index.predicate is None and all(part in names for part in keys)
+
+
+def _create(
+    binding: Binding, name: Any, aliases: Any, options: Any, query_node: Any, replaces: bool, tolerated: bool
+) -> CreateView:
+    given = _options((), options, binding)
+    binding.keeps_windows = keeps_windows(dict(given))
+    if getattr(query_node, "intoClause", None) is not None:
+        raise SqlError("0A000", "views must not contain SELECT INTO")
+    query = bind_query(binding, query_node)
+    if binding.parameters:
+        raise SqlError("42P02", "there is no parameter $1")
+    if query.locking is not None:
+        raise unsupported(f"{query.locking.words} in a view", "Lock the rows in the query that reads it.")
+    continuous = bool(binding.streams)
+    schema, notices = _schema(binding, name, continuous)
+    catalog = binding.context.catalog
+    old = catalog.at(schema, name.relname)
+    exists = is_taken(binding, name, schema, tolerated or replaces)
+    if continuous:
+        _refuse_changing(binding, query.relation)
+        refuse_labels(binding, query.relation)
+        refuse_rows(query.relation, binding.streams[0][1])
+    columns = _columns(catalog, names_of(aliases), query)
+    view = View(
+        old.oid if old is not None and replaces else catalog.next_oid,
+        name.relname,
+        columns,
+        _definition(binding, query_node),
+        continuous,
+        0,
+        tuple(binding.depends_on),
+        given,
+        settings_of(binding.context),
+        schema,
+        names=tuple((*written, oid) for written, oid in binding.names.items()),
+        types=tuple((*written, oid) for written, oid in binding.types.items()),
+        functions=tuple(binding.functions),
+        calls=tuple(binding.calls),
+        reads=reads_of([catalog.objects[oid] for oid in dict.fromkeys(binding.names.values())]),
+    )
+    keeping = keeping_of(binding, dict(view.options), continuous)
+    created = CreateView(view, query, False, exists and not replaces, notices, _places(binding), keeping)
+    if not (exists and replaces):
+        return created
+    return replace_view(binding, created, _restarts(options), binding.position(name))
+
+
+def _places(binding: Binding) -> Places:
+    streams: dict[str, int] = {}
+    for name, position in binding.streams:
+        if position is not None:
+            streams.setdefault(name, position)
+    (limit,) = binding.limits if len(binding.limits) == 1 else (0,)
+    return Places(binding.places, streams, limit or None)
+
+
+def _definition(binding: Binding, query_node: Any) -> str:
+    """A view's text; of a recursive one as the parser has completed it."""
+    clause = getattr(query_node, "withClause", None)
+    is_written = clause is None or not clause.recursive or (clause.location or 0) > 0
+    return text_after_as(binding.raw) if is_written else str(RawStream()(query_node))
+
+
+def _schema(binding: Binding, name: Any, continuous: bool) -> tuple[str, tuple[str, ...]]:
+    """Where a view goes, with a notice: one over temporary relations is temporary. Raises 0A000 for continuous ones."""
+    objects = binding.context.catalog.objects
+    below = any(is_temporary(objects[oid]) for oid in binding.depends_on)
+    schema = target_schema(binding, name)
+    if continuous and (below or schema == PG_TEMP):
+        raise unsupported(
+            "a temporary continuous view", "Use permanent tables, and leave TEMPORARY out.", binding.position(name)
+        )
+    if not below or schema == PG_TEMP:
+        return schema, ()
+    if name.schemaname is not None:
+        raise SqlError("42P16", "cannot create temporary relation in non-temporary schema")
+    return PG_TEMP, (f'view "{name.relname}" will be a temporary view',)
+
+
+def _columns(catalog: Catalog, names: tuple[str, ...], query: Query) -> tuple[ColumnDefinition, ...]:
+    if len(names) > len(query.outputs):
+        raise SqlError("42601", "CREATE VIEW specifies more column names than columns")
+    given = names + tuple(output.name for output in query.outputs)[len(names) :]
+    check_columns(given)
+    columns = tuple(
+        ColumnDefinition(
+            name,
+            declared(column.type, output.typmod),
+            collation=_collation(catalog, output),
+            is_computed=output.typmod == -1 != declared_typmod(column.type),
+        )
+        for name, column, output in zip(given, query.relation.columns, query.outputs, strict=True)
+    )
+    for column in columns:
+        check_kept(catalog, column.name, column.type)
+    return columns
+
+
+def _collation(catalog: Catalog, output: Output) -> int:
+    """The declared collation of the column that an output is; 0 where it is none, or an expression."""
+    source = catalog.objects.get(output.table)
+    return 0 if source is None or not output.attribute else source.columns[output.attribute - 1].collation
+
+
+# --- options ---------------------------------------------------------------------------------------------------------
+
+
+def _text(node: Any) -> str:
+    """An option's value: maintenance_engine = spark parses as a type's name."""
+    match type(node).__name__:
+        case "NoneType":
+            return "true"
+        case "TypeName":
+            return names_of(node.names)[-1]
+        case "String":
+            return str(node.sval)
+        case "Boolean":
+            return "true" if node.boolval else "false"
+        case "Integer":
+            return str(node.ival)
+        case _:
+            return str(getattr(node, "fval", ""))
+
+
+def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> tuple[tuple[str, str], ...]:
+    found = dict(old)
+    for item in items or ():
+        name, value, position = item.defname.lower(), _text(item.arg), binding.position(item)
+        if name == "action":  # PipelineDB's: materialize is what every continuous view does
+            if value != "materialize":
+                raise unsupported(f"WITH (action = {value})", "Use action = materialize.", position)
+            continue
+        if name in _OF_SECURITY or name == _RESTART:
+            if value.lower() not in _BOOLEANS:
+                raise SqlError("22023", f'invalid value for boolean option "{name}": {value}')
+            if name != _RESTART:  # is of this statement alone
+                found[name] = value.lower()
+            continue
+        if name in _PLANNED:
+            raise unsupported(f"the view option {name}", "Leave it out.", position)
+        if name == "retention":
+            bind_length(value, name, position)
+            found[name] = value
+            continue
+        if name not in _OPTIONS:
+            raise SqlError("22023", f'unrecognized parameter "{name}"', position=position)
+        if value not in _OPTIONS[name]:
+            hint = f"Valid values are {', '.join(_OPTIONS[name])}."
+            raise SqlError("22023", f'invalid value for option "{name}": "{value}"', hint=hint, position=position)
+        found[name] = value
+    return tuple(found.items())
+
+
+def _restarts(items: Any) -> bool:
+    """Whether the options say that the view may begin again."""
+    return any(item.defname.lower() == _RESTART and _text(item.arg).lower() in _TRUE for item in items or ())
+
+
+#: What is done to columns of tables, in PostgreSQL's words (alter_table_type_to_string).
+_ACTIONS: Final = {
+    AlterTableType.AT_AddColumn: "ADD COLUMN",
+    AlterTableType.AT_DropColumn: "DROP COLUMN",
+    AlterTableType.AT_SetNotNull: "ALTER COLUMN ... SET NOT NULL",
+    AlterTableType.AT_DropNotNull: "ALTER COLUMN ... DROP NOT NULL",
+    AlterTableType.AT_AlterColumnType: "ALTER COLUMN ... SET DATA TYPE",
+    AlterTableType.AT_AddConstraint: "ADD CONSTRAINT",
+    AlterTableType.AT_DropConstraint: "DROP CONSTRAINT",
+}
+
+
+def _refuse_action(view: View, command: Any) -> NoReturn:
+    """Raises 42809 for what only tables have, 0A000 for what views have in PostgreSQL."""
+    words = _ACTIONS.get(command.subtype)
+    if words is None or view.materialized or view.continuous:
+        raise unsupported("this form of ALTER VIEW", "Use SET or RESET (options), or create the view again.")
+    message = f'ALTER action {words} cannot be performed on relation "{view.name}"'
+    raise SqlError("42809", message, "This operation is not supported for views.")
+
+
+def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
+    """ALTER VIEW ... SET or RESET (options); None where a missing view is tolerated."""
+    if node.missing_ok and look_up(binding, node.relation.relname, node.relation.schemaname) is None:
+        return None
+    view = require_object(binding, node.relation)
+    if not isinstance(view, View):
+        raise SqlError("42809", f'"{view.name}" is not a view')
+    for command in node.cmds:
+        if command.subtype == AlterTableType.AT_SetRelOptions:
+            _refuse_fixed(binding, command.def_)
+            view = replace(view, options=_options(view.options, command.def_, binding))
+            _require_checkable(binding, view)
+        elif command.subtype == AlterTableType.AT_ResetRelOptions:
+            _refuse_fixed(binding, command.def_)
+            reset = {item.defname.lower() for item in command.def_}
+            view = replace(view, options=tuple(item for item in view.options if item[0] not in reset))
+        else:
+            _refuse_action(view, command)
+    return AlterView(view)
+
+
+def _refuse_fixed(binding: Binding, items: Any) -> None:
+    for item in items:
+        if item.defname.lower() in FIXED:
+            instead = "Create the view again."
+            raise unsupported(f"changing the view option {item.defname}", instead, binding.position(item))
+
+
+# --- what may not stand in it ----------------------------------------------------------------------------------------
+
+
+def _refuse_changing(binding: Binding, relation: Relation) -> None:
+    """A maintained result must not depend on when, or for whom, it is computed. Raises 0A000."""
+    changing = {name for name, function in FUNCTIONS.items() if function.volatility != "immutable"} | DRAWN_FUNCTIONS
+    for item in walk(relation):
+        if isinstance(item, Call) and item.function in changing:
+            message = f"function {item.function}() in a continuous view"
+            hint = "Call it in the query that reads the view, or put its value into a column of the stream."
+            raise unsupported(message, hint, binding.origin(item)[0] or binding.streams[0][1], RULES["immutable"])

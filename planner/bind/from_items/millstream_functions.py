@@ -1,0 +1,20 @@
+"""Functions of schema ``millstream`` that stand in FROM and whose columns depend on what they are asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.state.environment import Binding
+
+
+def is_own_call(node: Any, name: str) -> bool:
+    """Whether a function in FROM is ``millstream.<name>``, which no schema's path leads to."""
+    return type(node).__name__ == "FuncCall" and names_of(node.funcname) == ("millstream", name)
+
+
+def defines_view(binding: Binding) -> bool:
+    """Whether the statement creates a view, materialised or not."""
+    node = binding.raw.node
+    materialised = getattr(getattr(node, "objtype", None), "name", "") == "OBJECT_MATVIEW"
+    return type(node).__name__ == "ViewStmt" or materialised

@@ -1,0 +1,84 @@
+"""millstream.changes('view' [, since]) in FROM: what becomes of a continuous view's rows, as a source of rows.
+
+Owns: its arguments and columns. A row is an LSN, how many rows more (or, negative, fewer) the view has at it of those
+that are like the rest of this one, and the view's columns. What arrives when is the executor's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from catalog.objects import View
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.identifiers import split_name
+from catalog.values.types import INT8
+from planner.algebra.relations import CHANGE_SOURCES, Scan
+from planner.algebra.scalars import Scalar
+from planner.bind.calls.system.sequence_calls import written_name
+from planner.bind.conversion.coercion import coerce
+from planner.bind.from_items.millstream_functions import defines_view
+from planner.bind.lookup.relations import require_named
+from planner.bind.lookup.type_names import declared_typmod
+from planner.bind.state.environment import Binding, Environment
+from planner.bind.state.from_names import BoundQuery
+from planner.statements.statement import Output
+
+_SIGNATURE: Final = "millstream.changes(view [, since])"
+
+
+def bind_changes(env: Environment, node: Any, nullable: bool) -> BoundQuery:
+    """The rows that come. Raises 42883, 42809 and 42P01; 0A000 in a view's definition."""
+    binding, position = env.binding, env.binding.position(node)
+    if defines_view(binding):
+        raise unsupported(
+            "millstream.changes() in the definition of a view", "Call it in the query that reads the view.", position
+        )
+    view, since = _arguments(env, node)
+    binding.streams.append((f"changes of {view.name}", position))
+    binding.depends_on[view.oid] = None
+    binding.need(view.oid)
+    own = tuple(binding.column(item.name, item.type) for item in view.columns)
+    head = (binding.column("lsn", INT8, nullable), binding.column("diff", INT8, nullable))
+    sources = (*CHANGE_SOURCES, *map(str, range(len(own))))
+    scan = Scan(view.oid, view.name, "changes", (*head, *own), sources, since)
+    typmods = (-1, -1, *(declared_typmod(item.type) for item in view.columns))
+    described = zip(scan.columns, typmods, strict=True)
+    outputs = tuple(Output(column.name, column.type, typmod) for column, typmod in described)
+    return BoundQuery(scan, outputs)
+
+
+def _arguments(env: Environment, node: Any) -> tuple[View, Scalar | None]:
+    """The view, and where the changes begin; None is with all rows that there are."""
+    given: dict[str, Any] = {}
+    for place, item in enumerate(node.args or ()):
+        named = type(item).__name__ == "NamedArgExpr"
+        name = str(item.name) if named else ("view", "since")[place] if place < 2 else ""
+        if name not in ("view", "since") or name in given:
+            raise env.error("42883", f"function does not exist: use {_SIGNATURE}", node)
+        given[name] = item.arg if named else item
+    if "view" not in given:
+        raise env.error("42883", f"function does not exist: use {_SIGNATURE}", node)
+    view = _view(env.binding, given["view"])
+    if "since" not in given:
+        return view, None
+    since = coerce(env.binding, env.bind(given["since"]), INT8, "implicit", given["since"])
+    if since is None:
+        raise env.error("42804", "argument since of millstream.changes() must be type bigint", given["since"])
+    return view, since
+
+
+def _view(binding: Binding, node: Any) -> View:
+    written = written_name(node)
+    if written is None:
+        position = binding.start(node)
+        raise unsupported("millstream.changes() with an argument that is not a constant", "Name the view.", position)
+    text, place = written
+    schema, name = split_name(text)
+    try:
+        found = require_named(binding, name, schema)
+    except SqlError as error:
+        error.position = binding.position(place)
+        raise
+    if not isinstance(found, View) or not found.continuous:
+        raise SqlError("42809", f'"{found.name}" is not a continuous view', position=binding.position(place))
+    return found

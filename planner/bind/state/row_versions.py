@@ -1,0 +1,51 @@
+"""System columns of tables: what a row's version and place are where rows are values.
+
+Tables keep no versions of rows; a row is what its columns hold, and changes of it are kept as the rows that went and
+that came. So its version (xmin) and its place (ctid) are made of its values:
+
+    xmin        a number of 32 bits by the values: another one after whatever changes them, so that an optimistic lock,
+                ``UPDATE ... WHERE id = 1 AND xmin = <as read>``, finds the row only while it is as it was read
+    ctid        a number of 32 bits by the values, and which one of the rows with this number it is: no two rows of a
+                table share one, and rows that are equal may change theirs with each other unseen
+    xmax, cmin, cmax   0: nobody is deleting the row, and commands of a transaction are not numbered
+
+What cannot be told of a value is when it came: xmin in an order (``xmin::text::bigint``) is refused, and so is the ctid
+of rows that RETURNING gives, whose equals it does not see.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from catalog.values.errors import unsupported
+from catalog.values.types import INT8, SqlType
+from planner.algebra.relations import Relation, Scan, SortKey, Window
+from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.bind.state.bind_state import BindState
+
+_TID, _XID = SqlType("tid"), SqlType("xid")
+_NUMBERS = ("int2", "int4", "int8", "numeric", "float4", "float8")
+
+
+def version_of(row: tuple[Column, ...]) -> Scalar:
+    """xmin of a row of these columns."""
+    return Call("row_version", tuple(map(ColumnRef, row)), _XID)
+
+
+def placed(binding: BindState, scan: Scan, row: tuple[Column, ...]) -> tuple[Relation, Scalar]:
+    """A table's rows, each with its number among those that share half of its hash; and their ctid over that."""
+    number, values = binding.column("number", INT8, False), Call("row_hash", tuple(map(ColumnRef, row)), INT8)
+    half = Call("div", (values, Literal(2**31, INT8)), INT8)
+    call = WindowCall("row_number", (), INT8, (half,), (SortKey(values),))
+    return Window(scan, ((number, call),)), Call("row_place", (values, ColumnRef(number)), _TID)
+
+
+def refuse_number(binding: BindState, scalar: Scalar, target: SqlType, node: Any) -> None:
+    """A version as a number says nothing of when the row came. Raises 0A000."""
+    if target.name not in _NUMBERS:
+        return
+    while isinstance(scalar, Cast):
+        scalar = scalar.argument
+    if isinstance(scalar, Call) and scalar.function == "row_version":
+        instead = "Compare xmin for equality, or find what has changed by a column of your own."
+        raise unsupported("xmin as a number that grows", instead, binding.position(node))

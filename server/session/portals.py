@@ -1,0 +1,95 @@
+"""Portals of the extended protocol: prepared statements with values, about to run or under way.
+
+Owns: ``Portal``. Knows nothing of what answers the messages about them (``server.messages.extended``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from catalog.values.errors import SqlError, unsupported
+from executor.savepoints import Savepoints
+from planner.algebra.scalars import Value
+from planner.statements.statement import Output
+from protocol.messages import Bind
+from server.plans.planning import Plan
+from server.query.execution import Cursor, run
+from server.session.cursors import SqlCursor
+
+if TYPE_CHECKING:
+    from server.session.session import Session
+
+
+class Portal(Struct, eq=False):
+    """A statement with its parameters' values, and the rest of its rows once it runs. ``plan`` None: empty."""
+
+    bind: Bind
+    plan: Plan | None
+    values: tuple[Value, ...]
+    outputs: tuple[Output, ...] | None
+    cursor: Cursor | None = None
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return self.bind.portal
+
+    @property
+    def formats(self) -> tuple[int, ...]:
+        """Those of its columns, as Bind gave them."""
+        return self.bind.result_formats
+
+    def stepping(self, session: Session) -> SqlCursor:
+        """Its rows for FETCH and MOVE; it runs now if it has not. Raises 0A000 where it returns none."""
+        if self.plan is None or self.outputs is None:
+            raise unsupported("FETCH from a portal of a statement without rows", "Execute it.")
+        if self.cursor is None:
+            result = run(session, self.plan, self.values, described=True)
+            self.cursor = Cursor(result, self.formats, session.settings.style, session.names)
+        return self.cursor.stepping(self.name, self.plan.raw.text, session.transaction_time, session.held_share)
+
+
+class Made:
+    """Which portals there were at each savepoint: those made since go with a return to it (AtSubCleanup_Portals).
+
+    A member of the session's transactions (``server.session.transaction_members``).
+    """
+
+    def __init__(self, portals: dict[str, Portal]) -> None:
+        self._portals = portals
+        self._savepoints: Savepoints[tuple[Portal, ...]] = Savepoints()
+
+    def begin(self) -> None:
+        """There is no savepoint yet."""
+
+    def commit(self) -> None:
+        """The session forgets its portals by itself."""
+        self._savepoints.clear()
+
+    def rollback(self) -> None:
+        """The session forgets its portals by itself."""
+        self._savepoints.clear()
+
+    def savepoint(self, name: str) -> None:
+        """What there is survives a return to it."""
+        self._savepoints.add(name, tuple(self._portals.values()))
+
+    def release(self, name: str) -> None:
+        """Forgets a savepoint and those after it."""
+        self._savepoints.release(name)
+
+    def rollback_to(self, name: str) -> None:
+        """What was made after it is gone; what was closed stays closed."""
+        before = self._savepoints.return_to(name)
+        for key in [key for key, portal in self._portals.items() if portal not in before]:
+            del self._portals[key]
+
+
+def find_portal(session: Session, name: str) -> Portal:
+    """A portal. Raises 34000."""
+    portal = session.portals.get(name)
+    if portal is None:
+        raise SqlError("34000", f'portal "{name}" does not exist')
+    return portal
