@@ -242,7 +242,7 @@ def test_what_is_forgotten_is_an_error(database: Database, monkeypatch: pytest.M
     for _ in range(3):
         client.run("INSERT INTO s VALUES (1)")
         quick.check()
-    with pytest.raises(SqlError, match=r"72000.*forgotten"):
+    with pytest.raises(SqlError, match=r"72000.*discarded"):
         slow.take()
     slow.reconnect(database)
     slow.check()
