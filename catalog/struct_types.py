@@ -22,11 +22,10 @@ _CONSTANTS: Final = (NoneType, bool, int, float, str, bytes, Decimal, dt.date, d
 class Typed:
     """Classes of structs."""
 
-    def __init__(self, kinds: Iterable[type], within: Iterable[type] = (), **names: object) -> None:
-        """``within``: more of them, whose items are also checked where others have them in a field; ``names`` are those
-        in annotations that are no names in the classes' modules."""
+    def __init__(self, kinds: Iterable[type], within: Iterable[type] = ()) -> None:
+        """``within``: further classes, whose items are also checked where other structs have them in a field."""
         self._within = frozenset(within)
-        self._hints = {kind: get_type_hints(kind, localns=names) for kind in {*kinds, *self._within}}
+        self._hints = {kind: get_type_hints(kind) for kind in {*kinds, *self._within}}
 
     def require(self, item: Any) -> None:
         """Raises TypeError or ValueError where a field of a struct is not of its type."""

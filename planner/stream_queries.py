@@ -21,6 +21,7 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
 from planner.algebra.construction import Fresh, has_subquery, keep_columns
 from planner.algebra.functions import DRAWN_FUNCTIONS
+from planner.algebra.identity import NodeSet
 from planner.algebra.relations import Delta, Filter, Join, Limit, Project, Relation, Scan, Snapshot, Working
 from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Scalar
 from planner.algebra.validate import validate
@@ -201,7 +202,7 @@ def _finished(
     moving = _moving(final)
 
     def change(node: Node) -> Node:
-        if isinstance(node, RELATIONS) and id(node) not in moving and _is_whole(node):
+        if isinstance(node, RELATIONS) and node not in moving and _is_whole(node):
             return beforehand.snapshot(node)
         return node
 
@@ -209,13 +210,13 @@ def _finished(
     return Arriving(stream, (*statics, *beforehand.planned([final])), None, Slice(), states, statements, final)
 
 
-def _moving(final: Relation) -> frozenset[int]:
-    """Ids of the nodes that read a state, or what a recursion around them has found so far."""
-    found: set[int] = set()
+def _moving(final: Relation) -> NodeSet:
+    """The nodes that read a state, or what a recursion around them has found so far."""
+    found = NodeSet()
     for node in reversed(list(walk(final))):
-        if isinstance(node, Snapshot | Working) or any(id(child) in found for child in children(node)):
-            found.add(id(node))
-    return frozenset(found)
+        if isinstance(node, Snapshot | Working) or any(child in found for child in children(node)):
+            found.add(node)
+    return found
 
 
 def _is_whole(relation: Relation) -> bool:

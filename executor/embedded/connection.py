@@ -1,12 +1,12 @@
 """One connection of a DuckDB instance, and the fastest way through it from algebra to Arrow.
 
-Owns: its registered inputs and prepared statements. An input is registered once under its leaf's name as a ``Source``,
-whose table is exchanged before every run: DuckDB asks it for a stream each time it scans, so a statement stays prepared
-while its inputs change (a third of the time of registering a table anew). Plans are kept by the identity of their
-relation, which the caller keeps alive by using it again.
+Owns: registered inputs and prepared statements. An input is registered once under its leaf's name as a ``Source``, and
+the table in the source is exchanged before every run: DuckDB asks it for a stream each time it scans, so a statement
+stays prepared while its inputs change (a third of the time of registering a table anew). Plans are kept by the identity
+of their relation, which the caller keeps alive by using it again.
 
-Knows nothing of programs or of table semantics, nor where it comes from (``instance``). A connection is used by one
-thread at a time; ``interrupt`` is for any.
+A connection knows nothing of programs, of table semantics or of its ``instance``. One thread uses it at a time; any
+thread may call ``interrupt``.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Connection:
         broken: Callable[[SqlError], None] = lambda error: None,
         interrupted: Callable[[], None] = lambda: None,
     ) -> None:
-        """``broken`` is told of errors behind which nobody knows what the instance holds, ``interrupted`` that what
+        """``broken`` is told of errors after which the instance's content is not known, ``interrupted`` that what
         functions compute for the running statement is to end."""
         self._raw = cursor
         self._open: weakref.ref[OpenRows] | None = None

@@ -1,9 +1,10 @@
-"""Statements of the engine that may not hear an interrupt for long, in threads of their own, which can be left behind.
+"""Statements that DuckDB may not interrupt for long, run in threads of their own that can be left behind.
 
-Owns: ``Apart``, one such call, and which texts need it. DuckDB hears nothing while it plans a statement, nor while one
-of its functions computes one vector. The caller of a statement that is interrupted and does not end in ``HEARS``
-seconds goes on with 57014, so that locks and transactions end as after any error. The connection is lost to others, and
-closed when the statement ends by itself. At most ``MOST`` are left behind at a time; of more the end is waited for.
+Owns: ``Apart``, one such call, and which texts need it. DuckDB notices no interrupt while it plans a statement, nor
+while one of its functions computes a vector. When such a statement is interrupted and does not end within ``HEARS``
+seconds, its caller goes on with 57014, so that locks and transactions end as after any error. The connection is not
+used again, and is closed when the statement ends by itself. At most ``MOST`` statements are left behind at a time; the
+callers of more wait for the end.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class Apart(Generic[_Result]):
 
     @property
     def is_left(self) -> bool:
-        """Whether nobody waits for its end."""
+        """Whether its caller has gone on without it."""
         return self._is_left
 
     def _work(self) -> None:

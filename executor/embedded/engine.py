@@ -1,7 +1,7 @@
 """The embedded engine: programs' statements and queries over Arrow, on DuckDB.
 
-Owns: running a job's statements, merging runs by a state's key, and queries over bound leaves. Tables are the store's
-(``tables.py``); SQL is the printer's; connections and their speed are ``connection.py``'s.
+Owns: running a job's statements, merging runs by a state's key, and queries over bound leaves. Tables belong to
+``executor.tables``, SQL to the printer, and connections to ``connection``.
 
     merge, aggregate state   SELECT key, merge(column) ... FROM all runs GROUP BY key
     merge, distinct state    SELECT DISTINCT
@@ -89,7 +89,7 @@ class EmbeddedEngine:
         self._merges: OrderedDict[int, Merging] = OrderedDict()
         self._readings: OrderedDict[int, Reading] = OrderedDict()
         self._lock = Lock()
-        #: Held while an instance is made, which nobody waits for who needs another.
+        #: Held while an instance is made; callers that need another instance do not wait for it.
         self._making = Lock()
 
     def close(self) -> None:

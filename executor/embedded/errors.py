@@ -1,8 +1,8 @@
 """DuckDB's exceptions as PostgreSQL's errors.
 
-Owns: ``translate`` and ``overflowed``. Knows the wording of DuckDB 2.0's messages, and that a macro's message starts
-with ``!SQLSTATE!`` and may end with a detail and a hint, or with a domain's schema, name and constraint. What it does
-not recognise is XX000 with DuckDB's own text.
+Owns: ``translate`` and ``overflowed``. They know the wording of DuckDB 2.0's messages, and that a macro's message
+starts with ``!SQLSTATE!`` and may end with a detail and a hint, or with a domain's schema, name and constraint. An
+unknown message is XX000 with DuckDB's own text.
 """
 
 from __future__ import annotations

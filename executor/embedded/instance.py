@@ -1,6 +1,6 @@
 """One DuckDB instance: its settings, the functions and macros that our SQL calls, and its connections.
 
-Owns: what every connection shares. No statement passes through here (``connection``).
+Owns: what all connections share. Statements do not pass through here (``connection``).
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Instance:
                 self._is_left = True
 
     def _fail(self, error: SqlError) -> None:
-        """Nobody knows any more what the tables hold."""
+        """What the tables hold is not known any more."""
         self._failure = error
 
     def _query(self, relation: Relation, bindings: Bindings, timezone: str) -> pa.Table:

@@ -1,8 +1,8 @@
-"""Expressions over columns, computed for another process: what a worker of Spark's asks of this engine.
+"""Expressions over columns, computed for another process: what a Python worker of Spark's asks of this engine.
 
-Owns: ``evaluate``, an instance of the engine for this process, made when first asked, and the relations that it was
-asked for, which stay prepared. An expression comes as the projection of it over a leaf of its arguments (``LEAF``), in
-JSON (``planner.algebra.serialize``). Values come and go as ``executor.carriers`` has them.
+Owns: ``evaluate``, an instance of the engine for this process, made at the first call, and the relations of earlier
+calls, which stay prepared. An expression comes as its projection over a leaf of its arguments (``LEAF``), in JSON
+(``planner.algebra.serialize``). Values come and go as ``executor.carriers`` has them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Results of a query's finished pipelines, in temporary tables of the connection that runs the next ones.
 
-Owns: their names (those of the snapshots that read them), how large they are, and that none is left. The engine knows
-how many rows such a table has, which it cannot of rows in Arrow, and moves it to a disk by itself where memory is
-short; a result leaves it by a query like any other. Few rows, which Python alone goes on with, are fetched and become a
-table only if it cannot. Decimals are computed wide, as in any transaction.
+Owns: the tables' names (those of the snapshots that read them), their sizes, and their removal. The engine knows how
+many rows such a table has, which it cannot know of rows in Arrow, and moves the table to disk where memory is short. A
+result leaves the table by a query like any other. Few rows, which Python alone goes on with, are fetched and become a
+table only if Python cannot. Decimals are computed wide, as in any transaction.
 """
 
 from __future__ import annotations

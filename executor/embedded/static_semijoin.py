@@ -1,14 +1,14 @@
-"""A view's static inputs cut to what a few rows of the stream can meet: what an engine need not hash at each read.
+"""A view's static inputs cut to what a few rows of the stream can join, so that an engine need not hash all of them.
 
-The static side of a join was computed when the view was created, may have millions of rows, and a join hashes all of it
-for a thousand rows of the stream. By its key in order, which is found once, the rows that have a partner are a look-up
-away: a semijoin of the static side with the delta, after which the join gives the same rows.
+The static side of a join was computed when the view was created and may have millions of rows; a join hashes all of it
+for a thousand rows of the stream. With the order of its key, which is found once, the rows with a partner are a look-up
+away. The look-up is a semijoin of the static side with the delta, after which the join gives equal rows:
 
     delta d JOIN static s ON d.k = s.k AND p
     =  d JOIN (SELECT * FROM s WHERE k IN (SELECT k FROM d)) s ON d.k = s.k AND p
 
-It holds for every kind of join that keeps no row of its right side without a partner: inner, left, semi, anti. Owns:
-which inputs of a statement these are, and their keys' order.
+This holds for every kind of join that keeps no row of its right side without a partner: inner, left, semi, anti. Owns:
+which inputs of a statement these are, and the order of their keys.
 """
 
 from __future__ import annotations

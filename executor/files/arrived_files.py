@@ -1,4 +1,4 @@
-"""The files that have arrived in a stream's folder: their names by LSN, whose rows are read when somebody asks.
+"""The files that have arrived in a stream's folder: their names by LSN. Their rows are read on demand.
 
 Owns: the names, in memory and in a file that outlives the log's records of them. Rows never pass through the server
 unless the embedded engine alone must read them. At a server that has another one's stream (executor/moving) these are

@@ -1,8 +1,8 @@
-"""Delta tables: which Parquet files a version has, and their values of partition columns.
+"""Delta tables: the Parquet files of a version, and their values of partition columns.
 
-Owns: what is asked of the ``deltalake`` package, whose import is put off until a table needs it; it reads the log and
-no rows. A version's files never change, so what a query reads is the version that was the latest when it began, or the
-one of option ``version``. Features by which files alone do not tell the rows are refused (0A000).
+Owns: what is asked of the ``deltalake`` package, which is imported when a table first needs it; it reads the log and no
+rows. The files of a version never change, so a query reads the version that was the latest when it began, or that of
+option ``version``. Features by which files alone do not tell the rows are refused (0A000).
 https://github.com/delta-io/delta/blob/master/PROTOCOL.md
 """
 

@@ -141,8 +141,8 @@ def rows(asked: Mapping[str, Asked], is_cancelled: Callable[[], bool]) -> dict[s
     """Some columns of all files (one, where none is asked for), by leaf: for the engine to read, or where only we can,
     or all have few rows, read.
 
-    Who reads some reads all it can: the engine knows how many rows files have, and orders joins by that, while of rows
-    in Arrow it does not. Raises what ``read`` raises.
+    A query that reads some of them reads all it can: the engine knows how many rows files have, and orders joins by
+    that, while of rows in Arrow it does not. Raises what ``read`` raises.
     """
     own = {leaf: _readable(found, _wanted(found, names)) for leaf, (found, names) in asked.items()}
     reads = any(item is not None and item.rows >= _FEW_ROWS for item in own.values())

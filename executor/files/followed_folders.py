@@ -1,8 +1,8 @@
-"""Files that feed a stream: which of those in a growing folder have arrived, and whether they are still what arrived.
+"""Files that feed a stream: which files of a growing folder have arrived, and whether they are unchanged since.
 
-A file has arrived when it is whole: its size and mtime were the same at two looks, or its mtime is over a second old.
-Names that begin with ``_`` or ``.`` are other programs' work in progress. What has arrived must stay as it is. Knows
-nothing of what is in files (``reader``).
+A file has arrived when it is whole: its size and mtime were equal at two looks, or its mtime is over a second old.
+Names that begin with ``_`` or ``.`` are other programs' work in progress. An arrived file must stay as it is. This
+module knows nothing of what is in files (``reader``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A file's portions parsed by several threads, and what comes of them in the file's order."""
+"""A file's portions, parsed by several threads and returned in the file's order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What Parquet files say of themselves at their ends: rows, columns, their sizes and bounds.
+"""What Parquet files say of themselves in their footers: rows, columns, their sizes and bounds.
 
-Owns: a cache of footers by path, size and time of change, since planning asks for them and reading does again; and
-which of a file's columns both engines may read as they are. Knows nothing of tables or of how rows are read.
+Owns: a cache of footers by path, size and time of change, since planning reads them and reading does again, and which
+of a file's columns both engines may read as they are. Footers know nothing of tables or of how rows are read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which files of a foreign table a query needs, by its filters on partition columns.
 
-Owns: what a plan reads of a foreign table (``FileReading``) and the choice of its files. A file stays where for some
-scan of the table the filter's parts over partition columns are true of the file's own values; the embedded engine
-says so, since it must mean what the query means. Row groups within files are the engines' own matter.
+Owns: what a plan reads of a foreign table (``FileReading``) and the choice of its files. A file is read if, for some
+scan of the table, the filter's parts over partition columns are true of the file's own values. The embedded engine
+evaluates the parts, so that they mean what they mean in the query. Row groups within files are left to the engines.
 """
 
 from __future__ import annotations

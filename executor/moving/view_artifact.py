@@ -60,7 +60,7 @@ _FORMAT: Final = 1
 _ARRIVED: Final = pa.schema([("path", pa.string()), *((name, pa.int64()) for name in ("size", "mtime", "rows"))])
 #: What traces are called, as files are after them.
 _TRACE: Final = re.compile(r"v\d+_[a-z0-9_]+", re.ASCII)
-_TYPED: Final = Typed((View, Stream), within=(ColumnDefinition, SqlType, Enumeration, Composite, Grant), Grant=Grant)
+_TYPED: Final = Typed((View, Stream), within=(ColumnDefinition, SqlType, Enumeration, Composite, Grant))
 _Decoded = TypeVar("_Decoded")
 
 

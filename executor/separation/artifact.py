@@ -41,6 +41,7 @@ from executor.separation.shared_files import SharedFile, SharedFiles
 from executor.traces.checked import WRONG
 from executor.traces.parquet import StoredFile, describe_file, read_count, read_table, verify_file, write_batches
 from planner.algebra.allow_list import check_call, require_zone
+from planner.algebra.identity import NodeSet
 from planner.algebra.relations import ROW_ID, Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
 from planner.algebra.serialize import decode_relation, encode_relation
 from planner.algebra.validate import validate
@@ -360,10 +361,10 @@ def _check(query: SeparatedQuery) -> None:
     for node in walk(query.relation):
         _check_node(node, known, shared)
     loops = [item for item in walk(query.relation) if isinstance(item, Fixpoint)]
-    inside = {
-        id(item) for loop in loops for item in walk(loop.step) if isinstance(item, Working) and item.name == loop.name
-    }
-    if any(isinstance(item, Working) and id(item) not in inside for item in walk(query.relation)):
+    inside = NodeSet(
+        item for loop in loops for item in walk(loop.step) if isinstance(item, Working) and item.name == loop.name
+    )
+    if any(isinstance(item, Working) and item not in inside for item in walk(query.relation)):
         raise ValueError("it reads the working table of another recursion")
     validate(query.relation)
     _ = [run.schema for run in query.runs.values()]

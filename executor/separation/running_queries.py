@@ -105,7 +105,7 @@ class RunningQuery:
         self._lock = threading.Lock()
         self._requests: list[Request] = []
         self._ended = False
-        #: Whether all that is left of it is on storage, for who goes on with it.
+        #: Whether all that is left of it is on storage, for the server that goes on with it.
         self.is_suspended = False
 
     @property
@@ -115,7 +115,7 @@ class RunningQuery:
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it will, about; None while nobody can tell."""
+        """How long it will take, about; None while that is not known."""
         done = self.progress
         return self.seconds * (1 - done) / done if done else None
 
@@ -132,7 +132,7 @@ class RunningQuery:
         efforts, step = self._efforts, (self.finished, self.share, self.until)
         finished, share, until = step
         measured = self.measure()
-        if step == (self.finished, self.share, self.until):  # else nobody knows of which step that is
+        if step == (self.finished, self.share, self.until):  # else the step is not known
             share += max(0.0, until - share) * measured
         done = sum(efforts[:finished]) + share * sum(efforts[finished : finished + 1])
         with self._lock:
@@ -252,7 +252,7 @@ class RunningQueries:
 
 
 def unknown() -> float:
-    """How much is done of what nobody measures."""
+    """How much is done of what is not measured."""
     return 0.0
 
 

@@ -168,7 +168,7 @@ class Separation:
         return query, about | {"outputs": outputs or _outputs(steps.plan.whole), "engine": engine}
 
     def _ended(self, reader: Reader, query: RunningQuery) -> None:
-        """It has all its rows: nobody needs a copy of its state any more; where it was taken over, it is another
+        """It has all its rows, so copies of its state are not needed any more; where it was taken over, it is another
         server's."""
         if self.claims.holds(query.id):
             with contextlib.suppress(SqlError):
@@ -476,7 +476,7 @@ def _tell(reader: Reader, query: RunningQuery) -> None:
 
 
 def _outputs(relation: Relation) -> tuple[Output, ...]:
-    """The columns of a query of which nobody said more."""
+    """The columns of a query without further description."""
     return tuple(Output(column.name, column.type) for column in relation.columns)
 
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 from executor.core.core import Core
 from executor.queries.statistics import all_statistics_of
 from executor.separation.results import EngineName, Results
+from planner.algebra.identity import NodeSet
 from planner.algebra.relations import Aggregate, Limit, Relation, Scan
 from planner.algebra.walk import walk
 from planner.placement import BREAKERS, EMBEDDED_ROWS, SPARK_ROWS, SPARK_START
@@ -85,14 +86,14 @@ class Slicing:
         self._groups = groups
         self._rows_of_slice = speed * seconds
         self._least = GROUP * threads
-        self._beside: set[int] = set()
+        self._beside = NodeSet()
 
     def in_two_phases(self, relation: Relation) -> Relation:
         """A plan whose chosen aggregations are taken apart."""
         changed = in_two_phases(relation, self._is_wanted)
         parts = partials(changed)
         for node in walk(changed):
-            if isinstance(node, Aggregate) and id(node) in parts:
+            if isinstance(node, Aggregate) and node in parts:
                 self._keep_beside(self._chosen(node))
         return changed
 
@@ -113,18 +114,19 @@ class Slicing:
 
     def _keep_beside(self, chosen: tuple[Driver, int] | None) -> None:
         if chosen is not None:
-            self._beside.update(map(id, chosen[0].beside))
+            for relation in chosen[0].beside:
+                self._beside.add(relation)
 
     def is_beside(self, relation: Relation) -> bool:
         """Whether a relation is read once for each slice of another one."""
-        return id(relation) in self._beside
+        return relation in self._beside
 
     def slices(self, plan: Pipelined) -> dict[str, Sliced]:
         """The slices of a plan's pipelines, by their names."""
         parts = partials(plan.whole)
         found = {}
         for item in plan.pipelines[:-1]:
-            if id(item.place) in parts or item.breaker == "rows":
+            if item.place in parts or item.breaker == "rows":
                 chosen = self._chosen(item.relation)
                 if chosen is not None:
                     leaf, rows = chosen[0].leaf, chosen[1]

@@ -1,12 +1,17 @@
 """Few rows without an engine: statements over a small delta, merges of small states, and the final relations over them.
 
 An engine call costs some 0.4 ms before it looks at the first row, and a view of a few groups needs three of them at
-every read. Owns: a statement that filters and groups at most ``grouping.ROWS`` rows, as numpy computes it
-(``grouping``, ``columns``, ``vectors``); and over at most ``CELLS`` values, as plain Python over exact integers and
-decimals, the merge of a state's runs (``merges``) and a program's final relation (``relations``, ``expressions``); for
-the kinds of state and expression that are listed there. Everything else, and every value out of the ordinary (an
-overflow, an infinity, NaN, a date that Python does not know), is answered None: the caller asks the engine, whose
-result or error then counts. So nothing here may differ from what an engine gives.
+every read.
+
+1. ``grouped_statements.grouping_of`` compiles a statement that filters and groups a delta; ``Grouping.run`` computes it
+   with numpy over at most ``grouped_statements.ROWS`` rows (``vector_expressions``, ``vector_operations``).
+2. ``merges.merge_of`` merges the runs of a state, and ``relations.small_of`` evaluates a program's final relation, in
+   plain Python over at most ``values.CELLS`` exact integers and decimals (``value_expressions``, ``ordering``).
+3. For every other statement, and for every value out of the ordinary (an overflow, an infinity, NaN, a date that Python
+   does not know), the answer is None. The caller then asks the engine, and its result or error counts.
+
+Nothing here may differ from what an engine gives. ``tests/executor/test_small_operations.py`` compares each operation
+of the tables ``OPERATIONS``, ``AGGREGATES`` and ``FOLDS`` with the engine.
 """
 
 from executor.small.grouped_statements import Grouping, grouping_of

@@ -1,13 +1,13 @@
 """A statement over a few thousand rows of a stream: filtered, grouped and aggregated without an engine.
 
-Owns: which statements that is (a grouping over filters and projections of one delta, by columns of the stream) and
-their run. Sorting the rows by group once makes every aggregate one call of numpy; an engine needs longer than that to
-begin. What the values or the expressions have out of the ordinary makes it None: the engine computes the run.
+Owns: which statements these are (a grouping over filters and projections of one delta, by columns of the stream) and
+their run. Sorting the rows by group once makes every aggregate one call of numpy, which ends before an engine begins.
+Values or expressions out of the ordinary give None, and the engine computes the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, Final
 
@@ -178,7 +178,7 @@ def _below(relation: Relation) -> tuple[Compiler, list[Computed], Delta] | None:
 
 
 def _projected(relation: Project, below: Compiler) -> Compiler:
-    """The columns of a projection that are computed here; one that nobody uses does not matter."""
+    """The columns of a projection that are computed here; an unused column that is not does not matter."""
     scope, sources = {}, {}
     for column, scalar in relation.outputs:
         found = below.compiled(scalar)
@@ -215,19 +215,9 @@ def _aggregation(compiler: Compiler, call: AggregateCall, column: Column) -> _Ag
     if call.function == "count":
         return _count(compiler, call, only, column.type.arrow)
     items = [compiler.compiled(item) for item in call.arguments]
-    if call.function in ("spread", "paired_spread"):
-        doubles = [item for item in items if item is not None and item.type.name == "float8"]
-        return _spread(doubles, only) if len(doubles) == len(items) else None
-    item = items[0] if len(items) == 1 else None
-    if item is None:
-        return None
-    if call.function == "sum":
-        return _sum(item, only, column.type)
-    if call.function in ("min", "max") and family(item.type) != "bool":
-        return _extreme(item, only, column.type, call.function)
-    if call.function in ("bool_and", "bool_or") and item.type.name == "bool":
-        return _extreme(item, only, column.type, "min" if call.function == "bool_and" else "max")
-    return None
+    make = AGGREGATES.get(call.function)
+    known = [item for item in items if item is not None]
+    return make(call, known, only, column.type) if make is not None and len(known) == len(items) else None
 
 
 def _excluded(only: Computed | None, rows: Rows) -> npt.NDArray[np.bool_] | None:
@@ -259,7 +249,8 @@ def _present(groups: Groups, rows: Rows, null: Values) -> Values:
     return groups.over(np.add, (~np.broadcast_to(null, rows.count)).astype(np.int64))
 
 
-def _sum(item: Computed, only: Computed | None, kind: SqlType) -> _Aggregation | None:
+def _sum(call: AggregateCall, items: Sequence[Computed], only: Computed | None, kind: SqlType) -> _Aggregation | None:
+    (item,) = items
     declared = kind.scale if kind.name == "numeric" else 0
     if family(kind) != family(item.type) or family(kind) not in ("number", "float8") or declared < item.scale:
         return None
@@ -279,9 +270,13 @@ def _sum(item: Computed, only: Computed | None, kind: SqlType) -> _Aggregation |
     return run
 
 
-def _spread(items: Sequence[Computed], only: Computed | None) -> _Aggregation:
+def _spread(
+    call: AggregateCall, items: Sequence[Computed], only: Computed | None, kind: SqlType
+) -> _Aggregation | None:
     """Counts, and for each item the sum and the sum of squared distances from the mean; of pairs (Y, X) of X first, and
     the sum of both distances' products behind them."""
+    if any(item.type.name != "float8" for item in items):
+        return None
 
     def run(rows: Rows, groups: Groups) -> pa.Array:
         vectors = [item.run(rows) for item in reversed(items)]
@@ -304,6 +299,20 @@ def _spread(items: Sequence[Computed], only: Computed | None) -> _Aggregation:
     return run
 
 
+def _ordered(
+    call: AggregateCall, items: Sequence[Computed], only: Computed | None, kind: SqlType
+) -> _Aggregation | None:
+    (item,) = items
+    return None if family(item.type) == "bool" else _extreme(item, only, kind, call.function)
+
+
+def _truth(call: AggregateCall, items: Sequence[Computed], only: Computed | None, kind: SqlType) -> _Aggregation | None:
+    (item,) = items
+    if item.type.name != "bool":
+        return None
+    return _extreme(item, only, kind, "min" if call.function == "bool_and" else "max")
+
+
 def _extreme(item: Computed, only: Computed | None, kind: SqlType, name: str) -> _Aggregation | None:
     if family(kind) != family(item.type) or kind.name != item.type.name:
         return None
@@ -316,6 +325,8 @@ def _extreme(item: Computed, only: Computed | None, kind: SqlType, name: str) ->
         null = either(vector.null, _excluded(only, rows))
         values, empty = _with(vector.values, null, _last(vector.values.dtype, name), rows, groups)
         found = groups.over(fold, values)
+        if found.dtype == np.float64 and not found.all() and np.signbit(values[values == 0]).any():
+            raise Unusual  # of 0 and -0 the later counts
         return column_of(found if empty is None else np.where(empty, found.dtype.type(0), found), empty, kind.arrow)
 
     return run
@@ -338,3 +349,17 @@ def _with(values: Values, null: Values | None, instead: Any, rows: Rows, groups:
         return values, None
     empty = _present(groups, rows, null) == 0
     return np.where(null, values.dtype.type(instead), values), empty if empty.any() else None
+
+
+#: The aggregates that numpy computes beside count, by canonical name.
+AGGREGATES: Final[
+    Mapping[str, Callable[[AggregateCall, Sequence[Computed], Computed | None, SqlType], _Aggregation | None]]
+] = {
+    "sum": _sum,
+    "min": _ordered,
+    "max": _ordered,
+    "bool_and": _truth,
+    "bool_or": _truth,
+    "spread": _spread,
+    "paired_spread": _spread,
+}

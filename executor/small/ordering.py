@@ -16,7 +16,7 @@ from planner.algebra.relations import Limit, Sort, SortKey
 from planner.algebra.scalars import Literal, Scalar
 
 #: Order of code points is that of their bytes in UTF-8.
-_TEXTS: Final = frozenset(("text", "varchar", "bpchar"))
+TEXTS: Final = frozenset(("text", "varchar", "bpchar"))
 
 
 def sort_of(relation: Sort) -> Callable[[Rows], Rows] | None:
@@ -36,7 +36,7 @@ def sort_of(relation: Sort) -> Callable[[Rows], Rows] | None:
 
 
 def _key(key: SortKey) -> Computed | None:
-    return compiled(key.expression) if key.expression.type.name in ORDERED | _TEXTS else None
+    return compiled(key.expression) if key.expression.type.name in ORDERED | TEXTS else None
 
 
 def _sorted(order: list[int], cells: Cells, key: SortKey) -> list[int]:

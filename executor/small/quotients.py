@@ -1,7 +1,7 @@
 """Averages and quotients of a handful of values at PostgreSQL's scale, and numerics with the decimals that they show.
 
-Owns: select_div_scale of numeric.c, one value at a time. The embedded engine's macros do the same
-(``embedded.functions.quotients``).
+Owns: select_div_scale of numeric.c, one value at a time. ``executor/embedded/functions/numbers/quotients`` is the
+embedded engine's counterpart.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Scalar expressions over a handful of rows, a column at a time.
 
-Owns: which expressions Python evaluates, each to a function from rows to the values of one column.
+Owns: which expressions Python evaluates (``OPERATIONS``), each as a function from rows to the values of one column.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 from msgspec import Struct
 
+from catalog.values.integers import ARITHMETIC, LIMITS, fits
 from catalog.values.types import SqlType
 from executor.small.quotients import average_of, quotient_scale_of, scaled_text_of, shows
 from executor.small.values import DIGITS, INTEGERS, Cells, Unusual, cells_of
@@ -21,13 +22,6 @@ from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Para
 
 #: Types of constants whose values are the cells.
 _VALUES: Final = (*INTEGERS, "numeric", "bool", "text")
-_ARITHMETIC: Final[dict[str, Callable[[int, int], int]]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-}
-_BITS: Final = {"int2": 15, "int4": 31, "int8": 63}
-
 #: By variance or deviation, by how much less than the count the squares are divided, and what is done with that.
 _SPREADS: Final[dict[str, tuple[int, Callable[[float], float]]]] = {
     "var_pop": (0, float),
@@ -52,6 +46,10 @@ class Rows(Struct, frozen=True):
 
 
 Computed = Callable[[Rows], Cells]
+#: What computes one row's value.
+Function = Callable[..., Any]
+_Types = Sequence[SqlType]
+Operation = Callable[[Call, _Types], Function | None]
 
 
 def compiled(scalar: Scalar) -> Computed | None:
@@ -89,49 +87,12 @@ def holds(target: SqlType, source: SqlType) -> bool:
 
 def _call(call: Call) -> Computed | None:
     arguments = [compiled(item) for item in call.arguments]
-    function = _function(call)
+    make = OPERATIONS.get(call.function)
+    function = None if make is None else make(call, [item.type for item in call.arguments])
     if function is None or any(item is None for item in arguments):
         return None
     known = [item for item in arguments if item is not None]
     return lambda rows: list(map(function, *(item(rows) for item in known)))
-
-
-def _function(call: Call) -> Callable[..., Any] | None:
-    """What computes one row's value."""
-    types = [item.type for item in call.arguments]
-    match call.function:
-        case "avg_final":
-            return average_of(types[0])
-        case "quotient_scale":
-            return quotient_scale_of(*types[:2])
-        case "scaled_text" if shows(types[0]):
-            return scaled_text_of(types[0])
-        case "spread_final":
-            return _statistic_of(call.arguments[0])
-        case "finite":
-            return lambda value, _: value  # cells are finite
-        case "coalesce" if all(item.name == call.type.name for item in types):
-            return lambda *values: next((value for value in values if value is not None), None)
-        case "and":
-            return lambda *values: False if False in values else None if None in values else True
-        case "or":
-            return lambda *values: True if True in values else None if None in values else False
-        case "not":
-            return lambda value: None if value is None else not value
-        case "is_null":
-            return lambda value: value is None
-        case "is_not_null":
-            return lambda value: value is not None
-        case name if (
-            name in _ARITHMETIC and len(types) == 2 and all(item.name in _BITS for item in (call.type, *types))
-        ):
-            return _whole(_ARITHMETIC[name], 1 << _BITS[call.type.name])
-        case "neg" if types[0].name in _BITS and types[0].name == call.type.name:
-            return _whole(lambda value: -value, 1 << _BITS[call.type.name])
-        case name if name in COMPARISONS and _alike(types):
-            return _strict(COMPARISONS[name])
-        case _:
-            return None
 
 
 def _statistic_of(kind: Scalar) -> Callable[[Any, Any], Any] | None:
@@ -154,19 +115,64 @@ def _alike(types: Sequence[SqlType]) -> bool:
     return all(item.name in (*INTEGERS, "numeric") for item in types)
 
 
-def _whole(function: Callable[..., int], limit: int) -> Callable[..., Any]:
-    """Arithmetic of integers whose results lie in [-limit, limit)."""
+def _arithmetic(call: Call, types: _Types) -> Function | None:
+    kinds = (call.type.name, *(item.name for item in types))
+    return _whole(ARITHMETIC[call.function], call.type.name) if all(name in LIMITS for name in kinds) else None
+
+
+def _negation(call: Call, types: _Types) -> Function | None:
+    name = call.type.name
+    return _whole(operator.neg, name) if name in LIMITS and types[0].name == name else None
+
+
+def _whole(function: Callable[..., int], name: str) -> Function:
+    """Arithmetic of integers whose results the type of this name holds."""
 
     def compute(*values: Any) -> Any:
         if None in values:
             return None
         result = function(*values)
-        if not -limit <= result < limit:
+        if not fits(result, name):
             raise Unusual
         return result
 
     return compute
 
 
-def _strict(function: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
+def _comparison(call: Call, types: _Types) -> Function | None:
+    return _strict(COMPARISONS[call.function]) if _alike(types) else None
+
+
+def _strict(function: Callable[[Any, Any], bool]) -> Function:
     return lambda left, right: None if left is None or right is None else function(left, right)
+
+
+def _coalesce(call: Call, types: _Types) -> Function | None:
+    if any(item.name != call.type.name for item in types):
+        return None
+    return lambda *values: next((value for value in values if value is not None), None)
+
+
+def _fixed(function: Function) -> Operation:
+    """What is computed alike for all types."""
+    return lambda call, types: function
+
+
+#: The operations that Python evaluates, by canonical name: the function of one row's values, for a call and the types
+#: of its arguments; None for types that are the engine's.
+OPERATIONS: Final[Mapping[str, Operation]] = {
+    "avg_final": lambda call, types: average_of(types[0]),
+    "quotient_scale": lambda call, types: quotient_scale_of(*types[:2]),
+    "scaled_text": lambda call, types: scaled_text_of(types[0]) if shows(types[0]) else None,
+    "spread_final": lambda call, types: _statistic_of(call.arguments[0]),
+    "finite": _fixed(lambda value, _: value),  # cells are finite
+    "coalesce": _coalesce,
+    "and": _fixed(lambda *values: False if False in values else None if None in values else True),
+    "or": _fixed(lambda *values: True if True in values else None if None in values else False),
+    "not": _fixed(lambda value: None if value is None else not value),
+    "is_null": _fixed(lambda value: value is None),
+    "is_not_null": _fixed(lambda value: value is not None),
+    "neg": _negation,
+    **dict.fromkeys(ARITHMETIC, _arithmetic),
+    **dict.fromkeys(COMPARISONS, _comparison),
+}

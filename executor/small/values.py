@@ -72,15 +72,6 @@ def _add(left: Any, right: Any) -> Any:
     return left + right
 
 
-_FOLDS: Final[dict[str, Fold]] = {
-    "sum": _add,
-    "min": min,
-    "max": max,
-    "bool_and": lambda left, right: left and right,
-    "bool_or": lambda left, right: left or right,
-}
-
-
 def _combine(left: list[float], right: list[float]) -> list[float]:
     """Spreads of two sets of doubles, or of pairs of them (``planner.algebra.partial_aggregates``)."""
     n, m = left[0], right[0]
@@ -100,15 +91,29 @@ def _combine(left: list[float], right: list[float]) -> list[float]:
     ]
 
 
+#: How two values of an aggregate become one, by canonical name.
+FOLDS: Final[dict[str, Fold]] = {
+    "sum": _add,
+    # of equal values the later, which tells 0 from -0 as float8smaller() and float8larger() do
+    "min": lambda left, right: left if left < right else right,
+    "max": lambda left, right: left if left > right else right,
+    "bool_and": lambda left, right: left and right,
+    "bool_or": lambda left, right: left or right,
+    "merged_spread": _combine,
+    "merged_paired_spread": _combine,
+}
+_SPREADS: Final = ("merged_spread", "merged_paired_spread")
+
+
 def fold_of(call: AggregateCall, type_: SqlType) -> Fold | None:
     """How two values of an aggregate's column become one; None for what is the engine's."""
     (argument,) = call.arguments if len(call.arguments) == 1 else (None,)
     if not isinstance(argument, ColumnRef) or argument.type != type_ or call.distinct or call.filter or call.order_by:
         return None
-    if call.function in ("merged_spread", "merged_paired_spread"):
-        return _combine
+    if call.function in _SPREADS:
+        return FOLDS[call.function]
     allowed = _SUMMED if call.function == "sum" else ORDERED if call.function in ("min", "max") else ("bool",)
-    return _FOLDS.get(call.function) if type_.name in allowed else None
+    return FOLDS.get(call.function) if type_.name in allowed else None
 
 
 def folded(values: Cells, groups: list[int], count: int, fold: Fold) -> Cells:
@@ -151,7 +156,7 @@ _KNOWN: Final[dict[int, tuple[weakref.ref[pa.Table], dict[int, Cells]]]] = {}
 
 
 def known_cells(table: pa.Table, index: int) -> Cells:
-    """``cells_of`` a small table's column, which nobody may change."""
+    """``cells_of`` a small table's column, which must not be changed."""
     columns = _columns_of(table)
     cells = columns.get(index)
     if cells is None:

@@ -1,4 +1,4 @@
-"""What an expression over a few thousand rows is, once compiled: a function from the rows to a vector.
+"""A compiled expression over a few thousand rows: a function from the rows to a vector.
 
 Owns: a delta's rows as vectors, computed expressions, and which of them are of one kind.
 """

@@ -1,7 +1,7 @@
 """Scalar expressions over a few thousand rows, as numpy computes them.
 
-Owns: which expressions these are, and constants, casts, CASE and texts; calls are in ``operations``. All else is the
-engine's.
+Owns: which expressions these are, and constants, casts, CASE and texts; calls are in ``vector_operations``. Every other
+expression is left to the engine.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from executor.small.vector_operations import chosen, operation, truth_of
 from executor.small.vectors import LARGEST, Nulls, Vector, nulls_of, vector_of
 from planner.algebra.scalars import Call, Case, Cast, Column, ColumnRef, Literal, Scalar
 
+#: Calls that are compiled here, beside those of ``vector_operations``: the latter over texts.
+NULL_TESTS: Final = ("is_null", "is_not_null")
+TEXT_TESTS: Final = ("eq", "ne", "in")
 TEXTS: Final = ("text", "varchar", "bpchar")
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
 _FIRST_DAY: Final = datetime.date(1970, 1, 1).toordinal()
@@ -45,9 +48,9 @@ class Compiler(Struct, frozen=True):
                 return self._cast(scalar)
             case Case():
                 return self._case(scalar)
-            case Call(function="is_null" | "is_not_null"):
+            case Call() if scalar.function in NULL_TESTS:
                 return self._is_null(scalar)
-            case Call(function="eq" | "ne" | "in") if scalar.arguments[0].type.name in TEXTS:
+            case Call() if scalar.function in TEXT_TESTS and scalar.arguments[0].type.name in TEXTS:
                 return self._equals_text(scalar)
             case Call():
                 found = [self.compiled(item) for item in scalar.arguments]

@@ -1,62 +1,81 @@
-"""Operations on vectors: exact arithmetic, finite floats, comparisons, truth with NULLs, coalesce, greatest and
-least.
+"""Operations on vectors: exact arithmetic, finite floats, comparisons, truth with NULLs, coalesce, greatest and least.
 
-Owns: which calls these are. A result that its type or 64 bits may not hold raises ``Unusual``, and so does a float that
-is not finite: then an engine computes the rows, and its error counts.
+Owns: which calls these are (``OPERATIONS``). A result that its type or 64 bits may not hold raises ``Unusual``, and so
+does a float that is not finite. An engine then computes the rows, and its error counts.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from catalog.values.integers import ARITHMETIC, LIMITS
 from catalog.values.types import SqlType
-from executor.small.values import DIGITS, Unusual
+from executor.small.values import Unusual
 from executor.small.vector_columns import Computed, Rows, alike, at, family
 from executor.small.vectors import LARGEST, Nulls, Values, Vector, either, size_of
 from planner.algebra.functions import COMPARISONS
 from planner.algebra.scalars import Call
 
-_ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-}
 #: What an earlier argument is to a later one that it stands before.
 _EXTREMES: Final[dict[str, Callable[[Any, Any], Any]]] = {"greatest": operator.ge, "least": operator.le}
 _UNARY: Final[dict[str, Callable[[Values], Values]]] = {"abs": np.abs, "square": np.square}
 
 
 def operation(call: Call, arguments: list[Computed]) -> Computed | None:
-    name = call.function
-    if name in _ARITHMETIC and len(arguments) == 2:
-        return _arithmetic(call, *arguments)
-    if name in ("abs", "square") and call.type.name == arguments[0].type.name == "float8":
-        return _of_float(_UNARY[name], call.type, arguments[0].run)
-    if name in COMPARISONS and alike(arguments):
-        return _comparison(name, call.type, *arguments)
-    if name == "in" and alike(arguments):
-        first, *others = arguments
-        return _connected("or", call.type, [_comparison("eq", call.type, first, item).run for item in others])
-    if name in ("and", "or") and all(item.type.name == "bool" for item in arguments):
-        return _connected(name, call.type, [item.run for item in arguments])
-    if name == "not" and arguments[0].type.name == "bool":
-        run = arguments[0].run
-        return Computed(call.type, lambda rows: _negated(run(rows)))
-    if name == "coalesce" and alike(arguments):
-        scale = max(item.scale for item in arguments)
-        return Computed(call.type, _first(tuple(at(item, scale) for item in arguments)), scale)
-    if name in _EXTREMES and alike(arguments):
-        scale = max(item.scale for item in arguments)
-        return Computed(call.type, _extreme(_EXTREMES[name], [at(item, scale) for item in arguments]), scale)
-    return None
+    """A call over compiled arguments; None where it is the engine's."""
+    make = OPERATIONS.get(call.function)
+    return None if make is None else make(call, arguments)
 
 
-def _arithmetic(call: Call, left: Computed, right: Computed) -> Computed | None:
-    compute = _ARITHMETIC[call.function]
+def _of_double(call: Call, arguments: Sequence[Computed]) -> Computed | None:
+    (item,) = arguments
+    if not call.type.name == item.type.name == "float8":
+        return None
+    return _of_float(_UNARY[call.function], call.type, item.run)
+
+
+def _compared(call: Call, arguments: Sequence[Computed]) -> Computed | None:
+    left, right = arguments
+    return _comparison(call.function, call.type, left, right) if alike(arguments) else None
+
+
+def _in(call: Call, arguments: Sequence[Computed]) -> Computed | None:
+    if not alike(arguments):
+        return None
+    first, *others = arguments
+    return _connected("or", call.type, [_comparison("eq", call.type, first, item).run for item in others])
+
+
+def _logic(call: Call, arguments: Sequence[Computed]) -> Computed | None:
+    if any(item.type.name != "bool" for item in arguments):
+        return None
+    if call.function != "not":
+        return _connected(call.function, call.type, [item.run for item in arguments])
+    run = arguments[0].run
+    return Computed(call.type, lambda rows: _negated(run(rows)))
+
+
+def _coalesce(call: Call, arguments: Sequence[Computed]) -> Computed | None:
+    if not alike(arguments):
+        return None
+    scale = max(item.scale for item in arguments)
+    return Computed(call.type, _first(tuple(at(item, scale) for item in arguments)), scale)
+
+
+def _most(call: Call, arguments: Sequence[Computed]) -> Computed | None:
+    if not alike(arguments):
+        return None
+    scale = max(item.scale for item in arguments)
+    return Computed(call.type, _extreme(_EXTREMES[call.function], [at(item, scale) for item in arguments]), scale)
+
+
+def _arithmetic(call: Call, arguments: Sequence[Computed]) -> Computed | None:
+    left, right = arguments
+    compute = ARITHMETIC[call.function]
     if call.type.name == "float8" and left.type.name == right.type.name == "float8":
         return Computed(call.type, _of_floats(compute, left.run, right.run))
     if any(family(item) != "number" for item in (call.type, left.type, right.type)):
@@ -88,7 +107,7 @@ def _bound(kind: SqlType, scale: int) -> int:
     """The largest count of 10^-``scale`` that a type holds with either sign."""
     if kind.name == "numeric":
         return int(10 ** (kind.precision - kind.scale + scale)) - 1
-    return {5: 2**15 - 1, 10: 2**31 - 1, 19: 2**63 - 1}[DIGITS[kind.name]]
+    return LIMITS[kind.name] - 1
 
 
 def _of_floats(
@@ -203,3 +222,15 @@ def _extreme(keeps: Callable[[Any, Any], Any], runs: Sequence[Callable[[Rows], V
         return found
 
     return run
+
+
+#: The operations that numpy computes, by canonical name.
+OPERATIONS: Final[Mapping[str, Callable[[Call, Sequence[Computed]], Computed | None]]] = {
+    **dict.fromkeys(ARITHMETIC, _arithmetic),
+    **dict.fromkeys(_UNARY, _of_double),
+    **dict.fromkeys(COMPARISONS, _compared),
+    **dict.fromkeys(("and", "or", "not"), _logic),
+    **dict.fromkeys(_EXTREMES, _most),
+    "in": _in,
+    "coalesce": _coalesce,
+}

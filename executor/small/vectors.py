@@ -1,8 +1,8 @@
 """Columns of a few thousand rows as numpy arrays, and back.
 
 Owns: ``Vector``, how an Arrow column becomes one and how results become columns. Exact numbers are 64-bit counts of
-their last decimal, each vector with a limit on their size, so that whoever computes knows beforehand what cannot
-overflow. A value that 64 bits do not hold, or that is no finite number, raises ``Unusual``: the engine's matter.
+their last decimal, each vector with a limit on their size, so that an operation knows beforehand what cannot overflow.
+A value that 64 bits do not hold, or that is no finite number, raises ``Unusual``, and the engine computes the rows.
 """
 
 from __future__ import annotations

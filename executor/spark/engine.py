@@ -1,7 +1,7 @@
-"""Spark as an engine: prints a job's statements, hands them and Parquet paths to the driver, answers with runs.
+"""Spark as an engine: it prints a job's statements, sends them with Parquet paths to the driver, and returns runs.
 
-Owns: the translation between ``executor.engine`` and the driver's requests. Arrow inputs are refused: rows reach
-Spark through storage only, never through the server.
+Owns: the translation between ``executor.engine`` and the driver's requests. Arrow inputs are refused, since rows reach
+Spark through storage only and never through the server.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MOST_PARTITIONS: Final = 256
 _LOOK: Final = 0.1
 #: Seconds that Spark has to end a job that was cancelled; one that it plans hears nothing, as does a JVM that hangs.
 _HEARS: Final = 0.7
-#: Seconds between two requests to end a job that nobody waits for any more.
+#: Seconds between two requests to end a job that has no reader any more.
 _AGAIN: Final = 5.0
 
 
@@ -106,7 +106,8 @@ class SparkEngine:
     def printed_query(self, statement: Statement, state: State, time_zone: str) -> Printed | str:
         """A query by itself in a session's time zone, or why Spark does not compute it.
 
-        It may be what no path of a view is (``adhoc``), and is kept by who asked: no other has its statement.
+        It may use more than a view's path (``printing.query_dialect``). The caller keeps the text, since only the
+        caller has the statement.
         """
         from executor.spark.printing import print_query
 

@@ -1,9 +1,8 @@
-"""What went wrong in Spark, said as PostgreSQL says it.
+"""Spark's errors as PostgreSQL's.
 
-Owns: the map from Spark's error conditions to SQLSTATE and wording, as plain data on both sides of the pipe. Only
-known errors of the data become SQL errors; everything else is the engine's own failure, and the caller tries the
-other engine. The dialect sees to it that integers overflow in a CAST that names their type (dialect.py), bigints in
-ARITHMETIC_OVERFLOW.
+Owns: the map from Spark's error conditions to SQLSTATE and wording, as plain data on both sides of the pipe. Only known
+errors of the data become SQL errors. Everything else is a failure of the engine, after which the caller tries the other
+engine. Integers overflow in a CAST that names their type (``printing.dialect``), bigints in ARITHMETIC_OVERFLOW.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How the Spark driver is started: what an operator chose, and the Spark configuration that follows from it.
 
-Owns: ``SparkSettings`` and the default configuration (loopback only, no UI, no Hive, PostgreSQL's arithmetic). Knows
-nothing of processes; imports nothing of pyspark, so that the server can use it.
+Owns: ``SparkSettings`` and the default configuration (loopback only, no UI, no Hive, PostgreSQL's arithmetic). This
+module knows no processes and does not import pyspark, so that the server can use it.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def of_session(settings: SparkSettings) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "256",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-        # A plan is printed for each job, for nobody: as little of it as can be.
+        # A plan is printed for each job, and not read: as little of it as possible.
         "spark.sql.ui.explainMode": "simple",
         "spark.sql.maxPlanStringLength": "100",
         "spark.sql.debug.maxToStringFields": "1",

@@ -1,13 +1,12 @@
-"""The supervisor: keeps one driver process alive, and gives requests to it.
+r"""The supervisor keeps one driver process alive and sends requests to it.
 
-Owns: the child's life. One thread starts the child, watches it (heartbeat, deadlines), and replaces it when it dies
-or hangs; it is also the thread whose end makes Linux kill the child (PR_SET_PDEATHSIG), so it lives as long as the
-supervisor.
+Owns: the child's life. One thread starts the child, watches it (heartbeat, deadlines), and replaces it when it dies or
+hangs. When this thread ends, Linux kills the child (PR_SET_PDEATHSIG), so the thread lives as long as the supervisor.
 
     idle --start()--> starting --ready--> ready --died, hung--> failed --backoff--> starting ...
-      \\--no Java, no pyspark--> absent                any --stop()--> stopped
+      \--no Java, no pyspark--> absent                any --stop()--> stopped
 
-Child and JVM form a process group of their own, which is killed as a whole. Knows nothing of SQL or states.
+Child and JVM form a process group of their own, which is killed as a whole. The supervisor knows no SQL and no states.
 """
 
 from __future__ import annotations

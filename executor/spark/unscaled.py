@@ -1,6 +1,6 @@
-"""A decimal's digits as a bigint: Spark computes it, but its SQL has no name for it.
+"""A function that gives a decimal's digits as a bigint: Spark computes it, but has no name for it in SQL.
 
-Owns: that name, and giving it to a session (child process only). Connect has no way to it.
+Owns: the name, and its registration in a session (in the child process only). Spark Connect has no way to register it.
 """
 
 from __future__ import annotations

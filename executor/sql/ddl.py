@@ -53,6 +53,7 @@ from planner.incremental.names import stored_name
 from planner.incremental.plan import Planned, plan
 from planner.incremental.programs.labels import labels_of
 from planner.incremental.programs.program import Static
+from planner.statements import definitions
 from planner.statements.definitions import (
     AlterExtension,
     AlterSchema,
@@ -81,30 +82,8 @@ from planner.statements.statement import CreateView
 from planner.statistics import Statistics
 from planner.view_rules import RULES
 
-Definition = (
-    CreateSchema
-    | AlterSchema
-    | CreateTable
-    | CreateStream
-    | CreateView
-    | CreateSequence
-    | CreateType
-    | Drop
-    | DropType
-    | CreateFunction
-    | DropFunction
-    | CreateExtension
-    | AlterExtension
-    | DropExtension
-    | AlterView
-    | AlterSequence
-    | AlterTable
-    | AlterType
-    | Redefine
-    | ChangeRoles
-    | ChangeRights
-    | ChangeDefaults
-)
+#: What ``define`` runs.
+Definition = definitions.Definition | CreateView
 
 
 #: A notice with this SQLSTATE is a WARNING.

@@ -33,7 +33,7 @@ from executor.views.location import Away
 from executor.views.runtime import ViewRuntime
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import Value
-from planner.explain.changes import Explained, change_json, explain_change, relations_of
+from planner.explain.changes import change_json, explain_change, relations_of
 from planner.explain.plans import Facts, Rows, explain_program, explain_relation, program_json, relation_json
 from planner.incremental.programs.program import Path
 from planner.rules.joins.cardinality import Cardinality
@@ -48,6 +48,7 @@ from planner.statements.statement import (
     Modifying,
     Output,
     Query,
+    RowStatement,
     Update,
 )
 from planner.stream_queries import plan_arriving
@@ -115,7 +116,7 @@ def _explain_query(
 def _explain_change(
     session: Environment,
     statement: Explain,
-    change: Explained,
+    change: RowStatement,
     parameters: tuple[Value, ...],
     transaction: Transaction,
     run: Callable[[Transaction], Result],

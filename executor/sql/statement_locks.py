@@ -38,16 +38,14 @@ from planner.statements.statement import (
     CopyOut,
     CreateTableAs,
     DeclareCursor,
-    Delete,
     Explain,
     Insert,
     Locking,
     LockTable,
-    Merge,
     Modifying,
     Query,
+    RowChange,
     Statement,
-    Update,
 )
 from planner.statements.walk import roots
 
@@ -145,7 +143,7 @@ def statement_needs(statement: Statement, session: Environment) -> Iterator[Need
     query = _query_of(statement)
     if isinstance(query, Query):
         yield from _reads(query)
-    elif isinstance(changing, Insert | Update | Delete | Merge | Modifying):
+    elif isinstance(changing, RowChange | Modifying):
         yield from _reads(changing)
         yield from needs(changing, tables)
         if isinstance(changing, Insert) and isinstance(changing.target, Stream):

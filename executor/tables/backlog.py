@@ -166,7 +166,7 @@ class _Waiting(Struct):
 
 
 class Backlog:
-    """What waits for DuckDB. Whoever adds has the sequencer's lock, and waits for nobody; ``apply`` is for any
+    """What waits for DuckDB. A thread that adds holds the sequencer's lock and does not wait; ``apply`` is for any
     thread."""
 
     def __init__(
@@ -183,7 +183,7 @@ class Backlog:
         #: Held for moments only: event loops add.
         self._lock = threading.Lock()
         self._waiting = _Waiting()
-        #: Held by who gives DuckDB what goes there now.
+        #: Held by the thread that gives DuckDB the rows.
         self._applying = threading.Lock()
         self._going = _Waiting()
 

@@ -149,7 +149,7 @@ class TableStore:
         self._relations: OverRows = {}
         #: What the file does not have yet.
         self.backlog = Backlog(self._database.acquire, self._database.release, self._stored)
-        #: Who has rows by key, once somebody does.
+        #: What has the tables' rows by key, once it is set.
         self.keyed: KeyedTables | None = None
         self.readings = Readings()
         #: What other writers may see and readers not yet.

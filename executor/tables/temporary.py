@@ -41,7 +41,7 @@ class TemporaryOids:
             return first
 
     def drop(self, oids: Iterable[int]) -> None:
-        """Tables that no session has any more go; nobody else can have locked them."""
+        """Drops tables that no session has any more; no other session can have locked them."""
         writer = self._tables.begin_write()
         try:
             for oid in writer.definitions.keys() & set(oids):

@@ -29,7 +29,6 @@ from executor.locks.modes import Mode
 from executor.locks.targets import Keys, Relation, Rows
 from executor.locks.targets import Row as RowTarget
 from executor.rows.row_shapes import identity_of, keys_of
-from executor.savepoints import Savepoints
 from executor.tables import changes as tools
 from executor.tables.backlog import NetRows, net_of
 from executor.tables.changes import Change, Changes
@@ -51,6 +50,7 @@ from executor.tables.journal import (
     RowsChanged,
     gathered,
 )
+from executor.tables.savepoints import Savepoints
 from executor.tables.statements.changes_by_key import KeyedWriter, NotByKey, Store
 from executor.tables.statements.effects import Arguments, Effect, Effects, Modification, OverRows, parts_of, typed
 from executor.tables.statements.follower_rows import Following
@@ -330,7 +330,7 @@ class WriteTransaction:
                 if effect is not None and self._keyed.takes(effect, self.definitions):
                     self._note(effect.changes)
                     return Changes(effect.count, effect.returned)
-                self.locks.release_after(mark)  # who waits for all rows holds none that others wait for
+                self.locks.release_after(mark)  # a transaction that waits for all rows holds none that others wait for
             if effect is None or not isinstance(statement, Insert):  # of the others, row ids are unknown
                 effect = self._by_query(statement, arguments, tables)
             else:
@@ -434,7 +434,7 @@ class WriteTransaction:
             return False
         refused = locks.refused
         has_it = locks.try_take(*rows)
-        locks.refused = refused  # nobody waits for these
+        locks.refused = refused  # no transaction waits for these
         return has_it
 
     def find_row(self, table: Table, columns: Columns, key: Key) -> Row | None:

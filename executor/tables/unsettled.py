@@ -1,10 +1,10 @@
-"""Transactions whose place in the log is fixed and which the disk does not have yet.
+"""Transactions with a fixed place in the log that the disk does not have yet.
 
 A transaction that changes rows by key lets the next writer in as soon as it has its LSN, so that many of them share one
 sync (early lock release: DeWitt et al., "Implementation Techniques for Main Memory Database Systems", 1984). Owns: what
 such transactions did, for the writers behind them, and how these wait for them. Readers see none of it before it is
-durable; a writer that has seen it is behind it in the log, is refused with it (``commit/chain``), and answers nothing
-in between before it is settled.
+durable. A writer that has seen it comes behind it in the log, is refused with it (``commit/chain``), and answers
+nothing before it is settled.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Changed = dict[Key, tuple[int, Row]]
 
 
 class Unsettled:
-    """What is neither durable nor given up. Who adds and who reads a row has locked it; ``settle`` runs
+    """What is neither durable nor given up. A transaction that adds or reads a row has locked it; ``settle`` runs
     under the sequencer's, or when the chain has failed: never beside an ``add`` that is to last."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Unsettled:
             return chain.error is None and next(iter(self._journals), upto + 1) > upto
 
     def mend(self) -> None:
-        """Nobody stands on what was refused any more: for a writer that begins, once all are settled."""
+        """Forgets refused transactions: no writer depends on them any more, once all are settled."""
         chain = self.chain
         if chain.error is None:
             return

@@ -21,8 +21,8 @@ from catalog.values.errors import SqlError
 from executor.commit.records import CatalogChange, Followed, Part, Spooled, StreamRows, TransactionRecord
 from executor.files.arrived_files import ArrivedFiles
 from executor.locks.held import TransactionLocks
-from executor.savepoints import Savepoints
 from executor.tables.constraints.deferral import Timing
+from executor.tables.savepoints import Savepoints
 from executor.tables.store import ReadSnapshot
 from executor.tables.temporary import Temporary
 from executor.tables.transaction import WriteTransaction

@@ -1,7 +1,6 @@
-"""What a relation that somebody else wrote may call: whoever reads one from a file or a socket asks this first.
+"""The functions that a relation from a file or a socket may call; its reader checks them before anything runs.
 
-Owns: the allow-list of calls, and the zones that there are. The classes of which a relation may consist are
-``serialize``'s.
+Owns: the allow-list of calls, and the check of time zones. ``serialize`` has the list of node classes.
 """
 
 from __future__ import annotations

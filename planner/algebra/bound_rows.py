@@ -1,6 +1,6 @@
-"""Rows that a statement brings with it, as a leaf of a relation.
+"""The leaf of a relation for rows that come with a statement, such as those of INSERT ... VALUES.
 
-Owns their names; the executor binds the rows to them.
+Owns the names of such leaves; the executor binds rows to a name.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What rules share: fresh columns, conjunctions, and simple facts about scalars and relations.
+"""Building blocks for trees that are made of others: fresh columns, conjunctions, projections, substitution.
 
-Owns no rewriting. Everything here is a pure function over algebra except ``Fresh``, which hands out column identities.
+Everything here is a pure function over the algebra except ``Fresh``, which hands out column identities. ``volatility``
+and the questions about subqueries tell whether a rewrite may move or copy an expression.
 """
 
 from __future__ import annotations

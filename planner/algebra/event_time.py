@@ -1,9 +1,8 @@
 """Windows over event time: their lengths, a stream's watermark, and which windows a view keeps.
 
 Owns the arithmetic, in microseconds: a day is 24 hours here, as in date_bin, so that a window has the same length in
-every time zone. The watermark of a view's stream is a function of the rows that the view has of it, and of nothing
-else: the latest value of one column, less a delay. So it is the same at an LSN whatever batches, engines and restarts
-led there.
+every time zone. The watermark of a view's stream is the latest value of one column less a delay. It depends on the
+view's rows of that stream alone, so at an LSN it is equal for all batches, engines and restarts that led there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What an expression may raise when it is evaluated over a row: facts only, no rewriting.
+"""Whether an expression may raise an error when it is evaluated over a row.
 
-All answers are safe: what is not known to give a value for every row may raise. Aggregates are taken to give one; their
-arguments count.
+All answers are safe: an expression that is not known to give a value for every row may raise. An aggregate counts as
+safe where its arguments are.
 """
 
 from __future__ import annotations

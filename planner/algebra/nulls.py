@@ -1,6 +1,6 @@
 """What is known about NULL: which columns never are, and which predicates a NULL makes fail.
 
-Facts only, no rewriting. All answers are safe: what is not known is not claimed.
+All answers are safe: a column that is not known to be without NULL may have one.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from planner.algebra.functions import OPERATORS
+from planner.algebra.identity import NodeMap
 from planner.algebra.relations import Aggregate, Filter, Join, Limit, Project, Relation, Sort, Unnest, Window
 from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Exists, Literal, Scalar
 from planner.algebra.walk import inputs
@@ -32,11 +33,11 @@ TOTAL: Final = frozenset(
 
 def never_null(relation: Relation) -> frozenset[Column]:
     """Output columns of a relation that are NULL in no row."""
-    known: dict[int, frozenset[Column]] = {}
+    known = NodeMap[frozenset[Column]]()
     for node in reversed(list(_operators(relation))):
-        below = [known[id(item)] for item in inputs(node)]
-        known[id(node)] = _never_null(node, below)
-    return known[id(relation)]
+        below = [known[item] for item in inputs(node)]
+        known[node] = _never_null(node, below)
+    return known[relation]
 
 
 def _operators(relation: Relation) -> list[Relation]:

@@ -1,271 +1,55 @@
-"""Relational algebra: the one tree between SQL text and both engines.
-
-Owns: the closed family ``Relation``. Nodes are frozen, know their output columns, and refuse to be built where a
-column they use is missing (``planner.algebra.validate``). Semantics are bags, as SQL's. Knows nothing of SQL text or
-engines.
-"""
-
-from __future__ import annotations
-
-from typing import Literal
-
-from msgspec import Struct
-
-from planner.algebra.scalars import AggregateCall, Branch, Column, Scalar, WindowCall
-
-JoinKind = Literal["inner", "left", "right", "full", "semi", "anti"]
-SetKind = Literal["union", "intersect", "except"]
-#: What a change has beside a view's row: an LSN, and how many such rows more the view has at it.
-CHANGE_SOURCES = ("__at", "__diff")
-#: What numbers a table's rows while a transaction lasts: a hidden source of its scans.
-ROW_ID = "__rowid"
-#: The source of a leaf's column that says in which of the leaf's parts, files or so, a row is.
-PART = "__part"
-
-
-class SortKey(Branch, frozen=True):
-    """One ORDER BY item; PostgreSQL's default is nulls last ascending, nulls first descending."""
-
-    expression: Scalar
-    descending: bool = False
-    nulls_first: bool = False
-
-
-class Scan(Branch, frozen=True):
-    """All rows of a table, stream, table over files, continuous view's result or system view, or those that a query
-    gives that was separated from its server (``query``, whose id is ``name``).
-
-    ``oid`` names the catalog object; ``columns[i]`` carries its column ``sources[i]``. ``changes`` are those of a
-    continuous view, as they come: CHANGE_SOURCES and its columns by their places, from the LSN ``since`` on (NULL: from
-    now on; None: all rows that there are first).
-    """
-
-    oid: int
-    name: str
-    kind: Literal["table", "stream", "files", "view", "system", "changes", "query"]
-    columns: tuple[Column, ...]
-    sources: tuple[str, ...]
-    since: Scalar | None = None
-
-    @property
-    def arrives(self) -> bool:
-        """Whether its rows are those that come while the query runs."""
-        return self.kind in ("stream", "changes")
-
-
-class Values(Branch, frozen=True):
-    """Literal rows; a query without FROM is a Project over one row of no columns."""
-
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Scalar, ...], ...]
-
-
-class Snapshot(Struct, frozen=True):
-    """All rows of a program's state ``trace`` at the statement's LSN, merged by key."""
-
-    trace: str
-    columns: tuple[Column, ...]
-    sources: tuple[str, ...]
-
-
-class Delta(Struct, frozen=True):
-    """The rows of stream ``oid`` in the statement's LSN interval.
-
-    The hidden columns ``__lsn`` and ``__ordinal`` (bigint) are sources like any other: together they are arrival order.
-    """
-
-    oid: int
-    name: str
-    columns: tuple[Column, ...]
-    sources: tuple[str, ...]
-
-
-class Filter(Branch, frozen=True):
-    """The input's rows for which ``predicate`` is true."""
-
-    input: Relation
-    predicate: Scalar
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The input's."""
-        return self.input.columns
-
-
-class Project(Branch, frozen=True):
-    """One row per input row, with the expressions ``outputs`` as its columns; nothing passes by itself."""
-
-    input: Relation
-    outputs: tuple[tuple[Column, Scalar], ...]
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Those of ``outputs``."""
-        return tuple(column for column, _ in self.outputs)
-
-
-class Join(Branch, frozen=True):
-    """Pairs of rows for which ``predicate`` (None: all pairs) is true; outer kinds keep rows without a partner,
-    semi and anti give the left rows that have one or none.
-
-    The right side of an inner or left join may use the left's columns (LATERAL): it is then evaluated for each row.
-    """
-
-    kind: JoinKind
-    left: Relation
-    right: Relation
-    predicate: Scalar | None
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Left's and right's; left's only for semi and anti. (Nullability after outer joins is the binder's matter.)"""
-        if self.kind in ("semi", "anti"):
-            return self.left.columns
-        return self.left.columns + self.right.columns
-
-
-class Aggregate(Branch, frozen=True):
-    """One row per distinct tuple of ``keys`` (NULLs are equal) with the aggregates' results; without keys just one."""
-
-    input: Relation
-    keys: tuple[tuple[Column, Scalar], ...]
-    aggregates: tuple[tuple[Column, AggregateCall], ...]
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Keys, then aggregates."""
-        return tuple(column for column, _ in self.keys) + tuple(column for column, _ in self.aggregates)
-
-
-class Window(Branch, frozen=True):
-    """The input's rows with the results of window functions, each over the rows of its window, beside them."""
-
-    input: Relation
-    calls: tuple[tuple[Column, WindowCall], ...]
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The input's, then the results."""
-        return self.input.columns + tuple(column for column, _ in self.calls)
-
-
-class Unnest(Branch, frozen=True):
-    """Each of the input's rows once for every place of the longest of its arrays ``items``, with their elements there
-    (NULL beyond an array's end) and the place's number as ``ordinality``; not at all where they are empty or NULL.
-    """
-
-    input: Relation
-    items: tuple[tuple[Column, Scalar], ...]
-    ordinality: Column | None = None
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The input's, then the elements', then the number."""
-        number = () if self.ordinality is None else (self.ordinality,)
-        return self.input.columns + tuple(column for column, _ in self.items) + number
-
-
-class Sort(Branch, frozen=True):
-    """The input's rows in order of ``keys``."""
-
-    input: Relation
-    keys: tuple[SortKey, ...]
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The input's."""
-        return self.input.columns
-
-
-class Limit(Branch, frozen=True):
-    """The first ``count`` rows (None: all) after ``offset`` (None: 0) of the input."""
-
-    input: Relation
-    count: Scalar | None
-    offset: Scalar | None
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The input's."""
-        return self.input.columns
-
-
-class SetOperation(Branch, frozen=True):
-    """UNION, INTERSECT or EXCEPT, by bags when ``all``; ``columns`` are new and typed as both inputs' are."""
-
-    kind: SetKind
-    all: bool
-    left: Relation
-    right: Relation
-    columns: tuple[Column, ...]
-
-
-class Fixpoint(Branch, frozen=True):
-    """WITH RECURSIVE: the rows of ``base``, then those of ``step`` over the rows that came last, until none comes.
-
-    ``step`` reads them by the ``Working`` of the same ``name``. Without ``all`` a row that was there before counts as
-    none. ``columns`` are new and typed as both inputs' are.
-    """
-
-    name: str
-    all: bool
-    base: Relation
-    step: Relation
-    columns: tuple[Column, ...]
-
-
-class Working(Struct, frozen=True):
-    """The rows that came last in the ``Fixpoint`` around it: all of its columns, in its order."""
-
-    name: str
-    columns: tuple[Column, ...]
-    sources: tuple[Column, ...]
-
-
-class InZone(Branch, frozen=True):
-    """The rows of ``input``, which mean the time zone ``zone`` where they are of the TimeZone setting: a view's own in
-    a query of another setting. No order of rows goes through it."""
-
-    input: Relation
-    zone: str
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The input's."""
-        return self.input.columns
-
-
-class With(Branch, frozen=True):
-    """The rows of ``body``, in which a ``Snapshot`` of a definition's name is that definition's rows, computed once.
-
-    Definitions may read earlier ones. Stands at the root of an ad hoc query only.
-    """
-
-    definitions: tuple[tuple[str, Relation], ...]
-    body: Relation
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The body's."""
-        return self.body.columns
-
-
-Relation = (
-    Scan
-    | Values
-    | Snapshot
-    | Delta
-    | Filter
-    | Project
-    | Join
-    | Aggregate
-    | Window
-    | Unnest
-    | Sort
-    | Limit
-    | SetOperation
-    | Fixpoint
-    | Working
-    | InZone
-    | With
+"""The relation nodes of ``planner.algebra.nodes``, and what they share."""
+
+from planner.algebra.nodes import (
+    CHANGE_SOURCES,
+    PART,
+    ROW_ID,
+    Aggregate,
+    Delta,
+    Filter,
+    Fixpoint,
+    InZone,
+    Join,
+    JoinKind,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    SetKind,
+    SetOperation,
+    Snapshot,
+    Sort,
+    SortKey,
+    Unnest,
+    Values,
+    Window,
+    With,
+    Working,
 )
+
+__all__ = [
+    "CHANGE_SOURCES",
+    "PART",
+    "ROW_ID",
+    "Aggregate",
+    "Delta",
+    "Filter",
+    "Fixpoint",
+    "InZone",
+    "Join",
+    "JoinKind",
+    "Limit",
+    "Project",
+    "Relation",
+    "Scan",
+    "SetKind",
+    "SetOperation",
+    "Snapshot",
+    "Sort",
+    "SortKey",
+    "Unnest",
+    "Values",
+    "Window",
+    "With",
+    "Working",
+]

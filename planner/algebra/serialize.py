@@ -16,7 +16,7 @@ nodes have in common is written once, but a tree is walked as a whole: one that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, Final
 
@@ -24,7 +24,8 @@ from catalog.codec import Classes, classes, decode, encode
 from catalog.struct_types import Typed
 from catalog.values.errors import unsupported
 from catalog.values.types import Composite, Enumeration, SqlType
-from planner.algebra.relations import Relation, SortKey
+from planner.algebra.identity import NodeMap
+from planner.algebra.relations import Relation
 from planner.algebra.scalars import Column
 from planner.algebra.walk import NODES, RELATIONS, Node, walk
 
@@ -38,10 +39,12 @@ _SUBQUERIES: Final = frozenset(("ScalarSubquery", "Exists", "InSubquery"))
 
 def checked(*parts: type) -> Typed:
     """The types that the fields of nodes, columns and some classes of ``parts`` declare."""
-    return Typed((*NODES, Column, *parts), within=_TYPES.values(), Relation=Relation, SortKey=SortKey)
+    return Typed((*NODES, Column, *parts), within=_TYPES.values())
 
 
 _NO_PARTS: Final[Classes] = {}
+#: What makes a struct of its fields, by the name that a document has for its class.
+Makers = Mapping[str, Callable[..., Any]]
 _TYPED: Final = checked()
 
 
@@ -63,7 +66,7 @@ class Writer:
     def __init__(self, parts: Classes = _NO_PARTS) -> None:
         self._parts = parts
         self._columns: dict[Column, int] = {}
-        self._nodes: dict[int, tuple[Node, int]] = {}
+        self._nodes = NodeMap[int]()
         self._entries: list[list[Any]] = []
 
     def document(self, name: str, root: Any) -> dict[str, Any]:
@@ -94,18 +97,18 @@ class Writer:
 
     def _node(self, root: Node) -> int:
         """The place of a node, which is written with all below it unless it was before."""
-        if id(root) not in self._nodes:
+        if root not in self._nodes:
             for node in reversed(list(walk(root))):
-                if id(node) not in self._nodes:
+                if node not in self._nodes:
                     self._entries.append(self._entry(node))
-                    self._nodes[id(node)] = (node, len(self._entries) - 1)
-        return self._nodes[id(root)][1]
+                    self._nodes[node] = len(self._entries) - 1
+        return self._nodes[root]
 
 
 class Reader:
     """Reads one document, whose nodes and ``parts`` have fields of the types that ``typed`` knows."""
 
-    def __init__(self, data: Mapping[str, Any], parts: Classes = _NO_PARTS, typed: Typed = _TYPED) -> None:
+    def __init__(self, data: Mapping[str, Any], parts: Makers = _NO_PARTS, typed: Typed = _TYPED) -> None:
         self._parts = parts
         self._typed = typed
         columns = data["columns"]
@@ -117,7 +120,7 @@ class Reader:
         for entry in data["nodes"]:
             self._nodes.append(self._built(entry, _TREES))
 
-    def _built(self, entry: list[Any], allowed: Classes) -> Any:
+    def _built(self, entry: list[Any], allowed: Makers) -> Any:
         built = allowed[entry[0]](*map(self.value, entry[1:]))
         self._typed.require(built)
         return built

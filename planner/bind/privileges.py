@@ -1,9 +1,9 @@
-"""What a statement needs of who runs it, and whether that is there: PostgreSQL's privileges, checked once all is bound.
+"""The privileges that a statement needs, checked once the whole statement is bound.
 
 Owns: ``require_privileges``, and for DROP, which is bound to parts and dependents before it is a statement,
-``require_droppable``. Relations that a query reads have been noted where their names were bound, each with the
-role in whose name it is read (an ordinary view's owner for what the view reads); all else follows from the statement.
-A superuser needs nothing. A plan belongs to one role and one catalog, so nothing is checked when it runs.
+``require_droppable``. ``Binding.needs`` lists the relations that a query reads, each with the role in whose name it is
+read (for what an ordinary view reads, the view's owner); all other needs follow from the statement. A superuser needs
+nothing. A plan belongs to one role and one catalog, so nothing is checked when it runs.
 
 https://www.postgresql.org/docs/15/ddl-priv.html
 """

@@ -1,6 +1,6 @@
 """One statement bound: dispatch by the kind of parse node.
 
-Owns: ``Bound`` and the checks that hold for whole statements (which streams it may read, all parameters typed).
+Owns: ``bind``, and the checks of whole statements (which streams they may read, that all parameters have types).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""USAGE of types in what a statement makes: columns, of views too, domains, composite types and functions (aclchk.c).
+"""USAGE of the types in what a statement creates: columns, domains, composite types and functions (aclchk.c).
 
 Owns: which users' types those are. A query needs no privilege for the types of its values.
 """

@@ -11,15 +11,13 @@ from typing import Any
 
 from planner.algebra.relations import Relation
 from planner.explain.plans import explain_relation, relation_json
-from planner.statements.statement import Delete, Insert, Merge, Modifying, Query, Update
+from planner.statements.statement import Delete, Insert, Merge, Modifying, Query, RowChange, RowStatement, Update
 
-#: What EXPLAIN takes that has rows or changes some.
-Explained = Query | Insert | Update | Delete | Merge | Modifying
 #: The plan of a relation as it runs.
 Planned = Callable[[Relation], Relation]
 
 
-def relations_of(statement: Explained) -> Iterator[Relation]:
+def relations_of(statement: RowStatement) -> Iterator[Relation]:
     """The relations that a statement evaluates first, in the order of its parts."""
     match statement:
         case Query(relation=relation) | Insert(source=relation):
@@ -31,7 +29,7 @@ def relations_of(statement: Explained) -> Iterator[Relation]:
                 yield from relations_of(part)
 
 
-def explain_change(statement: Explained, planned: Planned) -> list[str]:
+def explain_change(statement: RowStatement, planned: Planned) -> list[str]:
     """A statement's plan tree, a line per operator and attribute; parts in WITH come below the rest, by their leaf."""
     match statement:
         case Query(relation=relation):
@@ -53,7 +51,7 @@ def _below(lines: list[str], indent: int) -> Iterator[str]:
         yield f"{' ' * indent}{'    ' if index else '->  '}{line}"
 
 
-def change_json(statement: Explained, planned: Planned) -> dict[str, Any]:
+def change_json(statement: RowStatement, planned: Planned) -> dict[str, Any]:
     """The same as EXPLAIN (FORMAT JSON) nests it."""
     match statement:
         case Query(relation=relation):
@@ -73,7 +71,7 @@ def change_json(statement: Explained, planned: Planned) -> dict[str, Any]:
             }
 
 
-def _attributes(statement: Insert | Update | Delete | Merge) -> Iterator[tuple[str, str]]:
+def _attributes(statement: RowChange) -> Iterator[tuple[str, str]]:
     if isinstance(statement, Insert) and statement.conflict is not None:
         yield "Conflict Resolution", "NOTHING" if statement.conflict.update is None else "UPDATE"
         names = [key.name for key in statement.conflict.keys]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from planner.algebra.identity import NodeMap
 from planner.algebra.relations import (
     Aggregate,
     Delta,
@@ -35,18 +36,18 @@ class Kinds:
     """The kind of each relation of a plan, found once per node."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Node, Kind]] = {}
+        self._known = NodeMap[Kind]()
 
     def of(self, relation: Node) -> Kind:
         """Static, stream or upper; relations nested in expressions count as inputs."""
-        if id(relation) not in self._known:
+        if relation not in self._known:
             for node in reversed(list(walk(relation))):
-                if id(node) not in self._known:
-                    self._known[id(node)] = (node, self._kind(node))
-        return self._known[id(relation)][1]
+                if node not in self._known:
+                    self._known[node] = self._kind(node)
+        return self._known[relation]
 
     def _kind(self, node: Node) -> Kind:
-        below = [self._known[id(child)][1] for child in children(node)]
+        below = [self._known[child] for child in children(node)]
         worst = _KINDS[max(map(_KINDS.index, below), default=0)]
         match node:
             case Scan(kind="stream" | "changes") | Delta():

@@ -25,6 +25,7 @@ from catalog.values.types import INT4
 from planner.algebra.bound_rows import bound
 from planner.algebra.construction import SUBQUERIES, Fresh, conjunction, conjuncts, equality
 from planner.algebra.functions import DRAWN_FUNCTIONS
+from planner.algebra.identity import NodeMap
 from planner.algebra.relations import Aggregate, Filter, Join, Limit, Project, Relation, Sort, Values
 from planner.algebra.scalars import Call, Case, Column, ColumnRef, Literal, Scalar
 from planner.algebra.walk import children, descend, produced_columns, transform, used_columns, walk
@@ -140,15 +141,17 @@ def _filter(taking: _Taking, node: Filter) -> Relation:
 
 def _aggregate(taking: _Taking, node: Aggregate) -> Relation:
     """What aggregates calls, over a projection that makes them."""
-    called: dict[int, tuple[Column, Call]] = {}
+    called = NodeMap[Column]()
+    made: list[tuple[Column, Scalar]] = []
     for _, aggregate in node.aggregates:
         for call in (call for argument in aggregate.arguments for call in _direct(argument)):
-            called[id(call)] = taking.column(call), call
+            called[call] = taking.column(call)
+            made.append((called[call], call))
     kept = tuple((column, ColumnRef(column)) for column in node.input.columns)
-    rows = Project(node.input, (*kept, *called.values()))
+    rows = Project(node.input, (*kept, *made))
 
     def change(item: Any) -> Any:
-        return ColumnRef(called[id(item)][0]) if id(item) in called else item
+        return ColumnRef(called[item]) if item in called else item
 
     aggregates = tuple((column, transform(aggregate, change)) for column, aggregate in node.aggregates)
     return replace(node, input=rows, aggregates=aggregates)
@@ -221,7 +224,7 @@ def _replaced(
     place: int = 0,
 ) -> Scalar:
     """An expression with its calls as columns; the sites, and what is to be passed for their arguments, are added."""
-    results: dict[int, Column] = {}
+    results = NodeMap[Column]()
     for call in _direct(scalar):
         arguments: list[Column | Literal] = []
         for argument in call.arguments:
@@ -232,9 +235,9 @@ def _replaced(
             else:
                 arguments.append(column := taking.column(argument))
                 passed[column] = argument
-        results[id(call)] = taking.column(call)
-        sites.append(Site(results[id(call)], call.function, tuple(arguments), selector, place))
-    changed: Scalar = transform(scalar, lambda node: ColumnRef(results[id(node)]) if id(node) in results else node)
+        results[call] = taking.column(call)
+        sites.append(Site(results[call], call.function, tuple(arguments), selector, place))
+    changed: Scalar = transform(scalar, lambda node: ColumnRef(results[node]) if node in results else node)
     return changed
 
 

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from catalog.values.nested_types import holds
 from catalog.values.types import BOOL, TEXT, SqlType
 from planner.algebra.construction import Fresh, keep_columns, outermost_subqueries, shown_columns
+from planner.algebra.identity import NodeSet
 from planner.algebra.relations import Join, Project, Relation
 from planner.algebra.scalars import (
     Call,
@@ -90,10 +91,10 @@ def _separated(node: Any, fresh: Fresh) -> Any:
 def _with_texts(node: Any, own: list[Any], texts: dict[Column, Column]) -> Any:
     """The operator with texts among its inputs' columns, by way of which its subqueries get the values."""
     values = {column: _where(column, text) for column, text in texts.items()}
-    wanting = set(map(id, own))
+    wanting = NodeSet(own)
 
     def change(item: Any) -> Any:
-        return replace(item, relation=replace_columns(item.relation, values)) if id(item) in wanting else item
+        return replace(item, relation=replace_columns(item.relation, values)) if item in wanting else item
 
     node = transform(node, change)
     if not isinstance(node, Join):

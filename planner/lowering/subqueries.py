@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from catalog.values.types import INT4
 from planner.algebra.construction import SUBQUERIES, Fresh, conjunction, conjuncts, keep_columns
+from planner.algebra.identity import NodeSet
 from planner.algebra.relations import Filter, Join, Limit, Project, Relation, Values
 from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar, ScalarSubquery
 from planner.algebra.walk import descend, free_columns, is_dependent, replace_columns, used_columns
@@ -100,7 +101,7 @@ class _Lifted:
     def scalar(self, value: Scalar) -> Scalar:
         """An expression without scalar subqueries but where they may stand."""
         stays = _staying(value)
-        return _outside(value, lambda node: None if id(node) in stays else self.column(node))
+        return _outside(value, lambda node: None if node in stays else self.column(node))
 
     def column(self, node: ScalarSubquery) -> ColumnRef:
         """What stands in a subquery's place."""
@@ -129,14 +130,14 @@ def _outside(value: Scalar, change: Callable[[ScalarSubquery], ColumnRef | None]
     return found
 
 
-def _staying(value: Scalar) -> set[int]:
-    """Identities of the subqueries that are the whole, or compared."""
-    found: set[int] = set()
+def _staying(value: Scalar) -> NodeSet:
+    """The subqueries that are the whole, or compared."""
+    found = NodeSet()
     stack = [value]
     while stack:
         item = stack.pop()
         if isinstance(item, ScalarSubquery):
-            found.add(id(item))
+            found.add(item)
         elif isinstance(item, Call) and item.function in _TRANSPARENT:
             stack.extend(item.arguments)
     return found

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from catalog.values.scales import scale_kind, scale_name
 from catalog.values.types import SqlType
+from planner.algebra.identity import NodeMap
 from planner.algebra.relations import Project, Relation, With
 from planner.algebra.scalars import Column, ColumnRef, Scalar
 from planner.scales.expressions import UNKNOWN, of_type
@@ -27,8 +28,8 @@ class Scales:
         self._known: dict[Column, Scalar] = {}
         #: Columns that only say scales.
         self._added: set[Column] = set()
-        #: Expressions' scales by identity, with the expression, which so keeps its own.
-        self._scales: dict[int, tuple[Scalar, Scalar]] = {}
+        #: Expressions' scales.
+        self._scales = NodeMap[Scalar]()
 
     def beside(self, column: Column) -> Column:
         """A new column for the scale of another one."""
@@ -52,8 +53,7 @@ class Scales:
 
     def of(self, scalar: Scalar) -> Scalar:
         """The scale of an expression that ``scalar`` or ``relation`` has given."""
-        found = self._scales.get(id(scalar))
-        return UNKNOWN if found is None else found[1]
+        return self._scales.of(scalar) or UNKNOWN
 
     def own(self, relation: Relation) -> Relation:
         """A relation without the columns that only say scales."""

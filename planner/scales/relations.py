@@ -19,6 +19,7 @@ from catalog.values.nested_types import holds
 from catalog.values.scales import is_padded, scale_name
 from catalog.values.types import BOOL, INT4, JSON, TEXT, SqlType
 from planner.algebra.construction import rename_columns, volatility
+from planner.algebra.identity import NodeMap
 from planner.algebra.relations import (
     Aggregate,
     Fixpoint,
@@ -78,8 +79,8 @@ class Carrying(Scales):
         self._objects = objects
         #: Tables that the statement defines anew.
         self._tables: dict[int, Table] = {}
-        #: Scalar subqueries by identity, with their rows as they have scales.
-        self._subqueries: dict[int, tuple[ScalarSubquery, Relation]] = {}
+        #: The rows of scalar subqueries, as they have scales.
+        self._subqueries = NodeMap[Relation]()
         #: WITH queries that are computed once: columns by the names under which they are read.
         self._shared: dict[str, dict[str, Column]] = {}
         #: Recursions whose rows have scales.
@@ -134,15 +135,15 @@ class Carrying(Scales):
             return node
         scalar = self._written(node)
         if says_scale(scalar.type):
-            self._scales[id(scalar)] = (scalar, self._derived(scalar))
+            self._scales[scalar] = self._derived(scalar)
         return scalar
 
     def _derived(self, scalar: Scalar) -> Scalar:
         match scalar:
             case ColumnRef(column=column):
                 return self.of_column(column)
-            case ScalarSubquery() if id(scalar) in self._subqueries:
-                return self._of_subquery(scalar, self._subqueries[id(scalar)][1])
+            case ScalarSubquery() if scalar in self._subqueries:
+                return self._of_subquery(scalar, self._subqueries[scalar])
             case _:
                 return scale_of(scalar, self.of)
 
@@ -170,7 +171,7 @@ class Carrying(Scales):
             case ScalarSubquery(relation=relation):
                 subquery = ScalarSubquery(self.own(relation))
                 if has_scales(subquery.type) and (subquery.type.element or subquery.type).row is None:
-                    self._subqueries[id(subquery)] = (subquery, relation)
+                    self._subqueries[subquery] = relation
                 return subquery
             case InSubquery(relation=relation):
                 return replace(scalar, relation=self.own(relation))
@@ -216,9 +217,9 @@ class Carrying(Scales):
 
     def _text(self, scalar: Scalar, kind: SqlType) -> Scalar:
         """A numeric as text with its decimals."""
-        if id(scalar) in self._subqueries:
-            return self._text_of_subquery(*self._subqueries[id(scalar)], kind)
-        if is_array_of_query(scalar) and id(scalar.arguments[0]) in self._subqueries:
+        if isinstance(scalar, ScalarSubquery) and scalar in self._subqueries:
+            return self._text_of_subquery(scalar, self._subqueries[scalar], kind)
+        if is_array_of_query(scalar) and scalar.arguments[0] in self._subqueries:
             shown = shown_kind(scalar.type, kind)
             texts = (self._text(scalar.arguments[0], kind), Literal((), shown))
             return replace(scalar, arguments=texts, type=shown)

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from catalog.objects import CatalogObject, Stream, View
 from catalog.values.scales import is_padded
 from catalog.values.types import BOOL
+from planner.algebra.identity import NodeSet
 from planner.algebra.relations import Scan
 from planner.algebra.scalars import AggregateCall, Call, Cast, ColumnRef, Literal, Parameter, WindowCall
 from planner.algebra.walk import Node, by_class, walk
@@ -51,6 +52,8 @@ from planner.statements.statement import (
     Merge,
     Modifying,
     Query,
+    RowChange,
+    RowStatement,
     Statement,
     Update,
 )
@@ -116,7 +119,7 @@ def _meets(statement: Statement, objects: Objects) -> bool:
     if isinstance(statement, Query) and not scans:
         return any(map(_is_mixed, _mixing(nodes)))
     parts = statement.statements if isinstance(statement, Modifying) else (statement,)
-    targets = [item.target for item in parts if isinstance(item, Insert | Update | Delete | Merge | CopyIn)]
+    targets = [item.target for item in parts if isinstance(item, RowChange | CopyIn)]
     if any(map(keeps, targets)):
         return True
     keeping = {column for scan in scans for column in keeping_columns(scan, objects.get(scan.oid))}
@@ -153,11 +156,11 @@ def _writes(node: Node) -> bool:
 
 def _pads(nodes: Nodes) -> bool:
     """Whether texts get blanks, which are shown: but for parameters that are only compared."""
-    padded = {id(node) for node in chain(nodes[Cast], nodes[Parameter]) if is_padded(node.type)}
+    padded = [node for node in chain(nodes[Cast], nodes[Parameter]) if is_padded(node.type)]
     if not padded:
         return False
-    compared = (item for node in nodes[Call] if node.type == BOOL for item in node.arguments)
-    return not padded.issubset(map(id, compared))
+    compared = NodeSet(item for node in nodes[Call] if node.type == BOOL for item in node.arguments)
+    return any(node not in compared for node in padded)
 
 
 def _is_mixed_outside(nodes: Nodes) -> bool:
@@ -166,8 +169,8 @@ def _is_mixed_outside(nodes: Nodes) -> bool:
     mixed = list(filter(_is_mixed, _mixing(nodes)))
     if not mixed:
         return False
-    inside = {id(item) for node in nodes[AggregateCall] for item in walk(node)}
-    return any(id(item) not in inside or _is_array(item) for item in mixed)
+    inside = NodeSet(item for node in nodes[AggregateCall] for item in walk(node))
+    return any(item not in inside or _is_array(item) for item in mixed)
 
 
 def _mixing(nodes: Nodes) -> Iterable[Cast | Call | Literal]:
@@ -197,9 +200,7 @@ def _is_mixed(node: Cast | Call | Literal) -> bool:
             return False
 
 
-def _scaled(
-    carrying: Carrying, statement: Query | Insert | Update | Delete | Merge | Modifying | CopyIn
-) -> Query | Insert | Update | Delete | Merge | Modifying | CopyIn:
+def _scaled(carrying: Carrying, statement: RowStatement | CopyIn) -> RowStatement | CopyIn:
     match statement:
         case Query():
             return _query(carrying, statement)

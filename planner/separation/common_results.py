@@ -25,6 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from planner.algebra.construction import Fresh, has_subquery, keep_columns, rename_columns
+from planner.algebra.identity import NodeMap, replaced
 from planner.algebra.relations import Aggregate, Fixpoint, Relation, Scan, SetOperation, Snapshot, Sort, With
 from planner.algebra.scalars import AggregateCall, Column, InSubquery, ScalarSubquery
 from planner.algebra.signature import entries, signature
@@ -68,16 +69,16 @@ def _largest(whole: Relation, is_worth_it: Callable[[Relation], bool]) -> list[_
 
 def _alike(whole: Relation) -> list[list[Relation]]:
     """Several relations each that may be equal, by what is cheap to tell; the largest first."""
-    outlines: dict[int, int] = {}
+    outlines = NodeMap[int]()
     nodes = list(walk(whole))
     for node in reversed(nodes):  # children first
         own = _leaf(node) if isinstance(node, Scan | Snapshot) else type(node)
         below = _without_aggregates(node) if isinstance(node, Aggregate) else node
-        outlines[id(node)] = hash((own, *(outlines[id(child)] for child in children(below))))
+        outlines[node] = hash((own, *(outlines[child] for child in children(below))))
     found: dict[int, list[Relation]] = {}
     for node in nodes:
         if is_relation(node) and not isinstance(node, With | Sort) and not is_bare(node):
-            found.setdefault(outlines[id(node)], []).append(node)
+            found.setdefault(outlines[node], []).append(node)
     return [group for group in found.values() if len(group) > 1]
 
 
@@ -106,13 +107,13 @@ class _Widening:
         self._read: dict[Hashable, dict[str, Column]] = {}
         self._groups: dict[Hashable, _Groups] = {}
         self._added: set[Column] = set()
-        places = {}
+        places = NodeMap[int]()
         for place, node in enumerate(walk(whole)):
-            places[id(node)] = place
+            places[node] = place
             if isinstance(node, Scan | Snapshot):
                 self._read.setdefault(_leaf(node), {}).update(zip(node.sources, node.columns, strict=True))
         # Groupings below others come first: below the last of several equal ones there is one that is later still.
-        for nodes in sorted(alike, key=lambda nodes: places[id(nodes[-1])], reverse=True):
+        for nodes in sorted(alike, key=lambda nodes: places[nodes[-1]], reverse=True):
             for node in nodes:
                 if isinstance(node, Aggregate) and is_closed(node) and not any(map(has_subquery, children(node)[1:])):
                     self._gather(node)
@@ -203,13 +204,13 @@ def _shared(whole: Relation, group: list[_Place]) -> Relation:
         names.unique(taken)
     definition, renamed = fresh.rename(_definition(group))
     name = names.unique("shared")
-    read: dict[int, Relation] = {}
+    read = NodeMap[Relation]()
     for place in group:
         inner = _in_first(place, group[0])
         sources = tuple(stored_name(renamed[inner[column]]) for column in place.relation.columns)
-        read[id(place.relation)] = Snapshot(name, place.relation.columns, sources)
+        read[place.relation] = Snapshot(name, place.relation.columns, sources)
     known, body = (whole.definitions, whole.body) if isinstance(whole, With) else ((), whole)
-    changed = descend(With(known, body), lambda node: read.get(id(node), node))
+    changed = descend(With(known, body), lambda node: replaced(read, node))
     pruned: Relation = prune_columns(changed)
     assert isinstance(pruned, With)
     first = next((at for at, (_, item) in enumerate(pruned.definitions) if _reads(item, name)), len(known))

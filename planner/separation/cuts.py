@@ -19,13 +19,14 @@ Knows no engine, and not what a cut costs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from planner.algebra.construction import volatility
+from planner.algebra.identity import NodeMap, NodeSet, replaced
 from planner.algebra.relations import (
     Aggregate,
     Filter,
@@ -100,14 +101,14 @@ def places(whole: Relation, rows: Rows | None = None) -> list[Place]:
     """Where a plan may be cut, builds before what is looked up in them. Of an inner join the side with fewer estimated
     ``rows`` is the build side; without estimates, and of other joins, the right one."""
     shared = dict(_definitions(whole))
-    names = {id(relation): name for name, relation in shared.items()}
-    chosen_from = {id(first.input) for node in walk(whole) if (first := _first_rows(node)) is not None}
+    names = NodeMap((relation, name) for name, relation in shared.items())
+    chosen_from = NodeSet(first.input for node in walk(whole) if (first := _first_rows(node)) is not None)
     found = []
     for parent, node in _visited(whole, rows):
-        if id(node) in names and isinstance(parent, With):
-            found.append(Place("shared", node, names[id(node)]))
+        if node in names and isinstance(parent, With):
+            found.append(Place("shared", node, names[node]))
             continue
-        breaker = None if id(node) in chosen_from else _breaker(parent, node, rows)
+        breaker = None if node in chosen_from else _breaker(parent, node, rows)
         if breaker is not None and is_closed(node):
             found.append(Place(breaker, node, probe=_beside(parent, node) if breaker == "build" else None))
     return found
@@ -230,7 +231,7 @@ def cut(
     names = Names()
     for taken in taken_names(whole):
         names.unique(taken)
-    results: dict[int, Snapshot] = {}
+    results = NodeMap[Snapshot]()
     made = [_pipeline(item, item.name or names.unique(f"p{at}"), results) for at, item in enumerate(chosen, 1)]
     body = whole.body if isinstance(whole, With) else whole
     result = _pipeline(Place("result", body), names.unique(_RESULT), results)
@@ -244,12 +245,12 @@ def taken_names(whole: Relation) -> set[str]:
     return {item.trace for item in walk(whole) if isinstance(item, Snapshot)} | dict(_definitions(whole)).keys()
 
 
-def _pipeline(place: Place, name: str, results: dict[int, Snapshot]) -> Pipeline:
+def _pipeline(place: Place, name: str, results: NodeMap[Snapshot]) -> Pipeline:
     """The pipeline of a place, whose result those to come will read."""
-    relation: Relation = descend(place.relation, lambda node: results.get(id(node), node))
+    relation: Relation = descend(place.relation, lambda node: replaced(results, node))
     made = Pipeline(name, place.breaker, place.relation, relation, ())
     if place.breaker != "shared":  # which is read by snapshots of its own already
-        results[id(place.relation)] = made.result
+        results[place.relation] = made.result
     return made
 
 
@@ -275,7 +276,7 @@ def select_state(pipelines: Collection[Pipeline], finished: Collection[str]) -> 
 def remaining(plan: Pipelined, finished: Collection[str]) -> tuple[Relation, tuple[str, ...]]:
     """The plan over the state's results, each replaced at its topmost place (algorithm 6.6), and which it reads."""
     state = set(select_state(plan.pipelines, finished))
-    results = {id(item.place): item.result for item in plan.pipelines if item.name in state}
+    results = NodeMap((item.place, item.result) for item in plan.pipelines if item.name in state)
     change = _replacing(results)
     whole = plan.whole
     if not isinstance(whole, With):
@@ -287,6 +288,6 @@ def remaining(plan: Pipelined, finished: Collection[str]) -> tuple[Relation, tup
     return left, _read(left, state)
 
 
-def _replacing(results: Mapping[int, Snapshot]) -> Callable[[Any], Any]:
+def _replacing(results: NodeMap[Snapshot]) -> Callable[[Any], Any]:
     """Parents first: what a snapshot has taken the place of is not looked at any more."""
-    return lambda node: results.get(id(node), node)
+    return lambda node: replaced(results, node)

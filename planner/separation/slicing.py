@@ -30,6 +30,7 @@ from msgspec.structs import replace
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, INT8, UNCONSTRAINED
 from planner.algebra.construction import Fresh, filtered, volatility
+from planner.algebra.identity import NodeSet
 from planner.algebra.nulls import never_null
 from planner.algebra.partial_aggregates import MERGES, Split, merge_of, split
 from planner.algebra.relations import (
@@ -82,19 +83,18 @@ class Slice(Struct, frozen=True):
 def in_two_phases(whole: Relation, wanted: Callable[[Aggregate], bool]) -> Relation:
     """A plan whose ``wanted`` aggregations are taken apart, where that changes no result."""
     fresh = Fresh(whole)
-    done = set(partials(whole))
-    made: list[Relation] = []  # kept, so that no id is used again
+    done = partials(whole)
 
     def change(node: Any) -> Any:
-        if not isinstance(node, Aggregate) or id(node) in done or not _is_divisible(node) or not wanted(node):
+        if not isinstance(node, Aggregate) or node in done or not _is_divisible(node) or not wanted(node):
             return node
         apart = _two_phases(node, fresh)
         if apart is None:
             return node
-        made.append(apart)
         again = apart.input
         assert isinstance(again, Aggregate)
-        done.update((id(again), id(again.input)))
+        done.add(again)
+        done.add(again.input)
         return apart
 
     changed: Relation = descend(whole, change)
@@ -159,10 +159,10 @@ def _is_exact(call: AggregateCall) -> bool:
 # -- partial groups ----------------------------------------------------------------------------------------------------
 
 
-def partials(whole: Relation) -> frozenset[int]:
-    """The ids of the aggregations that may give a group several times, since another one merges what they give."""
-    return frozenset(
-        id(part)
+def partials(whole: Relation) -> NodeSet:
+    """The aggregations that may give a group several times, since another one merges what they give."""
+    return NodeSet(
+        part
         for node in walk(whole)
         if isinstance(node, Aggregate)
         for part in _united(node.input)

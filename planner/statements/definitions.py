@@ -233,8 +233,7 @@ class ChangeDefaults(Struct, frozen=True):
 
 
 Definition = (
-    Truncate
-    | CreateSchema
+    CreateSchema
     | AlterSchema
     | CreateTable
     | CreateSequence

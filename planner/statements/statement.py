@@ -16,7 +16,7 @@ from planner.algebra.event_time import Keeping
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import Column, Scalar
 from planner.parse.parser import Raw
-from planner.statements.definitions import Definition
+from planner.statements.definitions import Definition, Truncate
 from planner.statements.do_blocks import DoBlock
 from planner.view_rules import Places
 
@@ -193,6 +193,10 @@ class Merge(Struct, frozen=True):
     generated: Generated = ()
 
 
+#: What changes rows of one relation.
+RowChange = Insert | Update | Delete | Merge
+
+
 class Modifying(Struct, frozen=True):
     """WITH of statements that change rows: each part's RETURNING is, by its name, a leaf of what follows.
 
@@ -200,10 +204,10 @@ class Modifying(Struct, frozen=True):
     """
 
     parts: tuple[tuple[str, Insert | Update | Delete], ...]
-    main: Query | Insert | Update | Delete | Merge
+    main: Query | RowChange
 
     @property
-    def statements(self) -> tuple[Query | Insert | Update | Delete | Merge, ...]:
+    def statements(self) -> tuple[Query | RowChange, ...]:
         """The parts in their order, and then the rest."""
         return (*(part for _, part in self.parts), self.main)
 
@@ -406,13 +410,12 @@ class NoOperation(Struct, frozen=True):
     alone: str = ""
 
 
+#: What has rows or changes some.
+RowStatement = Query | RowChange | Modifying
+
 Statement = (
-    Query
-    | Insert
-    | Update
-    | Delete
-    | Merge
-    | Modifying
+    RowStatement
+    | Truncate
     | Definition
     | CreateTableAs
     | CreateView
@@ -440,7 +443,7 @@ Statement = (
 )
 
 
-def outputs_of_rows(statement: Query | Insert | Update | Delete | Merge | Modifying) -> tuple[Output, ...] | None:
+def outputs_of_rows(statement: RowStatement) -> tuple[Output, ...] | None:
     """The columns of a query, or of what a change returns; None where that has no rows."""
     match statement:
         case Query(outputs=outputs):

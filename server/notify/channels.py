@@ -17,7 +17,7 @@ from typing import Final, Protocol, TypeVar
 from msgspec import Struct
 
 from catalog.values.errors import SqlError
-from executor.savepoints import Savepoints
+from executor.tables.savepoints import Savepoints
 
 #: Bytes that may wait for one session before it is ended: its client does not read, or its transaction never ends.
 WAITING: Final = 64 << 20

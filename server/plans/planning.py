@@ -34,7 +34,7 @@ from planner.parse.lengths import LIMIT
 from planner.parse.literals import parameterise
 from planner.parse.parser import Raw, parse
 from planner.scales.nested import given_kind
-from planner.statements.statement import Delete, Insert, Merge, Modifying, Query, Statement, Update
+from planner.statements.statement import Delete, Insert, Query, RowStatement, Statement, Update
 from planner.statements.walk import rewrite, roots
 from server.plans.output_styles import PLAIN, Styled, styled
 from server.settings.settings import Settings
@@ -48,9 +48,6 @@ _LONGEST: Final = 16 << 10
 _STEADY: Final = frozenset(("current_user", "session_user", "current_database", "current_schema", "version"))
 #: Those whose result is often that of the last time.
 _REPEATED: Final = _STEADY | {"current_setting", "pg_postmaster_start_time"}
-
-#: Statements about rows: what they mean depends on nothing in the catalog but what binding looks up there.
-_OF_ROWS: Final = (Query, Insert, Update, Delete, Merge, Modifying)
 
 _CASTS: Final = kinds_of(Cast)
 
@@ -300,7 +297,8 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
         repeatable,
         frozenset(calls),
         styled(nodes),
-        look.seen if isinstance(statement, _OF_ROWS) else None,
+        # Statements about rows depend on nothing in the catalog but what binding looks up there.
+        look.seen if isinstance(statement, RowStatement) else None,
         _filled(statement, len(bound.parameters)) if calls and calls <= SESSION_VALUES else None,
         frozenset(item.index for node in nodes[Call] for item in _written(node) if holds(item.type, is_padded)),
     )

@@ -67,6 +67,7 @@ from planner.statements.statement import (
     Output,
     Prepare,
     Query,
+    RowStatement,
     SetModes,
     SetVariable,
     ShowVariable,
@@ -299,9 +300,7 @@ def _prepare(session: Session, statement: Prepare) -> Result:
         if error.position is not None:
             error.position += statement.offset
         raise
-    if prepared.plan is not None and not isinstance(
-        prepared.plan.statement, Query | Insert | Update | Delete | Merge | Modifying
-    ):
+    if prepared.plan is not None and not isinstance(prepared.plan.statement, RowStatement):
         raise unsupported(
             "PREPARE of this kind of statement", "Prepare a SELECT, INSERT, UPDATE, DELETE, MERGE or VALUES."
         )

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
-from executor.savepoints import Savepoints
+from executor.tables.savepoints import Savepoints
 from executor.transactions.result import Result
 from planner.algebra.scalars import Value
 from planner.statements.statement import CloseCursor, DeclareCursor, Fetch, Output

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from catalog.values.errors import SqlError, unsupported
-from executor.savepoints import Savepoints
+from executor.tables.savepoints import Savepoints
 from planner.algebra.scalars import Value
 from planner.statements.statement import Output
 from protocol.messages import Bind

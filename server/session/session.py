@@ -36,14 +36,12 @@ from planner.parse.string_escapes import Conforming, conforming
 from planner.statements.statement import (
     CopyIn,
     CopyOut,
-    Delete,
     Explain,
     Insert,
-    Merge,
     Query,
+    RowChange,
     Statement,
     TransactionControl,
-    Update,
 )
 from protocol import encoder
 from protocol import messages as m
@@ -576,4 +574,4 @@ def _is_end(statement: Statement) -> bool:
 
 def _is_own(statement: Statement) -> bool:
     """Whether a statement changes rows of a temporary table, which is no change of the database."""
-    return isinstance(statement, Insert | Update | Delete | Merge | CopyIn) and is_temporary(statement.target)
+    return isinstance(statement, RowChange | CopyIn) and is_temporary(statement.target)

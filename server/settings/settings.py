@@ -20,7 +20,7 @@ from catalog.values.encodings import UTF8
 from catalog.values.errors import SqlError
 from catalog.values.identifiers import split_list
 from catalog.values.times.styles import Reading
-from executor.savepoints import Savepoints
+from executor.tables.savepoints import Savepoints
 from protocol.values.styles import SQL_STANDARD, style
 from server.settings.parameter_types import Context, Parameter, show, text
 from server.settings.parameters import PARAMETERS, REPORTED

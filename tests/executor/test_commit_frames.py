@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from executor.commit.encoding.payloads import Kind, decode_record, decode_references, encode_record, frames
+from executor.commit.encoding import frames
+from executor.commit.encoding.payloads import Kind, decode_record, decode_references, encode_record
 from executor.commit.records import (
     CatalogChange,
     FilesArrived,

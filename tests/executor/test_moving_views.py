@@ -26,10 +26,10 @@ from executor.views.runtime import ViewRuntime
 from planner.statements.statement import Query
 from tests.executor.client import Client
 from tests.executor.moving import READ, VIEW, Rows, Servers
+from tests.executor.separating import outcome
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 from tests.rig.sampling import sample
-from tools.suite_results import outcome
 
 pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 

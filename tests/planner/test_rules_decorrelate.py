@@ -17,8 +17,7 @@ from planner.algebra.relations import Filter, Join, Limit, Project, Relation, Va
 from planner.algebra.scalars import Case, Literal, Scalar
 from planner.algebra.validate import validate
 from planner.algebra.walk import is_dependent, walk
-from planner.rules import optimise, unnest
-from planner.rules.subqueries import decorrelate
+from planner.rules import decorrelate, optimise, unnest
 from tests.planner import golden
 from tests.planner.builders import (
     agg,

@@ -92,8 +92,8 @@ def test_views_list_each_leaf_with_all_columns_read() -> None:
     side, s = snapshot("side", {"key": INT4})
     pairs = [listed("a", first, [c["k"], c["i"]]), listed("b", second, [d["t"]]), listed("c", side, [s["key"]])]
     views = print_statements([item for item, _ in pairs], [item for _, item in pairs]).views
-    assert [(view.name, view.trace, view.columns) for view in views] == [
-        ("d16400", "", (("k", "INT"), ("i", "INT"), ("t", "STRING"))),
+    assert [(view.name, view.source, view.columns) for view in views] == [
+        ("d16400", 16400, (("k", "INT"), ("i", "INT"), ("t", "STRING"))),
         ("s_side", "side", (("key", "INT"),)),
     ]
 

@@ -1,9 +1,9 @@
-"""``late`` in DuckDB: functions that a column steers, computed by the constant form of the call for each of its values.
+"""``late`` in DuckDB: functions with an argument that a column gives, where PostgreSQL's form needs a constant.
 
-Owns: ``call``, which prints one, and ``register``, which gives an instance the functions ``late_*``, one a type of
-results. Each gets a batch of rows and what the call is, in JSON; it groups the rows by the values of the arguments that
-are constants elsewhere (``planner.bind.calls.overloading.deferred_calls``), and computes every group by a relation of
-its own, which stays prepared, on another connection of the instance. Errors carry their SQLSTATE as macros' do.
+Owns: ``register``, which defines the functions ``late_*`` in an instance, one for each type of results (``RESULTS``).
+Each gets a batch of rows and a description of the call in JSON, groups the rows by the values of the arguments that are
+constants elsewhere (``planner.bind.calls.overloading.deferred_calls``), and computes every group by a relation of its
+own. The relation stays prepared on another connection of the instance. Errors carry their SQLSTATE as macros' do.
 """
 
 from __future__ import annotations

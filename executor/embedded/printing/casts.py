@@ -77,7 +77,7 @@ def cast(printer: EntryPoints, argument: Expr, node: Cast) -> Expr:
         return _from_text(printer, argument, target)
     if source.name == "numeric" == target.name:
         if target.modifiers == UNCONSTRAINED and source.scale > target.scale and not source.is_loose:
-            return macro("ms_narrow18", argument)  # nobody asked for rounding
+            return macro("ms_narrow18", argument)  # an implicit cast does not round
         same = source.scale == target.scale and source.precision <= target.precision and not printer.wide
         return argument if same else _to(printer, argument, source, target)
     if source.name in FLOATS and target.name == "numeric":

@@ -1,8 +1,8 @@
 """The driver process: ``python -m executor.spark.driver``, a child of the server that owns the JVM.
 
-Owns: the request loop on stdin and stdout. Requests are answered by threads; the main thread only reads, so that the
+Owns: the request loop on stdin and stdout. Requests are answered by threads. The main thread only reads, so that the
 end of stdin (the server died) ends this process and its JVM at once. Everything that Spark or the JVM prints goes to
-stderr, which is the log: the real stdout is moved away before anything else runs.
+stderr, which is the log; the real stdout is moved away before anything else runs.
 
     start   first frame: SparkSettings; the answer comes as {"event": "ready", ...} or {"event": "failed", reason}
     run     one job (jobs.py)           ping    answered when Spark answers, or {"event": "failed", reason}

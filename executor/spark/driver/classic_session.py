@@ -1,6 +1,6 @@
-"""A Spark session whose JVM is the driver's own: executors are its threads or a cluster's (child process only).
+"""A Spark session with its JVM in the driver: executors are its threads, or those of a cluster (child process only).
 
-Owns: starting Spark with our configuration, the JVM's end, job groups.
+Owns: starting Spark with our configuration, the JVM's end, and job groups.
 """
 
 from __future__ import annotations

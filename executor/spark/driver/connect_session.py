@@ -1,8 +1,8 @@
-"""A Spark session behind a Connect endpoint (``sc://host:port``), whose JVM is somebody else's (child process only).
+"""A Spark session behind a Connect endpoint (``sc://host:port``), which runs the JVM (child process only).
 
-Owns: the sessions there, tags, and how soon an endpoint that does not answer counts as gone. The DataFrame API is all
-that there is: no job ids, no plans to keep, no functions of ours in its JVM. The endpoint reads and writes the same
-files as the server, under the same paths.
+Owns: the sessions there, tags, and the time after which a silent endpoint counts as gone. Only the DataFrame API is
+available: no job ids, no kept plans, no functions of ours in the JVM. The endpoint reads and writes the files of the
+server under the server's own paths.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from executor.spark.driver.session import Session, Worker
 from executor.spark.settings import SparkSettings, of_session
 
 #: How often a call is tried again, after 50 ms, 200 ms, 800 ms and then 2 s each: for about 5 s. pyspark's own
-#: patience is 10 minutes, in which nobody would learn that the endpoint is gone.
+#: patience is 10 minutes, in which a lost endpoint would go unnoticed.
 _RETRIES: Final[dict[str, Any]] = {"max_retries": 5, "initial_backoff": 50, "max_backoff": 2000}
 
 
@@ -39,7 +39,7 @@ class ConnectSession(Session):
         """Nothing to watch: ``ping`` notices the endpoint's end."""
 
     def ping(self) -> None:
-        """Returns when the endpoint knows all of our sessions, which keeps them; it forgets what nobody uses."""
+        """Returns when the endpoint knows all of our sessions, which keeps them; it forgets unused sessions."""
         for session in (self.spark, *self._sessions):
             session.conf.get("spark.sql.session.timeZone")  # always asked; pyspark remembers a version
 
@@ -69,7 +69,7 @@ class ConnectSession(Session):
             session.interruptTag(group)
 
     def stop(self) -> None:
-        """The endpoint forgets our sessions at once, rather than when nobody has used them for an hour."""
+        """The endpoint forgets our sessions at once, rather than after an hour without use."""
         for session in (*self._sessions, self.spark):
             session.stop()
 

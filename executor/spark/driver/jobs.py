@@ -1,10 +1,10 @@
-"""Running one job in Spark: inputs become temporary views, each statement's rows become Parquet runs.
+"""Running one job in Spark: inputs become temporary views, and each statement's rows become Parquet runs.
 
-Owns: how a request's inputs are read and its results written. A small job (by rows) reads every input as one
-partition, so that joins and groupings need no shuffle and each statement is a single task, and its results come back
-through Arrow and are written here, which is quicker than Spark's commit protocol; a large job is partitioned,
-adaptive, and written by Spark's workers. Statements of one job run at the same time. Input files are always read by
-Spark's own tasks. A job like one before it runs the plans that were kept of that one (``plans``).
+Owns: how a request's inputs are read and its results written. A small job (by rows) reads every input as one partition,
+so that joins and groupings need no shuffle and each statement is a single task; its results come back through Arrow and
+are written here, which is quicker than Spark's commit protocol. A large job is partitioned, adaptive, and written by
+Spark's workers. Statements of one job run at the same time. Input files are always read by Spark's own tasks. A job of
+a known shape runs the plans that were kept of an earlier one (``kept_plans``).
 """
 
 from __future__ import annotations

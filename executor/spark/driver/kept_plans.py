@@ -1,11 +1,12 @@
 """Statements that Spark has analysed once and runs again over other files (child process only).
 
-Owns: the inputs of a job as Spark reads them, and the analysed plans that one session keeps. A view's jobs differ by
-their files alone, yet to resolve paths, views and names anew takes Spark longer than to read a small interval. So a
-kept plan reads folders of ours, whose links lead to the files of the job that runs: before each run links are set, the
-folders are listed again, and the plan goes to the optimizer as it is, without the sizes that it knew of the last files.
+Owns: the inputs of a job as Spark reads them, and the analysed plans that one session keeps. A view's jobs differ only
+in their files, yet resolving paths, views and names anew takes Spark longer than reading a small interval. So a kept
+plan reads folders of ours with links to the files of the job that runs: before each run the links are set, the folders
+are listed again, and the plan goes to the optimizer as it is, without the sizes that it knew of the last files.
 
-Knows nothing of requests. Works on a classic session only: neither Connect nor a cluster's workers see the links.
+Kept plans know nothing of requests. They work on a classic session only: neither Connect nor a cluster's workers see
+the links.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Plans:
     """The plans of one session, which runs one job at a time."""
 
     def __init__(self, spark: Any, folder: Path) -> None:
-        """``folder`` is empty or missing, and nobody else's."""
+        """``folder`` is empty or missing, and only these plans use it."""
         self._spark = spark
         self._folder = folder
         self._made = 0

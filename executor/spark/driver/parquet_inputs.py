@@ -1,7 +1,7 @@
 """Users' Parquet files as rows of their stream or foreign table: typed columns, ``__lsn`` and ``__ordinal`` (child
 process only).
 
-Owns: reading Parquet whose values are of the columns' types, or of narrower ones; all else reaches Spark converted. A
+Owns: reading Parquet with values of the columns' types, or of narrower ones; everything else reaches Spark converted. A
 row's ordinal is its file's place in the log record that names it, then its place in the file, exactly as
 ``executor.files.reader`` numbers them, so that both engines see one arrival order.
 """

@@ -1,8 +1,8 @@
-"""A recursion that drops rows which were there before, computed round after round (child process only).
+"""WITH RECURSIVE ... UNION, computed round after round (child process only).
 
-Owns: ``run_rounds``. A round's rows that no round had before become Parquet files; the next round reads them as its
-working table (``loop["last"]``), and what stands above the recursion reads the files of all rounds (``loop["view"]``).
-What finds the new rows is Spark's EXCEPT, for which NULLs are equal.
+Owns: ``run_rounds``. A round's rows that no earlier round had become Parquet files. The next round reads them as its
+working table (``loop["last"]``), and the relation above the recursion reads the files of all rounds (``loop["view"]``).
+Spark's EXCEPT, for which NULLs are equal, finds the new rows.
 """
 
 from __future__ import annotations

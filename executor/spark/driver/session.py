@@ -1,7 +1,7 @@
-"""The driver's Spark session, whatever Spark it is of (child process only).
+"""The driver's Spark session, whichever Spark it belongs to (child process only).
 
-Owns: what jobs and the request loop may ask of Spark, the sessions that jobs borrow, and warming up. ``classic`` (local
-or on a cluster) and ``connect`` (behind an endpoint) say what differs.
+Owns: what jobs and the request loop ask of Spark, the sessions that jobs borrow, and warming up. ``classic_session``
+(local or on a cluster) and ``connect_session`` (behind an endpoint) implement what differs.
 """
 
 from __future__ import annotations

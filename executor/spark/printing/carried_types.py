@@ -1,10 +1,10 @@
-"""Types that Spark has not, as a query's SQL has them (``executor.carriers``): names, constants, and intervals' order.
+"""Types that Spark lacks, as a query's SQL has them (``executor.carriers``): names, constants, the order of intervals.
 
-Owns: ``spark_name``, ``constant`` and ``printed_length``. A time is its microseconds, so that it compares, groups and
-orders by itself, and what names something of the catalog is its oid. An interval is a struct, which does not: a month
-counts as 30 days and a day as 24 hours, so that what compares intervals, or arrays of them, compares lengths
-(``planner/lowering/intervals``); what cannot is refused (``holds_interval``). Rows and arrays of several dimensions are
-structs, too, which group as they do and order otherwise, NULLs first (``is_struct``).
+Owns: ``spark_name``, ``constant`` and ``printed_length``. A time is its number of microseconds, so that it compares,
+groups and orders as a number, and a reference to a catalog object is its oid. An interval is a struct, which does not
+compare as PostgreSQL's: a month counts as 30 days and a day as 24 hours, so comparisons of intervals, or of arrays of
+them, compare lengths (``planner/lowering/intervals``), and what cannot is refused (``holds_interval``). Rows and arrays
+of several dimensions are structs, too, which group as they do but order NULLs first (``is_struct``).
 """
 
 from __future__ import annotations

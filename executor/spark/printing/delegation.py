@@ -1,16 +1,16 @@
 """Expressions that Spark does not compute as PostgreSQL does, handed to the embedded engine's kernel, batch by batch.
 
-Owns: ``delegated``, which puts a call of a function in the place of each expression that Spark does not print whole:
+Owns: ``delegated``, which replaces each expression that Spark does not print whole by a call of a function:
 
     Project(R, f(a, g(b)))    =    Project(R, delegated("f(a, g(b)) over the arguments a, b", a, b))
 
-and ``functions_of``, what a session must know to run them. An expression is delegated as a whole, since Spark computes
-such functions for all rows, whatever CASE, COALESCE, AND or OR stands around them; subqueries in it are arguments like
-columns. A filter's conjuncts that Spark takes stay its own as far as their order allows, and so does a join's
-comparison of one side with the other. What groups, orders and numbers rows gets the values as columns of a projection
-below it, so that its own patterns are over columns alone.
+and ``functions_of``, which lists the functions that a session must know to run a relation. An expression is delegated
+as a whole, since Spark computes such functions for all rows, whatever CASE, COALESCE, AND or OR stands around them;
+subqueries in it are arguments like columns. Spark keeps the conjuncts of a filter that it supports as far as their
+order allows, and a join's comparison of one side with the other. Grouping, ordering and numbering get the values as
+columns of a projection below, so that Spark's own patterns see columns alone.
 
-Knows nothing of the function's other side (``columns``).
+The other side of the function is ``executor.spark.workers.kernel_calls``.
 """
 
 from __future__ import annotations

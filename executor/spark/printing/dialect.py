@@ -1,8 +1,8 @@
-"""Spark SQL with PostgreSQL's meaning: types, literals, casts and aggregates (functions are in ``functions``).
+"""Spark SQL with PostgreSQL's meaning: types, literals, casts and aggregates (functions are in ``functions.scalar``).
 
 Owns: the printer's dialect for Spark 4.3 under the settings of ``settings.SEMANTICS`` (ANSI mode, UTC, decimals that
-keep their scale). It is an allow-list: what Spark does not compute exactly as PostgreSQL does is refused with a
-reason, and the embedded engine does that work. Integers are computed as bigint and cast back, so that an overflow
+keep their scale). The dialect is an allow-list: what Spark does not compute exactly as PostgreSQL does is refused with
+a reason, and the embedded engine does that work. Integers are computed as bigint and cast back, so that an overflow
 names its type.
 
     int2, int4, int8        SMALLINT, INT, BIGINT      timestamp       TIMESTAMP_NTZ

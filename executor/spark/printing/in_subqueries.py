@@ -1,4 +1,4 @@
-"""x IN (subquery) with three truth values: Spark has them where the condition is a filter's, and elsewhere only two.
+"""x IN (subquery) with three truth values: Spark has three where the condition is a filter's, and elsewhere only two.
 
 Owns: ``three_valued``, which writes what Spark would get wrong as EXISTS, which is never NULL:
 
@@ -6,14 +6,15 @@ Owns: ``three_valued``, which writes what Spark would get wrong as EXISTS, which
                      WHEN EXISTS (S with s IS NULL OR x IS NULL) THEN NULL
                      ELSE false END
 
-A filter takes false for NULL, so there IN stays under AND and OR, and NOT IN stays as a conjunct, which Spark makes a
-null-aware anti join. Anything else sees the difference.
+A filter treats NULL as false, so IN stays under AND and OR there, and NOT IN stays as a conjunct, which Spark makes a
+null-aware anti join. Every other context tells NULL from false.
 """
 
 from __future__ import annotations
 
 from catalog.values.types import BOOL
 from planner.algebra.construction import conjunction, conjuncts
+from planner.algebra.identity import NodeMap
 from planner.algebra.relations import Filter, Relation
 from planner.algebra.scalars import Call, Case, ColumnRef, Exists, InSubquery, Literal, Scalar
 from planner.algebra.walk import Node, transform
@@ -21,11 +22,11 @@ from planner.algebra.walk import Node, transform
 
 def three_valued(relation: Relation) -> Relation:
     """The relation with each IN that Spark would make false or true in place of NULL as EXISTS."""
-    #: By identity of what an IN became: what it was, for the filter above it. The first keeps the identity its own.
-    written: dict[int, tuple[Case, InSubquery]] = {}
+    #: What each IN became, with what it was, for the filter above it.
+    written = NodeMap[InSubquery]()
 
     def was(node: Scalar) -> Scalar:
-        return written[id(node)][1] if id(node) in written else node
+        return written.of(node) or node
 
     def as_alternative(part: Scalar) -> Scalar:
         """A condition of which only truth matters."""
@@ -41,7 +42,7 @@ def three_valued(relation: Relation) -> Relation:
     def change(node: Node) -> Node:
         if isinstance(node, InSubquery):
             found = _as_exists(node)
-            written[id(found)] = (found, node)
+            written[found] = node
             return found
         if isinstance(node, Filter) and written:
             predicate = conjunction(as_conjunct(part) for part in conjuncts(node.predicate))

@@ -1,9 +1,9 @@
-"""What Spark prints of a query by itself, beyond what it prints of a view's paths.
+"""What Spark prints for a query, beyond what it prints for the paths of a view.
 
-Owns: ``QueryPrinter``. A view's states are computed by both engines in turn, so what may differ in a last bit
-(``floats``), what reads the session's time zone and what fails for some values with 0A000 is a query's alone. So are
-windows and ordered aggregates, which are in no path, and expressions of the embedded engine's (``delegation``): all
-that ask for local time where the session's is not UTC, which Spark's always is.
+Owns: ``QueryPrinter``. Both engines compute a view's states in turn, so only queries may use what can differ in a last
+bit (``functions.floats``), what reads the session's time zone, and what fails for some values with 0A000. Windows,
+ordered aggregates and expressions of the embedded engine's (``delegation``) are for queries alone, too. Where the
+session's zone is not UTC, which Spark's session always is, everything that asks for local time is delegated.
 """
 
 from __future__ import annotations

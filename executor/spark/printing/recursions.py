@@ -1,7 +1,7 @@
-"""WITH RECURSIVE ... UNION, which Spark's own recursion is not, as it never drops rows.
+"""WITH RECURSIVE ... UNION, which Spark's own recursion does not support, as it never drops rows.
 
-Owns: ``without_loops``, which takes such recursions out of a relation before it is printed; the driver computes them
-round after round (``rounds``), and what stands above one reads its rows as a snapshot.
+Owns: ``without_loops``, which takes such recursions out of a relation before it is printed. The driver computes them
+round after round (``executor.spark.driver.recursion_rounds``), and the relation above reads their rows as a snapshot.
 """
 
 from __future__ import annotations

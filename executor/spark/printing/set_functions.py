@@ -1,7 +1,7 @@
-"""Rows of arrays in Spark's SQL, for queries.
+"""Rows of arrays in Spark SQL, for queries.
 
-Owns: how the elements of several arrays advance in step, with NULLs beyond the end of a shorter one and the number of
-the place beside them (``in_step``), and generate_series() of constant integers, which needs no array (``rows``).
+Owns: ``in_step``, by which the elements of several arrays advance together, with NULLs beyond the end of a shorter one
+and the number of the place beside them, and ``rows``, the generate_series() of constant integers without an array.
 """
 
 from __future__ import annotations

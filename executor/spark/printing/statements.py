@@ -1,7 +1,7 @@
 """A job's statements as Spark SQL, or the reason why Spark does not run them.
 
-Owns: the outermost SELECT of each state's run (columns c<id> in exactly the state's types, rows merged by key), and
-which columns of which leaves a job reads. Pure; the printed form is plain data for the driver.
+Owns: the outermost SELECT of each state's run (columns c<id> in exactly the state's types, rows merged by key), and the
+columns of the leaves that a job reads. The printed form is plain data for the driver.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Window functions in Spark's SQL, for queries (a view's windows are in its final relation, which Spark never runs).
+"""Window functions in Spark SQL, for queries: a view's windows are in its final relation, which Spark never runs.
 
-Owns: which of PostgreSQL's frames and arguments Spark has. Frames have constant offsets, in RANGE over numbers and over
-times whose distance is no matter of months; nothing is excluded. Frames of GROUPS with offsets come as frames of RANGE
-(``planner/lowering``). Anything else is refused by name.
+Owns: which of PostgreSQL's frames and arguments Spark supports. Frames have constant offsets, in RANGE over numbers and
+over times with a distance that does not depend on months; EXCLUDE is not supported. Frames of GROUPS with offsets come
+as frames of RANGE (``planner/lowering``). Anything else is refused by name.
 """
 
 from __future__ import annotations

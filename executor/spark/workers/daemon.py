@@ -1,7 +1,8 @@
-"""What Spark forks its Python workers from: ``python -m executor.spark.daemon``, in the place of pyspark's own.
+"""The process from which Spark forks its Python workers: ``python -m executor.spark.workers.daemon``.
 
-Owns: that the kernel is imported once, before the first fork, which saves each worker a second. The only thread that
-this starts is the allocator's, which knows of forks; the engine's instance is made in the worker.
+It takes the place of pyspark's own daemon and imports the kernel once, before the first fork, which saves each worker a
+second. The only thread that the import starts is the allocator's, which supports forks. The engine's instance is made
+in the worker.
 """
 
 from __future__ import annotations

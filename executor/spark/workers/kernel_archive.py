@@ -1,8 +1,8 @@
-"""The embedded engine's kernel for Python workers on other machines: a cluster's, or a Connect endpoint's.
+"""The embedded engine's kernel for Python workers on other machines: of a cluster, or of a Connect endpoint.
 
-Owns: ``archive``, our packages in one file, which Spark hands to its workers, and ``lacking``, a small job by which
-workers tell what is not installed where they run. What computes and prints must be of the server's very versions, or
-workers would give other answers than the server.
+Owns: ``archive``, our packages in one file, which Spark hands to its workers, and ``lacking``, a small job with which
+workers report what is not installed on their machine. The packages that compute and print must have the server's exact
+versions, or workers would give other answers than the server.
 """
 
 from __future__ import annotations

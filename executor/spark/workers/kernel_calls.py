@@ -1,8 +1,8 @@
-"""Functions of Spark's that the embedded engine's kernel computes, over Arrow batches, in Spark's Python workers.
+"""Functions in Spark that the embedded engine's kernel computes over Arrow batches, in Spark's Python workers.
 
-Owns: ``define``, by which a session gets to know those of a job (child process), and ``computed``, which runs in a
-worker: the only place where one engine calls the other. An error of the data travels in the text of the exception,
-which is all that Spark passes on (``failures``).
+Owns: ``define``, which registers the functions of a job in a session (child process), and ``computed``, which runs in a
+worker. This is the only place where one engine calls the other. An error of the data travels in the text of the
+exception, which is all that Spark passes on (``failures``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What foreign keys do to rows that refer to keys that vanish: ON DELETE and ON UPDATE with CASCADE and SET.
+"""Foreign keys' actions on rows that refer to keys that vanish: ON DELETE and ON UPDATE with CASCADE and SET.
 
-Owns: ``Actions``. Rows may follow others that follow, until nothing more changes. That nothing refers to what is gone
-is checked afterwards (``constraints.py``).
+Owns: ``Actions``. Rows may follow others that follow, until nothing more changes. ``checks`` tests afterwards that no
+row refers to what is gone.
 """
 
 from __future__ import annotations

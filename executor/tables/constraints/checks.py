@@ -1,10 +1,10 @@
 """Constraints, checked per statement before its changes are applied, with PostgreSQL's errors.
 
 Owns: NOT NULL (23502), unique keys (23505), and foreign keys in both directions (23503). CHECK is evaluated by
-``effects.py``, which has the bound expressions; what foreign keys' actions add comes first (``actions.py``). A
-statement's changes are one ``Change`` per table; what a key's or a reference's partner looks like after it is the
-stored table without the rows that go and with those that come. What a key that waits for the commit misses, or has
-twice, is only noted (``deferral.py``).
+``statements.effects``, which has the bound expressions; the changes of foreign keys' actions come first (``actions``).
+A statement's changes are one ``Change`` per table. The partner of a key or a reference after the statement is the
+stored table without the rows that go and with those that come. A deferred key that lacks a partner, or is there twice,
+is only noted (``deferral``).
 
 See https://www.postgresql.org/docs/15/ddl-constraints.html.
 """

@@ -1,8 +1,8 @@
-"""Keys and foreign keys that are checked when a transaction commits: which, and what is left to check.
+"""Keys and foreign keys that are checked when a transaction commits: which these are, and what is left to check.
 
-Owns: SET CONSTRAINTS' choices, and the check of keys whose partner was missing, or that were there twice, when their
-statement ended. A key that was in order then, or whose rows have gone, can only be broken by another statement, which
-is noted for itself.
+Owns: SET CONSTRAINTS' choices, and the check of keys that lacked a partner, or were there twice, when their statement
+ended. A key that was in order then, or that has no rows any more, can only be broken by another statement, which notes
+it itself.
 
 https://www.postgresql.org/docs/15/sql-set-constraints.html
 """

@@ -1,7 +1,7 @@
 """Rows that refer to others, as a statement leaves them: the stored ones that do not go, and those that come.
 
-Owns: ``Referring``, which keys a statement takes away, and who refers to them. What becomes of these rows is
-``actions.py``'s and ``constraints.py``'s.
+Owns: ``Referring``: which keys a statement takes away, and which rows refer to them. ``actions`` and ``checks`` decide
+what becomes of these rows.
 """
 
 from __future__ import annotations

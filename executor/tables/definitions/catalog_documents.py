@@ -1,8 +1,8 @@
-"""The catalog in the tables' file: a whole document now and then, and after it one for each change.
+"""The catalog in the tables' file: now and then a whole document, and after it one for each change.
 
-Owns: where they are kept, and when the changes have become so long that a whole one takes their place, which bounds
-what a definition writes to its own size and what a start reads to twice the catalog's. What they say is
-``executor.definitions.stored_catalog``'s.
+Owns: where the documents are kept, and when the changes have become so long that a whole one takes their place, which
+bounds what a definition writes to its own size and what a start reads to twice the catalog's. Their content belongs to
+``executor.definitions.stored_catalog``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from executor.embedded.printing.dialect import STORE
 
 _META: Final = f"{STORE}.main.__millstream"
 _CHANGES: Final = f"{STORE}.main.__changes"
-#: Characters of changes for which nobody writes a whole document.
+#: Characters of changes up to which no whole document is written.
 _FEW: Final = 64 << 10
 
 

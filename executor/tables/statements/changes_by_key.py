@@ -50,7 +50,7 @@ _FIRST: Final = pa.array([0], pa.int64())
 
 
 class KeyedTables(Protocol):
-    """Who keeps tables' committed rows by key, and computes what reads no table."""
+    """The store that keeps tables' committed rows by key, and computes what reads no table."""
 
     def find(self, table: Table) -> TableRows | None:
         """A table's rows, if they are at hand, all that is committed included."""
@@ -135,7 +135,7 @@ def _reading(relation: Relation, tables: Mapping[int, Table]) -> Reading | None:
 
 
 class Store(Protocol):
-    """Whose transaction it is."""
+    """The transaction's owner."""
 
     definitions: dict[int, Table]
     #: The LSN that is committed last, and those at which tables last changed.

@@ -69,7 +69,7 @@ class Drawings:
 
 
 class Caller(Struct, frozen=True):
-    """Who calls: a session, with the sequences as its transaction sees them."""
+    """The caller: a session, with the sequences as its transaction sees them."""
 
     drawings: Drawings
     sequences: SessionSequences

@@ -43,6 +43,7 @@ from planner.statements.statement import (
     OfView,
     Query,
     Returning,
+    RowChange,
     Update,
     Upsert,
 )
@@ -51,7 +52,7 @@ _RELATIONS: Final = 512
 #: A row's place among those proposed and the identity of the one that it met, as columns.
 _PLACE, _MET = Column(-1, "place", INT8, False), Column(-2, "met", INT8, False)
 
-Modification = Insert | Update | Delete | Merge | Modifying
+Modification = RowChange | Modifying
 
 
 class Arguments(Struct, frozen=True):
@@ -303,7 +304,7 @@ class Effects(Struct):
         return arguments.evaluate(relation, run)
 
 
-def parts_of(statement: Modification) -> list[Insert | Update | Delete | Merge]:
+def parts_of(statement: Modification) -> list[RowChange]:
     """The single changes of a statement."""
     if not isinstance(statement, Modifying):
         return [statement]

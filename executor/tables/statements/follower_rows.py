@@ -1,4 +1,4 @@
-"""Rows that follow others by a foreign key's action: the defaults that they get, and what they must be afterwards.
+"""Rows that follow others by a foreign key's action: their defaults, and the conditions that they must meet afterwards.
 
 Owns: binding a table's DEFAULT, CHECK and domains for such rows. They are bound when an action has found rows, by the
 catalog that the statement sees: a statement knows the tables that it names, and not those that follow them.

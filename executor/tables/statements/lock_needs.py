@@ -18,7 +18,7 @@ from executor.tables.statements.effects import Modification, parts_of
 from planner.algebra.relations import Project
 from planner.algebra.relations import Relation as Algebra
 from planner.algebra.scalars import Column, ColumnRef, Scalar
-from planner.statements.statement import Delete, Insert, Merge, Update
+from planner.statements.statement import Delete, Insert, Merge, RowChange, Update
 
 Need = tuple[Target, Mode]
 _MOST: Final = 512
@@ -54,7 +54,7 @@ def of_insertion(table: Table) -> list[Need]:
     return [(Relation(table.oid), Mode.ROW_EXCLUSIVE), *_of_references(table, None)]
 
 
-def _of_part(part: Insert | Update | Delete | Merge, table: Table, tables: Mapping[int, Table]) -> Iterator[Need]:
+def _of_part(part: RowChange, table: Table, tables: Mapping[int, Table]) -> Iterator[Need]:
     match part:
         case Insert(conflict=None):
             yield from _of_references(table, None)

@@ -1,6 +1,6 @@
-"""Calls of functions that an extension brings: of the canonical function that computes each.
+"""Calls of functions that an extension provides.
 
-Owns: those that need more than that, and the refusal of members that nothing computes.
+Owns: which canonical function computes each, and the error (0A000) for those that Millstream cannot compute.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Function calls of the grammar -> calls of canonical functions.
+"""Function calls of the grammar become calls of canonical functions.
 
-Owns: PostgreSQL's names and signatures for what ``planner.algebra.functions`` has, the digits of numeric results, and
-the errors for the rest (42883, 0A000). Aggregates are in ``planner.bind.calls.aggregation.aggregates``.
+Owns: ``bind_function``, which finds the module for a function by its name, and ``call_by_name``, the calls of
+``planner.algebra.functions`` by PostgreSQL's names and signatures, with the errors for the rest (42883, 0A000).
+Aggregates are in ``planner.bind.calls.aggregation.aggregates``.
 """
 
 from __future__ import annotations

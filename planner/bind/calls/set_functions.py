@@ -1,7 +1,7 @@
-"""Set-returning functions: in FROM, one after the other or side by side (ROWS FROM), and in the select list.
+"""Set-returning functions in FROM, in ROWS FROM, and in the select list.
 
-Owns: which functions return sets and what they become. Each is a function whose value is an array, and an ``Unnest``
-makes rows of it; those of one select list advance in step, NULL where one has ended.
+Owns: the list of these functions and their calls. A call becomes a function whose value is an array, and an ``Unnest``
+makes rows of it. The sets of one select list advance in step; a set that has ended gives NULL.
 """
 
 from __future__ import annotations

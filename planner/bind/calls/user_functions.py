@@ -1,12 +1,13 @@
-"""Calls of users' functions: the body takes the call's place, as PostgreSQL inlines functions of language SQL.
+"""Calls of users' functions: the body replaces the call, as PostgreSQL inlines functions of language SQL.
 
-Owns: which function a call means (``choose``), and binding its body with the arguments for ``$n`` and for their names.
-A body of a bare SELECT list is an expression; any other is a subquery of its first row::
+Owns: which function a call means, and the binding of its body with the arguments for ``$n`` and for their names. A body
+that is a bare SELECT list is an expression; any other body is a subquery of its first row::
 
     CREATE FUNCTION f(a int) RETURNS int LANGUAGE sql AS 'SELECT a + 1'
     SELECT f(x) FROM t   ->   SELECT x + 1 FROM t
 
-One that returns a set is a subquery in FROM; in a select list, and beside others in FROM, an array of its rows.
+A function that returns a set is a subquery in FROM. In a select list, and beside others in FROM, it is an array of its
+rows.
 
 https://www.postgresql.org/docs/15/xfunc-sql.html
 """

@@ -1,7 +1,7 @@
-"""Values for columns: assignment casts, defaults, and the SET lists of UPDATE, ON CONFLICT and MERGE.
+"""Values that are assigned to columns: casts, defaults, and the SET lists of UPDATE, ON CONFLICT and MERGE.
 
-Owns: what a column is given, in which type, and the names of the row that changes. Knows nothing of where the row comes
-from or goes to.
+Owns: the value of each column in its type, and the names of the row that changes. It does not know which statement
+makes the row.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""SET column.field = value and SET column[i] = value, and INSERT INTO t (column.field, column[i]): parts of a column.
+"""Assignments to parts of a column: SET column.field, SET column[i], and INSERT INTO t (column.field, column[i]).
 
-Owns: PostgreSQL's errors for such targets. The column becomes a row like the one before with another field, or an array
-with another element or slice. A NULL has no fields and no elements, so that it becomes a row or array with this one.
+Owns: PostgreSQL's errors for such targets. The column is assigned its former value with the field, element or slice
+replaced. A NULL column becomes a row or array that has only this part.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""COPY: target, columns, and the condition that rows of COPY FROM must meet; its options are ``copy_options``'."""
+"""COPY: its target, columns, and WHERE of COPY FROM. ``copy_options`` reads its options."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""WHERE CURRENT OF: the row of a table on which a cursor is, by the table's primary key.
+"""WHERE CURRENT OF: the row of a table that a cursor is on, by the table's primary key.
 
-Owns: which cursors show rows of one table, and the condition. Rows have no places here that outlive a change, so that
-a cursor carries its rows' keys behind what it shows. So its row is found again after it was changed, as PostgreSQL
-finds its newest version; one whose key was changed is not there any more.
+Owns: which cursors show rows of one table, and the condition. A changed row gets another place, so a cursor carries the
+keys of its rows beside the columns that it shows. A row is found again after a change, as PostgreSQL finds its newest
+version, unless the change was of its key.
 https://www.postgresql.org/docs/15/sql-declare.html
 """
 

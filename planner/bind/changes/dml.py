@@ -1,9 +1,9 @@
-"""INSERT, UPDATE and DELETE -> statements over complete rows.
+"""INSERT, UPDATE and DELETE become statements over complete rows.
 
-Owns: column lists, joins with FROM and USING, and checks. Values are ``assignments``', RETURNING ``returning``'s, ON
-CONFLICT ``on_conflict``'s, and such statements in WITH ``with_changes``'. An INSERT of plain VALUES keeps its rows
-beside the relation, for the path without an engine. UPDATE ... FROM joins may yield a row more than once: the first
-counts (PostgreSQL takes an arbitrary one); DELETE ... USING is a semi join unless RETURNING takes columns from there.
+Owns: column lists, joins with FROM and USING, and checks. ``assignments`` has the values, ``returning`` RETURNING,
+``on_conflict`` ON CONFLICT, ``with_changes`` such statements in WITH. An INSERT of plain VALUES keeps its rows beside
+the relation, for the path without an engine. If UPDATE ... FROM joins a row more than once, the first match counts
+(PostgreSQL takes an arbitrary one). DELETE ... USING is a semi join unless RETURNING reads columns of USING.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Columns GENERATED ALWAYS AS (expression) STORED: what their expressions may hold, and who gives them a value.
+"""Columns GENERATED ALWAYS AS (expression) STORED.
 
-Owns: the checks of a definition and of an INSERT or UPDATE (428C9). The values themselves are computed over the whole
-row before anything is checked. See https://www.postgresql.org/docs/15/ddl-generated-columns.html.
+Owns: what their expressions may contain, and the errors of a definition and of an INSERT or UPDATE that assigns to them
+(428C9). The values are computed over the whole row before any check. See
+https://www.postgresql.org/docs/15/ddl-generated-columns.html.
 """
 
 from __future__ import annotations

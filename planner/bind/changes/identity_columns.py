@@ -1,4 +1,4 @@
-"""Values given to identity columns: what GENERATED ALWAYS refuses, and OVERRIDING.
+"""Assignments to identity columns: the errors of GENERATED ALWAYS, and OVERRIDING.
 
 https://www.postgresql.org/docs/15/sql-insert.html
 """

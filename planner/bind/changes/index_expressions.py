@@ -1,8 +1,7 @@
-"""What a unique index over expressions, or over a part of the rows, is of: bound for the engine that enforces it.
+"""The expressions and the predicate of a unique index, bound for the engine that enforces it.
 
-Owns: ``index_parts``, and what an index's columns are called. Such an index names nothing but its table's columns,
-their types, and PostgreSQL's own functions and types, so that it can be bound wherever the table is written, with no
-catalog at hand.
+Owns: ``index_parts``, and the names of an index's columns. An index names only its table's columns, their types, and
+PostgreSQL's own functions and types, so it can be bound without a catalog wherever the table is written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""MERGE: a join of source and target, and the first WHEN clause that holds for each of its rows.
+"""MERGE: a join of source and target, and for each of its rows the first WHEN clause that applies.
 
-Owns: the clauses' conditions, what each sees (NOT MATCHED: the source only), and their rows. PostgreSQL 15's form: no
-RETURNING and no WHEN NOT MATCHED BY SOURCE. See https://www.postgresql.org/docs/15/sql-merge.html.
+Owns: the clauses' conditions, the names that each sees (NOT MATCHED: only the source), and their rows. The form is
+PostgreSQL 15's, without RETURNING and WHEN NOT MATCHED BY SOURCE. See
+https://www.postgresql.org/docs/15/sql-merge.html.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ON CONFLICT: which keys decide, and what becomes of the rows in the way.
+"""ON CONFLICT: the keys that detect a conflict, and what happens to the existing rows.
 
 Owns: inference of the arbiters (42P10) and the names that DO UPDATE sees: the target's row and ``excluded``. See
 https://www.postgresql.org/docs/15/sql-insert.html#SQL-ON-CONFLICT.

@@ -1,4 +1,4 @@
-"""RETURNING: expressions over the changed row, and over what UPDATE's FROM or DELETE's USING has beside it."""
+"""RETURNING: expressions over the changed row, and over the row that FROM of UPDATE or USING of DELETE joined to it."""
 
 from __future__ import annotations
 

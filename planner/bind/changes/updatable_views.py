@@ -1,7 +1,7 @@
-"""Views through which rows are changed: those that show rows of one table as they are, be it through other views.
+"""Views through which rows can be changed: each shows rows of one table, directly or through other such views.
 
-Owns: which views these are (55000 for all others), what their columns are of the table's rows, and the table's columns
-that a statement means by theirs. A change becomes one of the table, of the rows that the view shows.
+Owns: which views can be changed (55000 for all others), and which of the table's columns their columns are. A change of
+the view becomes a change of the table, restricted to the rows that the view shows.
 https://www.postgresql.org/docs/15/sql-createview.html#SQL-CREATEVIEW-UPDATABLE-VIEWS
 """
 

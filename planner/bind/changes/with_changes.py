@@ -1,7 +1,7 @@
-"""INSERT, UPDATE and DELETE in WITH: their RETURNING as a relation for the rest of the statement.
+"""INSERT, UPDATE and DELETE in WITH: their RETURNING is a relation for the rest of the statement.
 
 Owns: where they may stand, and which of them may change one table together. All parts of a statement see the tables as
-they were before it; none sees another's changes. See
+they were before the statement, and none sees another's changes. See
 https://www.postgresql.org/docs/15/queries-with.html#QUERIES-WITH-MODIFYING.
 """
 
@@ -15,7 +15,7 @@ from planner.bind.changes.dml import HANDLERS
 from planner.bind.state.environment import Binding, Level
 from planner.bind.state.with_names import Refused, Returned
 from planner.bind.with_queries.references import refers_to
-from planner.statements.statement import Delete, Explain, Insert, Merge, Modifying, Query, Statement, Update
+from planner.statements.statement import Delete, Explain, Insert, Merge, Modifying, Query, RowChange, Statement, Update
 
 #: Statements around another one.
 _AROUND: Final = ("CopyStmt", "ExplainStmt")
@@ -61,7 +61,7 @@ def with_modifications(binding: Binding, statement: Statement) -> Statement:
         return statement
     if isinstance(statement, Explain):
         return statement  # of the whole
-    assert isinstance(statement, Query | Insert | Update | Delete | Merge), "they stand in a statement's own WITH"
+    assert isinstance(statement, Query | RowChange), "they stand in a statement's own WITH"
     if isinstance(statement, Insert) and isinstance(statement.target, Stream):
         raise unsupported("INSERT, UPDATE or DELETE in WITH of an INSERT into a stream", "Run two statements.")
     parts = (*(part for _, part in binding.modifications), statement)

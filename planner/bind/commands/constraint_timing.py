@@ -1,4 +1,4 @@
-"""SET CONSTRAINTS: which constraints its names mean.
+"""SET CONSTRAINTS: the constraints that its names mean.
 
 https://www.postgresql.org/docs/15/sql-set-constraints.html
 """

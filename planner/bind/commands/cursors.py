@@ -1,7 +1,7 @@
-"""Cursors of SQL: DECLARE, FETCH and MOVE, CLOSE.
+"""Cursors in SQL: DECLARE, FETCH, MOVE and CLOSE.
 
-Owns: their parse nodes' meaning, and which options go together (parse_cursor.c, transformDeclareCursorStmt). Where a
-cursor is, and whether there is one, the server knows.
+Owns: which options go together (parse_cursor.c, transformDeclareCursorStmt). The server keeps the cursors and their
+positions.
 """
 
 from __future__ import annotations

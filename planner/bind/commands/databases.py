@@ -1,6 +1,6 @@
-"""Databases: a server has one.
+"""CREATE, ALTER and DROP DATABASE. A server has one database, and no other can be created.
 
-Owns: what PostgreSQL says about that one and about those that there are not; others cannot be made.
+Owns: PostgreSQL's messages about that database and about others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""DO blocks: what of PL/pgSQL migrations are made of, as steps that the server runs.
+"""DO blocks: the PL/pgSQL that migrations use, as steps that the server runs.
 
-Owns: the parser's tree of a block (libpg_query's, as JSON) -> ``planner.statements.do_blocks``.
-Variables, loops and results are refused by name (0A000). https://www.postgresql.org/docs/15/plpgsql-structure.html
+Owns: the conversion of the parser's tree of a block (libpg_query's, as JSON) into ``planner.statements.do_blocks``.
+Variables, loops and results raise 0A000. https://www.postgresql.org/docs/15/plpgsql-structure.html
 """
 
 from __future__ import annotations

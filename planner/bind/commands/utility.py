@@ -1,6 +1,6 @@
-"""Statements about the session: transactions, settings, EXPLAIN, PREPARE and what has nothing to do here.
+"""Statements about the session: transactions, settings, EXPLAIN, PREPARE, LOCK, and those without an effect (VACUUM).
 
-Owns: their parse nodes' meaning. Names and values of settings are checked by the server.
+Owns: what their parse nodes mean. The server checks names and values of settings.
 """
 
 from __future__ import annotations
@@ -38,26 +38,21 @@ from planner.statements.statement import (
     CreateView,
     Deallocate,
     DeclareCursor,
-    Delete,
     Discard,
     ExecutePrepared,
     Explain,
-    Insert,
     Listen,
     LockTable,
-    Merge,
-    Modifying,
     NoOperation,
     Notify,
     Prepare,
-    Query,
+    RowStatement,
     SetModes,
     SetVariable,
     ShowVariable,
     Statement,
     TransactionControl,
     Unlisten,
-    Update,
 )
 
 _Action = Literal["begin", "commit", "rollback", "savepoint", "release", "rollback_to"]
@@ -148,7 +143,7 @@ def explain(binding: Binding, node: Any, bind_node: Callable[[Binding, Any], Sta
     statement = with_modifications(binding, bind_node(binding, node.query))
     if isinstance(statement, CreateView) and analyze:
         raise unsupported("EXPLAIN ANALYZE CREATE MATERIALIZED VIEW", "Explain its query.")
-    if not isinstance(statement, Query | Insert | Update | Delete | Merge | Modifying | _DEFINING):
+    if not isinstance(statement, RowStatement | _DEFINING):
         raise unsupported("EXPLAIN of this statement", "Explain a SELECT, INSERT, UPDATE, DELETE or MERGE.")
     return Explain(statement, analyze, "json" if form == "json" else "text")
 

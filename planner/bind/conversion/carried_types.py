@@ -1,8 +1,8 @@
-"""Operators and functions of types that values of another carry: bit strings, money, network and hardware addresses,
-places in the log, sizes, hstore.
+"""Operators and functions of types whose values another type carries: bit strings, money, network and hardware
+addresses, places in the log, sizes, hstore.
 
 Owns: ``OPERATORS`` and ``PREFIXES`` by symbol, ``SIGNATURES`` by PostgreSQL's name, ``COMPARED``, the types whose
-values are compared, and ``CASTS``, which a function computes.
+values can be compared, and ``CASTS``, the casts that a function computes.
 """
 
 from __future__ import annotations

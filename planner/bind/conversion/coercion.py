@@ -1,8 +1,8 @@
 """Types of expressions: coercion, common types, and precision and scale of numeric results.
 
-Owns: turning an expression of one type into another (literals are converted here and now, the rest becomes ``Cast``),
-the resolution of UNION, CASE and the like (https://www.postgresql.org/docs/15/typeconv-union-case.html), and the
-numeric result rules of ``catalog.values.types``.
+Owns: ``coerce``, which converts a literal and wraps any other expression in ``Cast``, the common type of UNION, CASE
+and the like (https://www.postgresql.org/docs/15/typeconv-union-case.html), and the numeric result rules of
+``catalog.values.types``.
 """
 
 from __future__ import annotations

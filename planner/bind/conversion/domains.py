@@ -1,12 +1,12 @@
-"""Domains: values of a base type that its constraints let pass.
+"""Domains: types whose values satisfy constraints over a base type.
 
-Owns: what a value goes through to be of a domain, as calls of ``require`` around it, and a domain's default. A domain's
-expressions have the base type everywhere else. A domain over another has that one's constraints, too. An even oid is
-that of a domain's arrays: what holds of the domain's values holds of each element,
+Owns: ``into_domain`` and ``into_type``, which check a value by calls of ``require`` around it, and a domain's default.
+In all other expressions a domain's value has the base type. A domain over another domain has the constraints of both.
+An even oid is that of arrays of the domain, whose constraints hold for each element::
 
     true = ALL (for_each(array, element(n), condition over element(n)))
 
-and a value of a composite type whose fields have domains has gone through these: what makes one asks ``into_type``.
+A composite type whose fields have domains is checked when its value is made, by ``into_type``.
 
 https://www.postgresql.org/docs/15/sql-createdomain.html
 """

@@ -1,8 +1,7 @@
-"""Text of literals -> typed values, as PostgreSQL's input functions read it.
+"""Texts of literals become typed values, as PostgreSQL's input functions read them.
 
-Owns: ``value_of(text, type)`` for every stored type (dates and intervals have their own files). A ``bpchar`` value is
-kept without its trailing blanks, which no comparison sees. Knows nothing of the wire (protocol/ has columnar
-readers).
+Owns: ``value_of(text, type)`` for every stored type (dates and intervals have files of their own). A ``bpchar`` value
+is kept without its trailing blanks, which comparisons ignore. Values on the wire are ``protocol``'s.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""oids that are shown by name: regclass, regtype, regproc and their kin, from text and to text.
+"""Types of oids that are shown by name (regclass, regtype, regproc, ...), from text and to text.
 
-Owns: what a name means in each of these types, with PostgreSQL's errors, and the SQL that an engine runs where the text
-or the oid is computed.
-https://www.postgresql.org/docs/15/datatype-oid.html
+Owns: what a name means in each of these types, with PostgreSQL's errors, and the SQL that an engine runs when the text
+or the oid is computed. https://www.postgresql.org/docs/15/datatype-oid.html
 """
 
 from __future__ import annotations

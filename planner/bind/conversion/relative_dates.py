@@ -1,7 +1,8 @@
-"""'now', 'today', 'tomorrow' and 'yesterday' as dates and times: what the transaction's own time makes of them.
+"""The texts 'now', 'today', 'tomorrow' and 'yesterday' as dates and times, by the transaction's time.
 
-Owns: ``relative``. PostgreSQL reads such a text once, when it reads the statement; what is kept and read again (views,
-defaults, prepared texts) would keep that moment, which nobody means: it is left to the reader of texts, who refuses it.
+Owns: ``relative``. PostgreSQL reads such a text once, when it parses the statement. A stored text (a view, default or
+prepared statement) would keep the moment of its creation, which is not what its author means, so there the text is left
+to the input function, which raises an error.
 """
 
 from __future__ import annotations

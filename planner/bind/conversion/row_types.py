@@ -1,7 +1,7 @@
-"""Conversions between types of rows, and which rows can be compared.
+"""Conversions between row types, and which rows can be compared.
 
 Owns: ``coerce_row`` (coerce_record_to_complex() in parse_coerce.c) and ``check_alike`` (record_eq() and record_cmp() in
-rowtypes.c, which look at the fields' types when they run; here they are known before).
+rowtypes.c, which check the fields' types at run time; here the types are known when the statement is bound).
 """
 
 from __future__ import annotations

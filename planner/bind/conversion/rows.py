@@ -1,8 +1,8 @@
 """Rows as values: ROW(...), the row of an item of FROM, and the fields of either.
 
-Owns: what these become, ``Call("row", fields)`` of a type that has the fields' names
-(``catalog.values.types.Composite``), and ``Call("field", (row, place))``; a field of a row that is written out is that
-field. Comparisons of rows are in ``row_comparisons``, conversions between their types in ``row_types``.
+Owns: ``Call("row", fields)``, of a type with the fields' names (``catalog.values.types.Composite``), and
+``Call("field", (row, place))``. A field of a ROW(...) is that field's expression. Comparisons of rows are in
+``scalars.row_comparisons``, conversions between their types in ``row_types``.
 """
 
 from __future__ import annotations

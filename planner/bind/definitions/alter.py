@@ -1,8 +1,7 @@
 """ALTER TABLE: its actions, in PostgreSQL's order of passes.
 
-Owns: which action is whose, which means nothing, and which is refused. ``altered_columns`` and ``altered_constraints``
-have the actions, ``alteration`` the end, ``altered_streams`` those of streams.
-RENAME is ``planner.bind.definitions.renames``.
+Owns: the function for each action, the actions without an effect, and those that are refused. ``alter_table`` has the
+actions and their end; RENAME is in ``planner.bind.definitions.renames``.
 
 https://www.postgresql.org/docs/15/sql-altertable.html
 """

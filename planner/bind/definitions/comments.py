@@ -1,7 +1,7 @@
-"""COMMENT ON: kept with the object's definition.
+"""COMMENT ON: the comment is stored in the object's definition.
 
-Owns: which object and column is meant. What Millstream has no objects for (roles, ...) is 0A000; functions
-are ``altered_functions``'.
+Owns: the object and column that are meant. Objects that Millstream cannot comment on (roles, ...) raise 0A000. Comments
+of functions are in ``routines.altered_functions``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Definitions by kind of parse node: tables, streams, views, DROP and TRUNCATE."""
+"""CREATE, ALTER, DROP, RENAME, COMMENT and TRUNCATE by kind of parse node."""
 
 from __future__ import annotations
 

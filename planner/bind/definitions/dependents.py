@@ -1,7 +1,7 @@
-"""What reads a table that changes: views whose text would mean something else, or nothing, afterwards.
+"""Views and stored texts that a change of the catalog would break, or give another meaning.
 
-Owns: finding them by binding their texts against the catalog as it will be. PostgreSQL keeps parsed views and knows the
-columns that each uses; a text that binds to the same columns without a column does not use it.
+Owns: finding them by binding their texts against the catalog as it will be. PostgreSQL stores parsed views and knows
+the columns that each uses; here a view does not use a column if its text binds to the same result without that column.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DROP and TRUNCATE.
 
-Owns: what depends on what is dropped, PostgreSQL's errors (2BP01, 42809, 42P01) and the order in which CASCADE drops.
+Owns: the dependents of what is dropped, PostgreSQL's errors (2BP01, 42809, 42P01) and the order in which CASCADE drops.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A relation under another definition, where its rows and their meaning stay as they are."""
+"""A relation under another definition, if its rows and their meaning do not change."""
 
 from __future__ import annotations
 

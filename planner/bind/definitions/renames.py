@@ -1,7 +1,8 @@
 """ALTER ... RENAME: relations, columns and constraints under other names.
 
-Owns: what else names them: CHECKs of the table, foreign keys of other tables, owners of sequences. A view knows
-relations by oid and remembers what their columns are called now (``planner.incremental.programs.renaming``).
+Owns: the other definitions that contain the name: CHECKs of the table, foreign keys of other tables, owners of
+sequences. A view refers to relations by oid and keeps the current names of their columns
+(``planner.incremental.programs.renaming``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """CREATE SCHEMA, ALTER SCHEMA and ALTER ... SET SCHEMA.
 
-Owns: which names schemas may have, and what goes along when a relation moves. DROP SCHEMA is
-``planner.bind.definitions.drops``, and OWNER TO ``planner.bind.definitions.access.owners``.
+Owns: the names that schemas may have, and what moves along with a relation. DROP SCHEMA is in
+``planner.bind.definitions.drops``, OWNER TO in ``planner.bind.definitions.access.owners``.
 
 https://www.postgresql.org/docs/15/sql-createschema.html
 """

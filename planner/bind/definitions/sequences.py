@@ -1,7 +1,7 @@
 """CREATE SEQUENCE, ALTER SEQUENCE, and the sequences of serial and identity columns.
 
 Owns: a sequence's options with PostgreSQL's defaults and errors (sequence.c, init_params), its owner, and the name and
-default of a column that has one of its own. The value is no matter of definitions: executor.tables.sequences has it.
+default of a column with its own sequence. ``executor.tables.sequences`` has a sequence's value.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Where an expression or a query stands: which columns and WITH queries its names mean, and what its types are.
+"""The scope of an expression or a query: the columns and WITH queries that its names mean.
 
-Owns: ``Place``, one level of queries with those around it, and the types' oids, a domain's own among them.
+Owns: ``Place``, one level of queries with those around it, the oids of types (a domain has its own), and ``Analysis``,
+by which expressions and FROM reach queries.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls of the grammar -> analysed ones (parse_func.c, parse_agg.c): functions, aggregates and windows."""
+"""Analysis of calls (parse_func.c, parse_agg.c): functions, aggregates and windows."""
 
 from __future__ import annotations
 

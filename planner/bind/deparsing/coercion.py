@@ -1,8 +1,7 @@
-"""Casts as PostgreSQL's analysis writes them down, and constants as their types' output functions do.
+"""Casts as PostgreSQL's analysis adds them, and constants as the output functions of their types write them.
 
 Owns: ``coerce`` (coerce_type), ``cast`` (coerce_to_target_type), ``agreed`` (select_common_type) and the canonical
-texts of constants. What a constant of a document's, an array's or another such type looks like is left as it was
-written.
+texts of constants. Constants of documents, arrays and similar types are left as they were written.
 """
 
 from __future__ import annotations

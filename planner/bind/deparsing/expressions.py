@@ -1,4 +1,4 @@
-"""Expressions of the grammar -> analysed ones (parse_expr.c, parse_oper.c).
+"""Analysis of expressions (parse_expr.c, parse_oper.c).
 
 Owns: one function per kind of parse node, found by the node's class. Calls and subqueries have files of their own.
 """

@@ -1,4 +1,5 @@
-"""FROM -> items with columns (parse_clause.c, parse_relation.c): relations, subqueries, functions and joins."""
+"""Analysis of FROM (parse_clause.c, parse_relation.c): relations, subqueries, functions and joins with their
+columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What items of FROM and their columns are called, so that no name means two (set_rtable_names, set_column_names)."""
+"""Unambiguous names for items of FROM and their columns (set_rtable_names, set_column_names)."""
 
 from __future__ import annotations
 

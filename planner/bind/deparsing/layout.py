@@ -1,4 +1,5 @@
-"""Analysed queries -> text (ruleutils.c, get_query_def): clauses on lines of their own, as PostgreSQL breaks them."""
+"""Texts of analysed queries (ruleutils.c, get_query_def): each clause on a line of its own, as PostgreSQL breaks
+lines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Analysed expressions -> text (ruleutils.c, get_rule_expr).
+"""Texts of analysed expressions (ruleutils.c, get_rule_expr).
 
-Owns: ``Printer``, a text on its way, and one function per kind of node. Without ``pretty`` every operation stands in
-parentheses of its own; with it only where something else could be read.
+Owns: ``Printer``, which collects a text, and one function per kind of node. Without ``pretty`` every operation is in
+parentheses; with it, only where precedence requires them.
 """
 
 from __future__ import annotations

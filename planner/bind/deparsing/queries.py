@@ -1,4 +1,4 @@
-"""Queries of the grammar -> analysed ones (analyze.c, parse_clause.c): what each clause's names mean."""
+"""Analysis of queries (analyze.c, parse_clause.c): the names of each clause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The texts that catalogs show: of an expression that is kept, and of a view's query."""
+"""The texts that catalogs show: of a stored expression, and of a view's query."""
 
 from __future__ import annotations
 

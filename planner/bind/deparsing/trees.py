@@ -1,7 +1,7 @@
 """Analysed expressions and queries, as far as their texts show them.
 
-Owns: ``Node``, a closed family with the names of PostgreSQL's primnodes.h, and ``Query`` with what is in its FROM. Each
-node has the oid of its type, and ``typmod`` where it may have one.
+Owns: ``Node``, a closed family with the names of PostgreSQL's primnodes.h, and ``Query`` with the items of its FROM.
+Each node has the oid of its type, and ``typmod`` if it can have one.
 """
 
 from __future__ import annotations

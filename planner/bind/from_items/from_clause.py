@@ -1,8 +1,7 @@
-"""FROM: tables, streams, views, subqueries and joins -> one relation and the names it offers.
+"""FROM: tables, streams, views, subqueries and joins become one relation and the names that it offers.
 
-Owns: scans with fresh columns, and expansion of ordinary views and CTEs. Items between commas become inner joins
-without a predicate; WHERE is the caller's, and a rule pushes it down. JOIN itself is in ``joins``, functions are in
-``function_items``.
+Owns: scans with fresh columns, and expansion of ordinary views and WITH queries. Items between commas become inner
+joins without a predicate; a rule moves WHERE into them. ``joins`` has JOIN, ``function_items`` has functions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Functions in FROM: users', those about the catalog and of documents, and sets side by side (ROWS FROM).
+"""Functions in FROM: users' functions, those about the catalog and documents, and ROWS FROM.
 
-Owns: which of them are queries of their own, and the names of their columns. Sets are arrays whose elements become rows
-(``calls.set_functions``); a row among these becomes its fields.
+Owns: which of them are queries of their own, and the names of their columns. A set is an array whose elements become
+rows (``calls.set_functions``); an element that is a row becomes its fields.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""JOIN in all its forms: ON, USING and NATURAL, and which side may be filled with nulls.
+"""JOIN: ON, USING and NATURAL, and the side that may be filled with nulls.
 
-Owns: the errors of join conditions, and the merged columns of USING. Binding a side is the caller's (``from_clause``).
+Owns: the errors of join conditions, and the merged columns of USING. ``from_clause`` binds the two sides.
 """
 
 from __future__ import annotations

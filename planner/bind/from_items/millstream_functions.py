@@ -1,4 +1,4 @@
-"""Functions of schema ``millstream`` that stand in FROM and whose columns depend on what they are asked for."""
+"""Functions of schema ``millstream`` in FROM whose columns depend on their arguments."""
 
 from __future__ import annotations
 

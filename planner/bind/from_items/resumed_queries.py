@@ -1,7 +1,7 @@
-"""millstream.resume('query_id') in FROM: the rows that a query gives which was separated from its server.
+"""millstream.resume('query_id') in FROM: the rows of a query that was separated from its server.
 
-Owns: its argument and columns, which are those of the query's select list, of types that the catalog has now: of users'
-types that it has not they are texts. The rest is the executor's.
+Owns: its argument and columns. The columns are those of the query's select list, with the types of the current catalog;
+a users' type that no longer exists becomes text. The executor has the rest.
 """
 
 from __future__ import annotations

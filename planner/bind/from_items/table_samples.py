@@ -1,6 +1,6 @@
-"""TABLESAMPLE: a filter by chance, or by a hash of the row's identity where the sample shall be REPEATABLE.
+"""TABLESAMPLE: a random filter, or with REPEATABLE a filter by a hash of the row's identity.
 
-Owns: its methods and errors. SYSTEM, which PostgreSQL applies to pages, is applied to rows here, as BERNOULLI is.
+Owns: its methods and errors. SYSTEM, which PostgreSQL applies to pages, is applied to rows, as BERNOULLI is.
 https://www.postgresql.org/docs/15/sql-select.html#SQL-FROM
 """
 

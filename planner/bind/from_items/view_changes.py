@@ -1,7 +1,7 @@
-"""millstream.changes('view' [, since]) in FROM: what becomes of a continuous view's rows, as a source of rows.
+"""millstream.changes('view' [, since]) in FROM: the changes of a continuous view as rows.
 
-Owns: its arguments and columns. A row is an LSN, how many rows more (or, negative, fewer) the view has at it of those
-that are like the rest of this one, and the view's columns. What arrives when is the executor's.
+Owns: its arguments and columns: an LSN, by how many the number of rows with these values grows (or, negative, shrinks)
+at that LSN, and the view's columns. The executor decides when rows arrive.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Users' functions that a command names: DROP FUNCTION f(int), and casts to regprocedure."""
+"""Users' functions that a command names, as DROP FUNCTION f(int) and casts to regprocedure do."""
 
 from __future__ import annotations
 

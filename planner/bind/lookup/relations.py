@@ -1,8 +1,8 @@
-"""Which relation a name in a statement means, and in which schema a new one goes.
+"""The relation that a name in a statement means, and the schema of a new relation.
 
-Owns: look-up by the search path (``planner.bind.lookup.search_path``), or within a view's text by what its names stood
-for when it was created, and PostgreSQL's errors of names that stand for nothing: a query says 42P01 where a command
-says 3F000 of a missing schema.
+Owns: look-up by the search path (``planner.bind.lookup.search_path``), or within a view's text by what its names meant
+when the view was created, and PostgreSQL's errors for unknown names: for a missing schema, a query raises 42P01 and a
+command 3F000.
 
 https://www.postgresql.org/docs/15/ddl-schemas.html
 """

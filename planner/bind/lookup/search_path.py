@@ -1,7 +1,7 @@
-"""What a name of each kind means where no schema is written: the one place that walks a search path.
+"""Names without a schema: the one module that walks a search path.
 
 Owns: the schemas in which a statement looks names up, and USAGE on a schema that is written (namespace.c). A schema
-that the reader may not use is no place to look, for relations as for types, functions, indexes and constraints.
+that the role may not use is skipped, for relations as for types, functions, indexes and constraints.
 
 https://www.postgresql.org/docs/15/ddl-schemas.html#DDL-SCHEMAS-PATH
 """

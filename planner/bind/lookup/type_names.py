@@ -1,7 +1,7 @@
-"""Type names in SQL text -> SqlType, modifiers included.
+"""Names of types in SQL text become ``SqlType``, with their modifiers.
 
-Owns: PostgreSQL's aliases, numeric(p, s), varchar(n), arrays and the fields of interval. What PostgreSQL knows and
-Millstream does not is 0A000, what nobody knows is 42704.
+Owns: PostgreSQL's aliases, numeric(p, s), varchar(n), arrays and the fields of interval. A type that only PostgreSQL
+has raises 0A000, an unknown one 42704.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""GROUP BY's items -> the sets of keys that rows are grouped by.
+"""Items of GROUP BY become the sets of keys that rows are grouped by.
 
-Owns: what ROLLUP, CUBE, GROUPING SETS and () mean, and that items multiply:
+Owns: what ROLLUP, CUBE, GROUPING SETS and () mean, and that items multiply::
 
     GROUP BY a, ROLLUP (b, c)   =   GROUPING SETS ((a, b, c), (a, b), (a))
 

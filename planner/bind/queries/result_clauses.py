@@ -1,4 +1,4 @@
-"""What follows a query's select list: DISTINCT, DISTINCT ON, ORDER BY, LIMIT, OFFSET and FETCH ... WITH TIES.
+"""The clauses after a query's select list: DISTINCT, DISTINCT ON, ORDER BY, LIMIT, OFFSET and FETCH ... WITH TIES.
 
 Owns: the relations that these clauses become. DISTINCT ON and WITH TIES are windows and filters::
 

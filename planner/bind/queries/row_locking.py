@@ -1,6 +1,6 @@
-"""FOR UPDATE and FOR SHARE: what a query locks, and PostgreSQL's errors where it cannot.
+"""FOR UPDATE and FOR SHARE: the table that a query locks, and PostgreSQL's errors for queries that cannot lock.
 
-Owns: the checks. What is locked is found when the query runs (``executor/sql/statement_locks``).
+The rows to lock are found when the query runs (``executor/sql/statement_locks``).
 https://www.postgresql.org/docs/15/sql-select.html#SQL-FOR-UPDATE-SHARE
 """
 

@@ -1,4 +1,4 @@
-"""SELECT, VALUES, WITH and set operations -> relations.
+"""SELECT, VALUES and set operations become relations.
 
 Owns: the order of a query's clauses (FROM, WHERE, GROUP BY, HAVING, WINDOW, select list, DISTINCT, ORDER BY, LIMIT)
 and what names mean in each. One query becomes, from the inside out::

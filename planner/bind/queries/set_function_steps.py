@@ -1,7 +1,7 @@
-"""In which steps the sets that a select list calls become rows.
+"""The steps in which the set-returning functions of a select list become rows.
 
-Owns: that sets are drawn in step with each other, but those that others take as arguments before these (PostgreSQL's
-split_pathtarget_at_srfs).
+Functions in one step advance together; a function that another one takes as an argument is in an earlier step
+(PostgreSQL's split_pathtarget_at_srfs).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Constants of the grammar -> literals.
+"""Constants of the grammar become literals.
 
 Owns: the types of numbers as they are written (bigint where integer is too small, else numeric).
 """

@@ -1,6 +1,7 @@
-"""Expressions that are equal but for their subqueries' columns, which are others wherever a subquery is written.
+"""Whether two expressions are equal if columns of their subqueries are disregarded.
 
-PostgreSQL compares parse trees (``equal()``), in which a subquery's columns are numbers.
+Each subquery has fresh columns wherever it is written. PostgreSQL compares parse trees (``equal()``), in which a
+subquery's columns are numbers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Expressions of the grammar -> typed scalars.
+"""Expressions of the grammar become typed scalars.
 
-Owns: one function per kind of parse node, found by the node's class. Functions, aggregates, operators and subqueries
-have files of their own. A chain of left-associative operators is bound by a loop, so that long sums need no deep
-stack.
+Owns: ``bind_scalar``, and one function per kind of parse node, found by the node's class. Functions, aggregates,
+operators and subqueries have files of their own. A chain of left-associative operators is bound by a loop, so that long
+sums need no deep stack.
 """
 
 from __future__ import annotations

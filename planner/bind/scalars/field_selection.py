@@ -1,6 +1,6 @@
 """What follows a value: (value).field, (value).* and value[i], one after another.
 
-Owns: the walk along them. Fields are ``rows``', subscripts ``calls.arrays``'.
+``conversion.rows`` has the fields, ``calls.families.arrays`` the subscripts.
 """
 
 from __future__ import annotations

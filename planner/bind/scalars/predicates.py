@@ -1,4 +1,4 @@
-"""LIKE and BETWEEN: predicates that are shorthand for others."""
+"""LIKE and BETWEEN, which are short forms of other predicates."""
 
 from __future__ import annotations
 

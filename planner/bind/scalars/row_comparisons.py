@@ -1,7 +1,7 @@
-"""Row constructors compared: (a, b) with (c, d), with a list of such rows, with a subquery's, with NULL.
+"""Comparisons of row constructors: (a, b) with (c, d), with a list of rows, with a subquery, with NULL.
 
-Owns: what each becomes, which is comparisons of the columns. Two rows of which not both are written out are compared as
-values, in which a NULL equals a NULL (``calls.operation``).
+Owns: the comparisons of columns that these become. If one of two rows is not written out, the rows are compared as
+values, where a NULL equals a NULL (``calls.operator_calls.operation``).
 
     (a, b) = (c, d)             a = c AND b = d
     (a, b) < (c, d)             a < c OR (a = c AND b < d)

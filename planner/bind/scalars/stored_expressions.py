@@ -1,4 +1,4 @@
-"""Expressions that the catalog keeps as text: DEFAULT and CHECK."""
+"""Expressions that the catalog stores as text (DEFAULT, CHECK), coerced to the type of their column."""
 
 from __future__ import annotations
 

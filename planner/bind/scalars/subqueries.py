@@ -1,7 +1,7 @@
 """Subqueries in expressions: scalar, EXISTS, IN, and comparisons with ANY and ALL.
 
-Owns: what SubLink nodes become. Correlated references are ColumnRefs to the outer query's columns; decorrelation is a
-rule's business.
+Owns: the scalars that SubLink nodes become. A correlated reference is a ColumnRef to the outer query's column; a rule
+removes the correlation.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
-"""System columns of tables: what a row's version and place are where rows are values.
+"""System columns of tables: a row's version (xmin) and place (ctid), as functions of its values.
 
-Tables keep no versions of rows; a row is what its columns hold, and changes of it are kept as the rows that went and
-that came. So its version (xmin) and its place (ctid) are made of its values:
+A table keeps no versions of a row, only the rows that were deleted and inserted. So both are computed from the values:
 
-    xmin        a number of 32 bits by the values: another one after whatever changes them, so that an optimistic lock,
-                ``UPDATE ... WHERE id = 1 AND xmin = <as read>``, finds the row only while it is as it was read
-    ctid        a number of 32 bits by the values, and which one of the rows with this number it is: no two rows of a
-                table share one, and rows that are equal may change theirs with each other unseen
-    xmax, cmin, cmax   0: nobody is deleting the row, and commands of a transaction are not numbered
+    xmin        a number of 32 bits by the values. It changes with the values, so that an optimistic lock, ``UPDATE ...
+                WHERE id = 1 AND xmin = <as read>``, finds the row only if it is as it was read
+    ctid        a number of 32 bits by the values, and the row's number among the rows with this number: no two rows of
+    a table share one, and equal rows may exchange theirs without notice xmax, cmin, cmax   0: no transaction is
+    deleting the row, and commands of a transaction have no numbers
 
-What cannot be told of a value is when it came: xmin in an order (``xmin::text::bigint``) is refused, and so is the ctid
-of rows that RETURNING gives, whose equals it does not see.
+The values do not tell the order of changes, so xmin as a number (``xmin::text::bigint``) raises 0A000, and so does ctid
+in RETURNING, which does not see the equal rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """WITH queries bound: a copy for each reference, and one where they are written, for their errors and parameters.
 
-Owns: ``bind_cte``, and ``check_cte``, by which each WITH query is checked once, referenced or not, however deep they
-nest. While one is checked, another's rows are stood for by a relation of its columns (``stand_in``). Bound for each of
-their references, 30 queries that read the one before twice would be 2^30.
+Owns: ``bind_cte``, and ``check_cte``, by which each WITH query is checked once, referenced or not. While one is
+checked, ``stand_in`` gives a relation of another's columns instead of that query: bound for each reference, 30 queries
+that read the one before twice would be 2^30.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""WITH RECURSIVE: a query over its own rows -> a fixpoint.
+"""WITH RECURSIVE: a query over its own rows becomes a fixpoint.
 
-Owns: the form that such a query must have (base UNION [ALL] step), what its columns are, and where its name may stand
-in the step (42P19). Queries of one clause may read later ones of it (``read_first``).
-https://www.postgresql.org/docs/15/queries-with.html#QUERIES-WITH-RECURSIVE
+Owns: the form that such a query must have (base UNION [ALL] step), its columns, and where its name may stand in the
+step (42P19). https://www.postgresql.org/docs/15/queries-with.html#QUERIES-WITH-RECURSIVE
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""SEARCH and CYCLE of a recursive query: columns that say where in the recursion a row came up.
+"""SEARCH and CYCLE of a recursive query: columns that tell the order and the path of the recursion.
 
-Owns: the two clauses' meaning in SQL without them, as the documentation gives it, and their errors. Over
+Owns: the SQL without the two clauses that the documentation gives for them, and their errors. Over
 ``base UNION ALL step``, each a query in FROM::
 
     SEARCH DEPTH FIRST BY k SET o       SELECT *, ARRAY[ROW(k)]    step: o || ROW(k)

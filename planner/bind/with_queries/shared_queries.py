@@ -1,8 +1,8 @@
-"""WITH queries that a statement reads more than once and that are dear: bound once, and computed once.
+"""WITH queries that are bound once and computed once for several references.
 
-Owns: which are shared (PostgreSQL shares each that is read twice; here it must group, join, sort or the like, or be
-MATERIALIZED, and NOT MATERIALIZED keeps it apart), and the ``With`` at the statement's root. What reads a stream shares
-nothing: its plan is taken apart by other rules.
+Owns: which queries are shared, and the ``With`` at the statement's root. PostgreSQL shares each query that is read
+twice. Here the query must also group, join, sort or the like, or be MATERIALIZED; NOT MATERIALIZED prevents it. A query
+that reads a stream is never shared, because other rules take its plan apart.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from catalog.codec import Classes, classes
-from planner.algebra.serialize import Reader, Writer, checked
+from planner.algebra.serialize import Makers, Reader, Writer, checked
 from planner.incremental.programs.program import Borrowed, Expiry, Path, Program, State, Statement, Static, paths_of
 
 VERSION: Final = 2
@@ -34,23 +34,14 @@ def decode_program(data: Mapping[str, Any]) -> Program:
     version = data["version"]
     if version not in (1, VERSION):
         raise ValueError(f"program of version {version}, this server reads versions 1 and {VERSION}")
-    document = data["program"] if version == VERSION else _with_inputs(data["program"])
-    program = Reader(data, _PARTS, _TYPED).value(document)
+    makers: Makers = {**_PARTS, "Path": _path_of_version_1} if version == 1 else _PARTS
+    program = Reader(data, makers, _TYPED).value(data["program"])
     assert isinstance(program, Program)
-    if version == VERSION:
-        return program
-    pairs = ((path.inputs[0], statement) for path in program.paths for statement in path.statements)
-    return replace(program, paths=paths_of(pairs))
+    if version == 1:
+        pairs = ((path.inputs[0], statement) for path in program.paths for statement in path.statements)
+        return replace(program, paths=paths_of(pairs))
+    return program
 
 
-def _with_inputs(value: Any) -> Any:
-    """A value of version 1 whose paths have an id (0) and inputs."""
-    match value:
-        case {"p": ["Path", stream, statements]}:
-            return {"p": ["Path", 0, [stream], statements]}
-        case {"p": fields}:
-            return {"p": _with_inputs(fields)}
-        case list():
-            return [_with_inputs(item) for item in value]
-        case _:
-            return value
+def _path_of_version_1(stream: int, statements: tuple[Statement, ...]) -> Path:
+    return Path(0, (stream,), statements)

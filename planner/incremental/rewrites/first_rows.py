@@ -67,8 +67,8 @@ def _changed(node: Any, kinds: Kinds, fresh: Fresh) -> Any:
     rows = _grouped(wanted, fresh)
     if isinstance(node, Filter):
         return replace(node, input=rows)
-    below = {id(wanted.relation): rows}
-    return transform(node, lambda item: below.get(id(item), item))
+    wanted_rows = wanted.relation
+    return transform(node, lambda item: rows if item is wanted_rows else item)
 
 
 def _wanted(node: Any, kinds: Kinds) -> _Wanted | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from planner.algebra.identity import NodeSet
 from planner.algebra.relations import (
     Limit,
     Project,
@@ -21,13 +22,13 @@ from planner.algebra.walk import (
 def drop_sorts(relation: Relation, ordered: bool = False) -> Relation:
     """ORDER BY without LIMIT means nothing in a view (thesis 4.2.3); directly below a limit it stays, and where the
     result is ``ordered`` so does that of the whole."""
-    stays: set[int] = {id(below_projections(relation))} if ordered else set()
+    stays = NodeSet([below_projections(relation)] if ordered else ())
 
     def change(node: Any) -> Any:
-        while isinstance(node, Sort) and id(node) not in stays:
+        while isinstance(node, Sort) and node not in stays:
             node = node.input
         if isinstance(node, Limit):
-            stays.add(id(below_projections(node.input)))
+            stays.add(below_projections(node.input))
         return node
 
     result: Relation = descend(relation, change)

@@ -5,12 +5,13 @@ A CTE that is read twice is bound twice (TPC-H query 15), and both must read one
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from planner.algebra.construction import Fresh, rename_columns
+from planner.algebra.identity import NodeMap, replaced
 from planner.algebra.relations import Aggregate, Project, Relation
 from planner.algebra.scalars import Column, ColumnRef
 from planner.algebra.signature import key_of, signature
@@ -43,17 +44,18 @@ def share_groupings(relation: Relation) -> Relation:
             shared = found.setdefault(key, _Shared(node, columns, []))
             if shared.first is not node:
                 shared.members.append((node, dict(zip(columns, shared.columns, strict=True))))
-    replacements: dict[int, Relation] = {}
+    replacements = NodeMap[Relation]()
     fresh = Fresh(relation)
     for shared in found.values():
         if shared.members:
-            replacements.update(_merged(shared, fresh))
-    result: Relation = descend(relation, lambda node: replacements.get(id(node), node))
+            for member, merged in _merged(shared, fresh):
+                replacements[member] = merged
+    result: Relation = descend(relation, lambda node: replaced(replacements, node))
     return result
 
 
-def _merged(shared: _Shared, fresh: Fresh) -> dict[int, Relation]:
-    """What stands in the place of each member, by the member's id."""
+def _merged(shared: _Shared, fresh: Fresh) -> Iterator[tuple[Relation, Relation]]:
+    """Each member, and what stands in its place."""
     calls = {key_of(call): column for column, call in reversed(shared.first.aggregates)}
     aggregates = list(shared.first.aggregates)
     outputs: list[tuple[Aggregate, list[tuple[Column, Column]]]] = []
@@ -68,11 +70,9 @@ def _merged(shared: _Shared, fresh: Fresh) -> dict[int, Relation]:
             pairs.append((column, calls[key]))
         outputs.append((member, pairs))
     merged = replace(shared.first, aggregates=tuple(aggregates))
-    result: dict[int, Relation] = {
-        id(shared.first): _under(shared.first, merged, [(c, c) for c in shared.first.columns])
-    }
-    result.update((id(member), _under(member, merged, pairs)) for member, pairs in outputs)
-    return result
+    yield shared.first, _under(shared.first, merged, [(c, c) for c in shared.first.columns])
+    for member, pairs in outputs:
+        yield member, _under(member, merged, pairs)
 
 
 def _under(member: Aggregate, merged: Aggregate, pairs: list[tuple[Column, Column]]) -> Relation:

@@ -33,6 +33,7 @@ from planner.algebra.construction import (
     volatility,
 )
 from planner.algebra.failures import may_raise
+from planner.algebra.identity import NodeSet
 from planner.algebra.relations import Aggregate, Filter, Limit, Project, Relation, Sort, Unnest, Window
 from planner.algebra.scalars import Call, Case, Scalar, ScalarSubquery
 from planner.algebra.walk import SUBQUERY_KINDS, contains, free_columns, transform, transform_relations
@@ -117,12 +118,12 @@ def _copied(scalar: Scalar, fresh: Fresh) -> Scalar:
 
 def _in_scalar(scalar: Scalar, make: _Guard) -> Scalar:
     """A scalar with a guard in each of its subqueries that want one."""
-    wanting = {id(item) for item in outermost_subqueries(scalar) if may_fail(item)}
+    wanting = NodeSet(item for item in outermost_subqueries(scalar) if may_fail(item))
     if not wanting or volatility(guard := make()) == "volatile":
         return scalar
 
     def change(node: Any) -> Any:
-        return replace(node, relation=_guarded(node.relation, guard)) if id(node) in wanting else node
+        return replace(node, relation=_guarded(node.relation, guard)) if node in wanting else node
 
     result: Scalar = transform(scalar, change)
     return result

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from catalog.values.errors import division_by_zero
+from planner.algebra.identity import NodeSet
 from planner.algebra.relations import Filter, Join, Limit, Project, Relation, Sort
 from planner.algebra.scalars import Call, Exists, InSubquery, Literal, Scalar, ScalarSubquery
 from planner.algebra.walk import calls_of, contains, walk
@@ -39,8 +40,10 @@ def _asked(relation: Relation) -> Iterator[Scalar]:
 
 def _raises(scalar: Scalar) -> bool:
     found = [node for node in walk(scalar) if _divides_by_zero(node)]
-    skipped = {id(part) for node in walk(scalar) for lazy in _unasked(node) for part in walk(lazy)} if found else set()
-    return any(id(node) not in skipped for node in found)
+    if not found:
+        return False
+    skipped = NodeSet(part for node in walk(scalar) for lazy in _unasked(node) for part in walk(lazy))
+    return any(node not in skipped for node in found)
 
 
 def _unasked(node: Any) -> tuple[Any, ...]:

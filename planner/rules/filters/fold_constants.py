@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import calendar
 import datetime as dt
-import operator
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final
 
+from catalog.values.integers import ARITHMETIC, LIMITS, fits
 from catalog.values.types import DATE, MAX_PRECISION, TIMESTAMP, SqlType
 from planner.algebra.construction import FALSE, TRUE
 from planner.algebra.functions import COMPARISONS
@@ -26,12 +26,6 @@ from planner.algebra.scalars import Call, Case, Cast, Literal, Scalar
 from planner.algebra.walk import kinds_of
 from planner.rules.node_rule import node_rule
 
-_ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-}
-_INTEGER_BITS: Final = {"int2": 15, "int4": 31, "int8": 63}
 _EXACT: Final = Context(prec=4 * MAX_PRECISION, traps=[InvalidOperation])
 
 
@@ -115,12 +109,11 @@ def _computed(node: Call) -> Scalar:
         return node
     if node.function in COMPARISONS:
         return TRUE if COMPARISONS[node.function](left, right) else FALSE
-    if node.function not in _ARITHMETIC:
+    if node.function not in ARITHMETIC:
         return node
-    if node.type.name in _INTEGER_BITS and isinstance(left, int) and isinstance(right, int):
-        value = _ARITHMETIC[node.function](left, right)
-        limit = 1 << _INTEGER_BITS[node.type.name]
-        return Literal(value, node.type) if -limit <= value < limit else node
+    if node.type.name in LIMITS and isinstance(left, int) and isinstance(right, int):
+        value = ARITHMETIC[node.function](left, right)
+        return Literal(value, node.type) if fits(value, node.type.name) else node
     if node.type.name == "numeric":
         return _numeric(node, Decimal(left), Decimal(right))
     return node

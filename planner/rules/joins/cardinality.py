@@ -19,6 +19,7 @@ from typing import Final
 from msgspec import Struct
 
 from planner.algebra.construction import SUBQUERIES, conjuncts
+from planner.algebra.identity import NodeMap
 from planner.algebra.relations import (
     Aggregate,
     Delta,
@@ -80,7 +81,7 @@ class Cardinality:
     def __init__(self, root: Relation, statistics: Statistics) -> None:
         self._statistics = statistics
         self._known: dict[Column, _Known] = {}
-        self._rows: dict[int, tuple[Relation, float]] = {}
+        self._rows = NodeMap[float]()
         for node in reversed(list(walk(root))):
             if isinstance(node, RELATIONS):
                 self._learn(node)
@@ -102,15 +103,15 @@ class Cardinality:
         pending = [relation]
         while pending:
             node = pending[-1]
-            missing = [item for item in inputs(node) if id(item) not in self._rows]
+            missing = [item for item in inputs(node) if item not in self._rows]
             if missing:
                 pending.extend(missing)
                 continue
             pending.pop()
-            if id(node) not in self._rows:
+            if node not in self._rows:
                 self._learn(node)
-                self._rows[id(node)] = (node, self._count(node))  # the node is kept, so that its id stays its own
-        return self._rows[id(relation)][1]
+                self._rows[node] = self._count(node)
+        return self._rows[relation]
 
     # -- relations -------------------------------------------------------------------------------------------------
 
@@ -129,7 +130,7 @@ class Cardinality:
                 pass
 
     def _count(self, node: Relation) -> float:
-        below = [self._rows[id(item)][1] for item in inputs(node)]
+        below = [self._rows[item] for item in inputs(node)]
         match node:
             case Scan(oid=name) | Snapshot(trace=name):
                 table = self._statistics.get(name)

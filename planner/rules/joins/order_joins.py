@@ -24,6 +24,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from planner.algebra.construction import conjunction, filtered, has_subquery, keep_columns
+from planner.algebra.identity import NodeSet
 from planner.algebra.relations import Filter, Join, Project, Relation, Scan
 from planner.algebra.walk import descend
 from planner.rules.joins.cardinality import Cardinality
@@ -56,16 +57,17 @@ class _Regions:
 
     def __init__(self, cardinality: Cardinality) -> None:
         self._cardinality = cardinality
-        self._settled: dict[int, Any] = {}
+        self._settled = NodeSet()
 
     def change(self, node: Any) -> Any:
         """A region's root with its joins in order; any other node as it is."""
-        if not isinstance(node, Join | Filter | Project) or id(node) in self._settled or not is_inside(node):
+        if not isinstance(node, Join | Filter | Project) or node in self._settled or not is_inside(node):
             return node
         region = region_of(node)
         if len(region.leaves) > 2 and all(map(self._cardinality.knows, region.leaves)):
             node = self._ordered(node, region)
-        self._settled.update((id(item), item) for item in inner_nodes(node))
+        for item in inner_nodes(node):
+            self._settled.add(item)
         return node
 
     def _ordered(self, node: Relation, region: Region) -> Relation:

@@ -55,7 +55,7 @@ class Shape(Struct):
 
 @lru_cache(256)
 def number_shape(pattern: str) -> Shape:
-    """A pattern's shape, which nobody changes. Raises 42601."""
+    """A pattern's shape, which must not be changed. Raises 42601."""
     shape = Shape(_items(pattern))
     for item in shape.items:
         if item.is_word:

@@ -64,7 +64,7 @@ def _magnitudes(units: pa.Array, scale: int) -> Values:
 
 
 def _shown(texts: pa.ChunkedArray, decimals: pa.ChunkedArray) -> pa.Array:
-    """Quotients, written with all decimals that they are stored with, as they show; where nobody knows how many
+    """Quotients, written with all decimals that they are stored with, as they show; where it is not known how many
     decimals that are, as many as the value lets expect. Only zeros are left out."""
     written = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     sizes = _lengths(written)

@@ -1,8 +1,8 @@
-"""Aggregates over all values of a group in an order, in Spark's SQL, for queries.
+"""Aggregates over all values of a group in an order, in Spark SQL, for queries.
 
 Owns: ``GATHERED``: string_agg, array_agg, json_agg, percentiles and mode(), where they are not one function of Spark's.
-A group's values come as one array (``COLLECT_LIST``), are sorted there, and what PostgreSQL makes of them is made of
-the array. An order's keys are kept beside the values that they are not.
+A group's values are collected as one array (``COLLECT_LIST``) and sorted, and PostgreSQL's result is computed from the
+array. Sort keys that are not values themselves are kept beside them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Aggregates of floating point numbers in Spark's SQL, for queries: two engines may differ in the last digits.
+"""Aggregates of floating point numbers in Spark SQL, for queries: two engines may differ in the last digits.
 
 Owns: ``PAIRS``, statistics of pairs (corr, covar_*, regr_*), made of Spark's sums of squares around the mean as
-PostgreSQL's final functions make them (float.c), and ``of_reals``, which adds reals up as doubles.
+PostgreSQL's final functions make them (float.c), and ``of_reals``, which adds reals as doubles.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Spreads of doubles in Spark's SQL: states of variances and of statistics of pairs, in views and sliced queries.
+"""Spreads of doubles in Spark SQL: the states of variances and of statistics of pairs, in views and sliced queries.
 
-Owns: ``SPREADS``, how a state is made of Spark's aggregates and how two merge (float8_combine and float8_regr_combine
-in PostgreSQL's float.c). ``executor/embedded/functions/numbers/spread_macros.py`` has the same for the embedded engine.
+Owns: ``SPREADS``, how a state is made of Spark's aggregates and how two states merge (float8_combine and
+float8_regr_combine in PostgreSQL's float.c). ``executor/embedded/functions/numbers/spread_macros.py`` is the embedded
+engine's counterpart.
 """
 
 from __future__ import annotations

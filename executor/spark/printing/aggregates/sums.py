@@ -1,4 +1,4 @@
-"""Exact sums of bigints and numerics that Spark adds as bigints.
+"""Exact sums of bigints and of numerics that Spark adds as bigints.
 
 Owns: the printed form of these sums, and of those of intervals. A sum of bigints, or of the digits of numerics, may not
 fit a bigint, and Spark's decimals of more than 18 digits are objects that every row makes anew. So the upper and lower

@@ -1,8 +1,7 @@
-"""Arrays in Spark's SQL, for queries: constructors, subscripts, sizes, ANY and ALL.
+"""Arrays in Spark SQL, for queries: constructors, subscripts, sizes, ANY and ALL.
 
-Owns: ``ARRAYS``, the functions of arrays that Spark computes as PostgreSQL does. Subscripts count from 1 and
-find NULL beyond the ends; NULL is an array's element like any other, and no array is as good as an empty one where
-arrays are put together.
+Owns: ``ARRAYS``, the functions of arrays that Spark computes as PostgreSQL does. Subscripts count from 1 and give NULL
+beyond the ends. NULL is an element like any other, and NULL instead of an array concatenates like an empty array.
 """
 
 from __future__ import annotations

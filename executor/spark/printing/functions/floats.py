@@ -1,7 +1,7 @@
-"""Functions of doubles for Spark: right to the last digit or two, as PostgreSQL's are by the C library.
+"""Functions of doubles for Spark, right to the last digit or two, as PostgreSQL's are by the C library.
 
-Owns: these builders, for queries alone (``adhoc``): two engines may differ in the last bit, so no view keeps them.
-What is out of a function's domain, or overflows, is PostgreSQL's error.
+Owns: builders for queries alone (``query_dialect``): two engines may differ in the last bit, so no view keeps the
+results. Arguments outside a function's domain and overflows raise PostgreSQL's errors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Doubles in Spark that raise 22003 where PostgreSQL's do: what ``executor.printing.floats`` leaves to an engine.
+"""Doubles in Spark that raise 22003 where PostgreSQL's do: the engine's part of ``executor.printing.floats``.
 
-Owns: ``CHECKER``, ``FINITE``, the errors, and ``is_long``: a chain of operations is bound to names inside names, which
-Spark's planner takes apart again and again, until nothing else is planned.
+Owns: ``CHECKER``, ``FINITE``, the errors, and ``is_long``. A chain of operations is bound to names inside names, which
+Spark's planner takes apart again and again, so long chains are not printed.
 """
 
 from __future__ import annotations

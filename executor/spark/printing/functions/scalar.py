@@ -1,7 +1,7 @@
-"""Scalar functions and operators for Spark, by canonical name: each printed so that it means what PostgreSQL means.
+"""Scalar functions and operators for Spark, by canonical name: each is printed with PostgreSQL's meaning.
 
-Owns: the allow-list FUNCTIONS. A builder gets the dialect, the printed arguments and the call; where Spark agrees
-with PostgreSQL only for some arguments (literal lengths, LIKE patterns without stray escapes, exact decimals) it
+Owns: the allow-list FUNCTIONS. A builder gets the dialect, the printed arguments and the call. Where Spark agrees with
+PostgreSQL only for some arguments (literal lengths, LIKE patterns without stray escapes, exact decimals), the builder
 checks them and refuses the rest by name. Functions that are not here differ: case mapping by locale, regular
 expressions, float functions.
 """

@@ -1,7 +1,7 @@
 """Dates and timestamps for Spark: arithmetic with days and constant intervals, extract, date_trunc and date_bin.
 
-Owns: these builders of the allow-list. timestamptz appears only where its time zone does not matter (comparison,
-date_bin, intervals without months and days): the zone is the view's, and Spark's session has UTC.
+Owns: these builders of the allow-list. timestamptz is supported only where its time zone does not matter (comparison,
+date_bin, intervals without months and days), since the zone is the view's and Spark's session has UTC.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Strings for Spark: what gives PostgreSQL's result character by character, whichever engine computes it.
+"""Strings for Spark: functions that give PostgreSQL's result character by character on either engine.
 
-Owns: these builders of the allow-list. Positions and lengths may be computed, and are PostgreSQL's below 1 and 0, too;
-what Spark has for constants alone (patterns, padding) is refused otherwise by name. Functions that are not here differ:
-case mapping by locale (ad hoc: ``adhoc``), regular expressions.
+Owns: these builders of the allow-list. Positions and lengths may be computed, and behave as PostgreSQL's below 1 and 0,
+too. Where Spark takes constants alone (patterns, padding), anything else is refused by name. Functions that are not
+here differ: case mapping by locale (for queries: ``query_dialect``), regular expressions.
 """
 
 from __future__ import annotations

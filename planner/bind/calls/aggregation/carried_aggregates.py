@@ -1,9 +1,10 @@
-"""Aggregates of values that others carry, over what carries them.
+"""Aggregates of types whose values are carried by another type, computed over the carrier.
 
     sum(money)        money_of_cents(sum(money_cents(x)))
     max(inet)         net_ordered(max(net_order(x)))         likewise min, and of the other types of ``KEYED``
 
-Owns: both ends. An aggregate in between is an engine's own, over streams too.
+Owns: the conversion before the aggregate and the one after it. The aggregate in between is one of the engine's own, so
+that streams are maintained with it, too.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Windows over event time in GROUP BY: tumble, hop and session, which PostgreSQL has not.
+"""Windows over event time in GROUP BY: tumble, hop and session. PostgreSQL has no such functions.
 
-Owns: their arguments, and what a grouping's input becomes for hop (``session_windows`` has the rest). A window is known
-by the time when it starts, of the type of the event time; it ends where ``size`` has passed, which is the next one's::
+Owns: their arguments, and the input of a grouping by hop (``session_windows`` has that of session). A window is
+identified by its start, a value of the event time's type. It ends ``size`` later, where the next window starts::
 
     tumble(ts, size)         date_bin(size, ts, origin)
     hop(ts, slide, size)     R x {0, 1, ...}: the start of the n-th last window that has begun at ts, if it holds ts
     session(ts, gap)         the first ts of rows of which each follows the one before within the gap
 
-The origin, where it is not given, is 2001-01-01 00:00 (UTC): a Monday, so that windows of weeks begin as date_trunc's.
+The default origin is 2001-01-01 00:00 (UTC), a Monday, so that windows of weeks begin as date_trunc's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Aggregates WITHIN GROUP: ordered sets and the ranks that a row would have.
+"""Aggregates WITHIN GROUP: ordered-set aggregates, and the ranks of a hypothetical row.
 
-Owns: percentile_cont, percentile_disc and mode, which become aggregate calls whose ORDER BY is the group's; and rank,
-dense_rank, percent_rank and cume_dist of a hypothetical row, which are counts of the rows before it.
+Owns: percentile_cont, percentile_disc and mode, which become aggregate calls with the group's ORDER BY; and rank,
+dense_rank, percent_rank and cume_dist of a hypothetical row, which become counts of the rows before it.
 https://www.postgresql.org/docs/15/functions-aggregate.html#FUNCTIONS-ORDEREDSET-TABLE
 """
 

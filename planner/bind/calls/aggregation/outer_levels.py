@@ -1,7 +1,9 @@
-"""Aggregates in a subquery that are an outer query's: PostgreSQL computes each in the innermost query whose columns it
-uses, and the subquery reads the result as a column of that query's groups.
+"""Aggregates in a subquery that belong to an outer query.
 
-Owns: which query that is. https://www.postgresql.org/docs/15/sql-expressions.html#SYNTAX-AGGREGATES
+PostgreSQL computes an aggregate in the innermost query whose columns it uses. The subquery then reads the result as a
+column of that query's groups.
+
+Owns: ``owner``, which finds that query. https://www.postgresql.org/docs/15/sql-expressions.html#SYNTAX-AGGREGATES
 """
 
 from __future__ import annotations

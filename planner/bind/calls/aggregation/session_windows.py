@@ -1,13 +1,14 @@
-"""Sessions: groups of rows of which each follows the one before within a gap.
+"""Session windows: groups of rows of which each follows the one before within a gap.
 
     rows        Aggregate(in_sessions(R), keys and start, aggregates)
 
-Over a stream a late row may make one session of two, and then no number of columns per session tells what both are
-together with it. What can be maintained is a group for each instant, whose aggregates' states merge::
+In a stream, a late row may join two sessions, and the states of both do not tell the result of the joined one. So a
+view keeps a group for each instant, whose aggregates' states merge::
 
     a stream    finalise(Aggregate(in_sessions(Aggregate(R, keys and time, fills)), keys and start, merges))
 
-Where an aggregate keeps values, so does the instant, of all aggregates, and these are computed as over a table::
+If one of the aggregates needs all values (array_agg, percentile_cont), each instant keeps the values of all aggregates,
+and these are computed as over a table::
 
     Aggregate(Unnest(in_sessions(Aggregate(R, keys and time, array_agg of each value))), keys and start, aggregates)
 """

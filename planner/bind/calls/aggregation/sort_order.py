@@ -1,4 +1,4 @@
-"""What one ORDER BY item says: whether its values have an order; ASC, DESC, NULLS FIRST and LAST."""
+"""One item of ORDER BY: whether its type can be sorted, and what ASC, DESC, USING, NULLS FIRST and LAST say."""
 
 from __future__ import annotations
 

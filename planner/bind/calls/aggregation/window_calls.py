@@ -1,4 +1,4 @@
-"""Window functions: calls with OVER -> window calls, registered with their query level.
+"""Window functions: calls with OVER become window calls of their query level.
 
 Owns: the functions that exist only over windows, and what OVER and the WINDOW clause say of partitions, order and
 frame.

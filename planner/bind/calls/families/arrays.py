@@ -1,6 +1,7 @@
-"""Arrays in expressions: ARRAY[...], ARRAY(subquery), subscripts and slices, = ANY (array), and their functions.
+"""Arrays in expressions: ARRAY[...], ARRAY(subquery), subscripts and slices, = ANY (array), and functions of arrays.
 
-Owns: what these become and PostgreSQL's errors for them. Those of more dimensions are ``operator_calls.array_shapes``'.
+Owns: the scalars that these become, and PostgreSQL's errors. ``operator_calls.array_shapes`` has arrays of several
+dimensions.
 """
 
 from __future__ import annotations

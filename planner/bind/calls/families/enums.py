@@ -1,6 +1,7 @@
-"""enum_first, enum_last and enum_range: the labels of an enum as it is declared now.
+"""enum_first, enum_last and enum_range: the labels of an enum as it is declared when the statement is bound.
 
-Owns: their calls, which are constants under ``declared``: what a continuous view must not keep, since labels are added.
+Owns: their calls, which become constants under ``declared``. A continuous view may not contain one, since labels can be
+added to the enum.
 
 https://www.postgresql.org/docs/15/functions-enum.html
 """

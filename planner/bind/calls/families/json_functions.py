@@ -1,7 +1,8 @@
-"""JSON functions of the grammar: by signature, of any number of arguments, and over rows.
+"""JSON functions and constructors of the grammar.
 
-Owns: their tables and what they become. A function of jsonb whose result is built anew is the one of json and a cast,
-which puts the document into jsonb's form. Operators are in ``planner.bind.calls.overloading.operator_signatures``.
+Owns: their signatures, those with any number of arguments and those over rows. A function of jsonb that builds a new
+document is the function of json and a cast to jsonb. Operators are in
+``planner.bind.calls.overloading.operator_signatures``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Rows of documents: json_to_record(set), json_populate_record(set), and those of jsonb.
+"""Functions that make rows of documents: json_to_record(set), json_populate_record(set), and those of jsonb.
 
-Owns: what they become: each field is read of the document by its name, and turned into the field's type as that type's
-input function reads a text (populate_record_field() in jsonfuncs.c). Sets are a set of documents first.
+Owns: the expressions of their fields: a field is read from the document by its name, and converted as the input
+function of its type reads a text (populate_record_field() in jsonfuncs.c). Functions of sets first make a set of
+documents::
 
     json_to_recordset(d) AS x (a int, b text)   =   Project(Unnest(json_records(d) AS e), (e ->> 'a')::int, e ->> 'b')
 """

@@ -1,9 +1,8 @@
 """Functions of regular expressions.
 
-Owns: their arguments, and which constant patterns go to the engines' own functions, since every engine finds the same
-match of them (``catalog.values.regex.backtracking``). All others are matched exactly as PostgreSQL does
-(``catalog.values.regex.matching``), by calls that have all their arguments: start and N at 1, no flags, the whole
-match.
+Owns: their arguments, and which constant patterns the engines' own functions may match, because every engine finds the
+same match for them (``catalog.values.regex.backtracking``). All other patterns are matched as PostgreSQL does
+(``catalog.values.regex.matching``), by calls with all arguments given: start and N at 1, no flags, the whole match.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions of texts whose arguments PostgreSQL takes in any type or reads when it plans.
+"""Functions of texts that take arguments of any type, or constants that the planner reads.
 
 Owns: values shown by their output functions (concat, concat_ws, format, quote_*), and names of encodings and forms.
 """

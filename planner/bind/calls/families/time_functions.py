@@ -1,4 +1,4 @@
-"""Functions of dates and times whose arguments PostgreSQL reads when it plans: fields, zones, named parts.
+"""Functions of dates and times with constants that the planner reads: fields, zones, named parts.
 
 Owns: extract() with the digits of its result, zones that are named in a call, and make_interval().
 """

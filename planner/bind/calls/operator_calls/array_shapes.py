@@ -1,7 +1,7 @@
-"""Arrays of any dimensions in expressions: ARRAY[[...]], subscripts and slices of several dimensions, their functions.
+"""Arrays of several dimensions in expressions: ARRAY[[...]], subscripts and slices, and functions of them.
 
-Owns: what these become. Such an array's type is ``shaped``; what has no function here takes its list of elements, which
-the engine refuses (0A000) where it has another shape.
+Owns: the scalars that these become. The type of such an array is ``shaped``. A function that this module does not know
+gets the list of the elements, and the engine raises 0A000 if the array has more than one dimension.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Operators applied: overload chosen, operands coerced, result typed.
+"""Operators applied to scalars: the overload is chosen, operands are coerced, the result has its type.
 
-Owns: what ``a + b`` becomes once both sides are scalars, with PostgreSQL's errors (42883, 42725). Operands of one
-family (integers, dates and timestamps) are brought to the wider type here, so that printers never see a mixed call.
+Owns: ``operate``, what ``a + b`` becomes, with PostgreSQL's errors (42883, 42725). Operands of one family (integers,
+dates and timestamps) are coerced to the wider type here, so that printers never see a call over two types.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Functions behind PostgreSQL's operators and casts, called by name: booleq(a, b), int4pl(a, b), float8(a).
 
-Owns: what such a call is instead, by the columns of pg_operator and pg_cast that name functions. They are documented
-nowhere, but statements that other systems write use them.
+Owns: the operator or cast that such a call means, by the columns of pg_operator and pg_cast that name functions.
+PostgreSQL does not document these functions, but statements that other systems generate use them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Ranges and multiranges in expressions: their constructors, and what takes them.
+"""Ranges and multiranges in expressions: constructors and functions.
 
-Owns: what these calls become. ``operator_signatures`` lists the operators; text is read by
-``planner.bind.conversion.literals``. What is asked of both, and of ranges beside multiranges, is asked of two ranges or
-of two multiranges:
+Owns: the scalars that these become. ``operator_signatures`` lists the operators; ``planner.bind.conversion.literals``
+reads text. Engines compare two ranges or two multiranges; an operator over one of each becomes one of these::
 
     range << multirange    range << span(multirange)            lower(multirange)    lower(span(multirange))
     range && multirange    multirange(range) && multirange      value <@ multirange  multirange @> value
+
 https://www.postgresql.org/docs/15/functions-range.html
 """
 

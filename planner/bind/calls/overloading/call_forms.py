@@ -1,7 +1,7 @@
-"""How the binder's functions make calls of canonical functions.
+"""How a call of a canonical function is made.
 
-Owns: the forms of those that need more than a signature (``Special``), the note that a call makes of what is not
-immutable, and the calls that are an error once a value is met (``required``, ``wrong_for``).
+Owns: ``Special``, the form of functions that need more than a signature, and ``called``, which notes calls that are not
+immutable.
 """
 
 from __future__ import annotations

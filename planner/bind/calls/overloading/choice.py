@@ -1,6 +1,7 @@
-"""Which function of ours a call by name means, or PostgreSQL's error for it.
+"""Which of Millstream's functions a call by name means, or PostgreSQL's error for it.
 
-Owns: the words of 42883 and 42725, and of 0A000 for what only PostgreSQL has. The choice is ``overloads``'.
+Owns: the messages of 42883 and 42725, and of 0A000 for functions that only PostgreSQL has. ``overloads`` makes the
+choice.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Functions that PostgreSQL lets a column (or a parameter) steer and no engine has: formats, fields, zones, encodings.
+"""Calls with a column or parameter where the binder needs a constant: formats, fields, zones, encodings.
 
-Owns: ``CONSTANTS``, which arguments of a function the binder reads itself, and ``late``, the call that puts this off:
-the engine hands it the columns, and for each of the values that stand there the call is bound with that constant
-(``planner.bind.calls.functions.bind_values``) and computed over the rows that have it.
+Owns: ``CONSTANTS``, which arguments of a function the binder reads itself, and ``late``, the call that defers this to
+run time. The engine then binds the call once for each value of these arguments (``planner.bind.binder.bind_values``),
+and computes it over the rows that have the value.
 """
 
 from __future__ import annotations

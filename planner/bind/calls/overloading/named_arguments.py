@@ -1,7 +1,8 @@
-"""Arguments by name (``f(b => 1)``) -> the same call by position.
+"""Arguments by name (``f(b => 1)``) become arguments by position.
 
-Owns: what a call's names are (42601), and for PostgreSQL's own functions the defaults between given arguments and
-42883. Which parameters names mean is ``resolution``'s; functions that look at the names themselves are left alone.
+Owns: the names of a call (42601), and for PostgreSQL's own functions the defaults between given arguments (42883).
+``conversion.resolution`` tells which parameters the names mean; functions that read the names themselves are left
+alone.
 
 https://www.postgresql.org/docs/15/sql-syntax-calling-funcs.html
 """

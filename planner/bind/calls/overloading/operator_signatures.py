@@ -1,7 +1,7 @@
-"""PostgreSQL's operators on the stored types, by symbol: which canonical function each is and what it returns.
+"""PostgreSQL's operators on the stored types, by symbol: the canonical function of each, and its result.
 
-Owns: the operators of the allow-list, written as families. Which operator PostgreSQL would choose is
-``planner.bind.conversion.resolution``'s matter.
+Owns: the list of operators that Millstream has, written as families. ``planner.bind.conversion.resolution`` decides
+which operator PostgreSQL would choose.
 """
 
 from __future__ import annotations

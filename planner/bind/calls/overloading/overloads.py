@@ -1,8 +1,8 @@
-"""From the operator or function that PostgreSQL would choose to the one of the allow-list that computes it.
+"""From the operator or function that PostgreSQL would choose to the entry of our lists that computes it.
 
-Owns: ``Overload``, the form of the tables of operators, functions and aggregates, and the step between the choice
-(``planner.bind.conversion.resolution``, over oids) and those tables (over names). What PostgreSQL would choose and no
-table has is ``Beyond``: it exists, so it is 0A000 and not 42883.
+Owns: ``Overload``, the form of the lists of operators, functions and aggregates, and the step from PostgreSQL's choice
+(``planner.bind.conversion.resolution``, over oids) to an entry (over names). A choice without an entry is ``Beyond``:
+the function exists, so the error is 0A000 and not 42883.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Polymorphic signatures filled in: what anyarray, anyelement and anycompatible stand for in one call, with digits.
+"""Polymorphic signatures: the types that anyarray, anyelement and anycompatible stand for in one call.
 
-Owns: the step from a signature's declared names to ``SqlType`` for the actual arguments. Which type they stand for is
-``planner.bind.conversion.resolution``'s answer; a numeric takes the digits that all of its arguments need.
+Owns: the step from a signature's declared names to the ``SqlType`` of each argument.
+``planner.bind.conversion.resolution`` tells which type they stand for; a numeric gets the digits that all arguments
+need.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """PostgreSQL's names and signatures for the functions of ``planner.algebra.functions``.
 
-Owns: ``OVERLOADS``, by PostgreSQL's name, and what to write instead of functions that are not there.
+Owns: ``OVERLOADS``, by PostgreSQL's name, and the hints for functions that Millstream does not have.
 """
 
 from __future__ import annotations

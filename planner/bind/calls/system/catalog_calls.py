@@ -1,7 +1,7 @@
-"""Functions about the catalog: a call becomes their body, SQL over system relations.
+"""Functions about the catalog: a call is replaced by the function's body, SQL over system relations.
 
-Owns: binding a body of ``catalog.system.functions`` with a call's arguments for ``$n`` (what PostgreSQL's planner does
-with functions of language SQL), functions that yield rows among them.
+Owns: which calls these are, and the binding of a body of ``catalog.system.functions`` with the call's arguments for
+``$n``, also for functions that yield rows. PostgreSQL's planner does this for functions of language SQL.
 """
 
 from __future__ import annotations

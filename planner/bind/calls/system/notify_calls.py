@@ -1,5 +1,7 @@
-"""pg_notify(channel, payload): a call for each row, made by ``executor.tables.statements.effect_calls`` and never by an
-engine."""
+"""pg_notify(channel, payload): a call for each row.
+
+``executor.tables.statements.effect_calls`` makes the calls; no engine does.
+"""
 
 from __future__ import annotations
 

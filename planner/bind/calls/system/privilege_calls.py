@@ -1,8 +1,8 @@
-"""has_table_privilege(), pg_has_role() and their kin.
+"""Functions that ask for privileges: has_table_privilege(), pg_has_role() and the like.
 
-Owns: whose privileges are asked for, on what, and the SQL that looks them up. Of what there are no grants, the first
-ones of PostgreSQL count: everybody may use languages and servers, and nobody tablespaces and parameters but superusers,
-who may do everything.
+Owns: the role, the object and the privilege that a call asks for, and the SQL that looks the grant up. Objects without
+grants have PostgreSQL's initial ones: PUBLIC may use languages and servers, and only superusers tablespaces and
+parameters.
 
 https://www.postgresql.org/docs/15/functions-info.html#FUNCTIONS-INFO-ACCESS-TABLE
 """

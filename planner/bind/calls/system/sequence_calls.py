@@ -1,7 +1,7 @@
-"""nextval, currval, lastval, setval, pg_get_serial_sequence, and pg_sleep, which is called likewise.
+"""nextval, currval, lastval, setval, pg_get_serial_sequence, and pg_sleep, which has an effect as well.
 
-Owns: their arguments: a sequence named by a constant is its oid from here on, any other text is looked up when the
-statement runs. The calls are made by ``executor.tables.statements.effect_calls``, never by an engine.
+Owns: their arguments. A sequence named by a constant is replaced by its oid; any other text is looked up when the
+statement runs. ``executor.tables.statements.effect_calls`` makes the calls; no engine does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""millstream.suspend(pid or view), millstream.migrate(pid or view, server) and their kin: what the session does."""
+"""millstream.suspend(pid or view), millstream.migrate(pid or view, server) and the like, which the session performs."""
 
 from __future__ import annotations
 

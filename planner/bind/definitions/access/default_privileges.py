@@ -1,6 +1,6 @@
-"""ALTER DEFAULT PRIVILEGES: what is granted on objects that are yet to be made.
+"""ALTER DEFAULT PRIVILEGES: grants on objects that are created later.
 
-Owns: whose objects, where, and of which kind are meant. Grants themselves are ``grants``'.
+Owns: which creators, schemas and kinds of objects are meant. ``grants`` has the grants.
 
 https://www.postgresql.org/docs/15/sql-alterdefaultprivileges.html
 """

@@ -1,7 +1,7 @@
-"""GRANT and REVOKE of privileges, and who owns what.
+"""GRANT and REVOKE of privileges.
 
-Owns: which objects and privileges are meant, who may give them, and what becomes of what was given on, with
-PostgreSQL's errors and warnings (aclchk.c). What a statement needs is ``planner.bind.privileges``'.
+Owns: the objects and privileges that are meant, the grantor, and what REVOKE takes from grantees further down, with
+PostgreSQL's errors and warnings (aclchk.c). ``planner.bind.privileges`` checks what a statement needs.
 
 https://www.postgresql.org/docs/15/sql-grant.html
 """

@@ -1,6 +1,6 @@
 """ALTER ... OWNER TO: relations, schemas, types and functions.
 
-Owns: whose something may become, and what goes along (a table's sequences, the grants on its columns).
+Owns: which role may become the owner, and what else changes owner (a table's sequences, the grants on its columns).
 
 https://www.postgresql.org/docs/15/sql-altertable.html
 """

@@ -1,7 +1,7 @@
-"""ALTER ROLE ... SET and ALTER DATABASE ... SET: settings with which sessions begin.
+"""ALTER ROLE ... SET and ALTER DATABASE ... SET: the settings that a session starts with.
 
-Owns: whose they are, and who may say so. Which settings and values there are, the server knows; it applies them when
-somebody connects.
+Owns: the role and database of a setting, and the privilege to change it. The server checks names and values, and
+applies them when a client connects.
 
 https://www.postgresql.org/docs/15/sql-alterrole.html
 """

@@ -1,7 +1,7 @@
-"""CREATE, ALTER and DROP ROLE, and who is a member of which: GRANT and REVOKE of roles.
+"""CREATE, ALTER and DROP ROLE, and membership: GRANT and REVOKE of roles.
 
-Owns: which role a RoleSpec means, the options, and who may do what to roles, with PostgreSQL's errors (user.c). What
-roles may do with objects is ``grants``'.
+Owns: the options of roles, and the privileges that changing roles takes, with PostgreSQL's errors (user.c). ``grants``
+has the privileges on objects.
 
 https://www.postgresql.org/docs/15/sql-createrole.html
 """

@@ -1,4 +1,4 @@
-"""Values that SET is given, as one text; a time zone's interval is the hours that it is east of Greenwich."""
+"""Values of SET as one text. A time zone given as an interval becomes the hours east of Greenwich."""
 
 from __future__ import annotations
 

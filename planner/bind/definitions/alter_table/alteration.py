@@ -1,7 +1,7 @@
-"""A table on its way from one definition to the next.
+"""A table's definition while ALTER TABLE changes it.
 
-Owns: what the actions of ALTER TABLE share, and their end: the new definition, the rows that it needs, and what forbids
-it. Which views do is asked of ``planner.bind.definitions.dependents``.
+Owns: ``Alteration``, which the actions of ALTER TABLE share, and ``finish``: the new definition, the rows that it
+needs, and the errors that forbid it. ``planner.bind.definitions.dependents`` finds the views that forbid it.
 """
 
 from __future__ import annotations

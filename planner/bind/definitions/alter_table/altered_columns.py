@@ -1,4 +1,4 @@
-"""What ALTER TABLE does to columns: ADD, DROP, TYPE, and what a column has.
+"""Actions of ALTER TABLE on columns: ADD, DROP, TYPE, and the properties of a column.
 
 Owns: PostgreSQL's errors for these actions.
 """

@@ -1,7 +1,7 @@
-"""What ALTER TABLE does to constraints: ADD, ALTER, VALIDATE and DROP CONSTRAINT.
+"""Actions of ALTER TABLE on constraints: ADD, ALTER, VALIDATE and DROP CONSTRAINT.
 
-Owns: PostgreSQL's errors for these actions. A constraint that is NOT VALID is one of new rows only; VALIDATE looks at
-the others.
+Owns: PostgreSQL's errors for these actions. A constraint that is NOT VALID applies to new rows only; VALIDATE checks
+the existing ones.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""ALTER FOREIGN TABLE of a stream: columns that come and go, defaults, and options.
+"""ALTER FOREIGN TABLE of a stream: columns that are added and dropped, defaults, and options.
 
-Owns: what may change of rows that nobody can change any more. Views go on meaning what they did; records keep their
-layout (``catalog.objects.Stream``), so that what was written before the change is read after it.
+Owns: which of these are possible, since the rows of a stream cannot be rewritten. Views keep their meaning. Log records
+keep their layout (``catalog.objects.Stream``), so that records from before the change can be read after it.
 
 https://www.postgresql.org/docs/15/sql-alterforeigntable.html
 """

@@ -1,8 +1,8 @@
-"""Columns of arrays that are given bounds or dimensions of their own: from then on their values say these.
+"""Array columns whose values say their bounds and dimensions.
 
-Owns: the definition that a table goes on with. PostgreSQL ignores how many dimensions a column is declared with; here a
-column begins with lists, which engines compute without looking at dimensions, and is widened when the first value comes
-that is none.
+Owns: the table's definition once a column needs them. PostgreSQL ignores the number of dimensions that a column is
+declared with. Here a column starts with lists, which engines compute without looking at dimensions, and is widened when
+the first value arrives that is not a list.
 """
 
 from __future__ import annotations

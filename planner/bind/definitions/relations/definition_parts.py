@@ -1,6 +1,6 @@
-"""What has been read of the definition of a table or stream so far.
+"""The parts of a table's or stream's definition, collected while it is read.
 
-Owns: ``Parts``, with PostgreSQL's names for constraints, and the attributes of a constraint.
+Owns: ``Parts``, which gives constraints PostgreSQL's names, and the attributes of a constraint.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """CREATE, ALTER and DROP INDEX.
 
-Owns: that a unique index over columns is a key, that one over expressions or a part of the rows is enforced as well,
-and that any other index is a name which does nothing: tables are scanned with zone maps, and the rows of a materialized
-view are computed when it is read.
+Owns: which indexes have an effect. A unique index over columns is a key, and a unique index over expressions or a part
+of the rows is enforced as well. Any other index is only a name: tables are scanned with zone maps, and the rows of a
+materialized view are computed when it is read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which types an access method indexes, by PostgreSQL's own operator classes (pg_opclass).
+"""Which types an access method can index, by PostgreSQL's own operator classes (pg_opclass).
 
-Owns: whether one that is named takes a type (ResolveOpClass()), the search for a type's default one
-(GetDefaultOpClass()), and their errors.
+Owns: whether a named operator class takes a type (ResolveOpClass()), the default class of a type (GetDefaultOpClass()),
+and their errors.
 https://www.postgresql.org/docs/15/indexes-opclass.html
 """
 

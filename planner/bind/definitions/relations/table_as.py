@@ -1,6 +1,6 @@
-"""CREATE TABLE AS and SELECT INTO -> a new table and the query that fills it.
+"""CREATE TABLE AS and SELECT INTO: a new table and the query that fills it.
 
-Owns: the new table's columns, from the query's and the names given. See
+Owns: the new table's columns, from the query's columns and the given names. See
 https://www.postgresql.org/docs/15/sql-createtableas.html.
 """
 

@@ -1,7 +1,7 @@
-"""CREATE TABLE (LIKE source ...): what is copied of another relation's definition.
+"""CREATE TABLE (LIKE source ...): what is copied from another relation's definition.
 
-Owns: the options of LIKE. Columns and NOT NULL always come; foreign keys never do. A default goes on calling the
-source's sequence; an identity column gets one of its own with the same options. See
+Owns: the options of LIKE. Columns and NOT NULL are always copied, foreign keys never. A copied default uses the
+source's sequence; a copied identity column gets its own sequence with the same options. See
 https://www.postgresql.org/docs/15/sql-createtable.html.
 """
 

@@ -1,7 +1,7 @@
-"""CREATE TABLE and CREATE FOREIGN TABLE -> definitions of tables and streams.
+"""CREATE TABLE and CREATE FOREIGN TABLE: definitions of tables and streams.
 
-Owns: their clauses, and what a stream's definition may hold (thesis 4.2.6). Columns and constraints are
-``planner.bind.definitions.relations.columns``'.
+Owns: their clauses, and what a stream's definition may contain (thesis 4.2.6). ``columns`` and ``constraints`` are
+beside it.
 """
 
 from __future__ import annotations

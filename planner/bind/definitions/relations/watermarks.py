@@ -1,6 +1,6 @@
-"""What streams and views say of event time: the option watermark, and the options retention and emit.
+"""Options about event time: watermark of a stream, retention and emit of a view.
 
-Owns: their texts. A watermark is a column of the stream, or one less a constant interval::
+Owns: their texts. A watermark is a column of the stream, or a column less a constant interval::
 
     OPTIONS (watermark 'ts - interval ''5 seconds''')        WITH (retention = '1 hour', emit = 'final')
 """

@@ -1,6 +1,6 @@
 """ALTER FUNCTION and COMMENT ON FUNCTION: a function's attributes, name, schema, owner and comment.
 
-Owns: these statements. Bodies and defaults are kept as texts, so a function that any of them calls keeps its name.
+Bodies and defaults are stored as texts, so a function that one of them calls cannot be renamed.
 
 https://www.postgresql.org/docs/15/sql-alterfunction.html
 """

@@ -1,7 +1,7 @@
 """CREATE, ALTER, DROP and COMMENT ON EXTENSION.
 
-Owns: what an extension's members are here, of those that PostgreSQL's own has (``catalog.extensions``): its types, and
-its functions with what computes each. One that nothing computes is there by name, and its calls are refused.
+Owns: the members of an extension, those of PostgreSQL's own that Millstream has (``catalog.extensions``): its types,
+and its functions with what computes each. A function that nothing computes exists by name, and its calls raise 0A000.
 
 https://www.postgresql.org/docs/15/sql-createextension.html
 """

@@ -1,7 +1,7 @@
 """CREATE FUNCTION and DROP FUNCTION of LANGUAGE sql.
 
 Owns: what may be declared, PostgreSQL's errors for it, and what depends on a function. A body is bound once here to
-find its errors; calls are ``planner.bind.calls.user_functions``'.
+find its errors. ``planner.bind.calls.user_functions`` binds calls.
 
 https://www.postgresql.org/docs/15/sql-createfunction.html
 """

@@ -1,7 +1,7 @@
 """CREATE TYPE ... AS (fields) and ALTER TYPE of composite types: their attributes.
 
-Owns: what a type's fields become, and the rows of tables with columns of it. An attribute gets another type only while
-no column is of the type (as in PostgreSQL); attributes come, go and have other names at any time.
+Owns: the type's fields, and the rows of tables with columns of the type. As in PostgreSQL, an attribute can get another
+type only while no column has the composite type; attributes can be added, dropped and renamed at any time.
 
 https://www.postgresql.org/docs/15/sql-altertype.html
 """

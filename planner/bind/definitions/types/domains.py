@@ -1,7 +1,7 @@
 """CREATE, ALTER and RENAME of domains: their defaults and constraints.
 
-Owns: PostgreSQL's errors for them, and the look at columns' values that a new constraint takes. What a value goes
-through to be of a domain is ``planner.bind.conversion.domains``'.
+Owns: PostgreSQL's errors for them, and the check of existing values against a new constraint.
+``planner.bind.conversion.domains`` checks new values.
 
 https://www.postgresql.org/docs/15/sql-alterdomain.html
 """

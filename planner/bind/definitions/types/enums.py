@@ -1,8 +1,8 @@
-"""CREATE TYPE ... AS ENUM and ALTER TYPE of enums: labels, their places, and what else names them.
+"""CREATE TYPE ... AS ENUM and ALTER TYPE of enums: labels, their places, and the texts that contain them.
 
-Owns: where a new label's place lies. Places are far apart, so that labels between two others find room; stored values
-stay as they are whatever is added or renamed. Labels within kept texts (views, defaults, checks) are looked for by
-binding these against the catalog as it will be.
+Owns: the place of a new label. Places are far apart, so that there is room for labels between two others, and stored
+values never change. Labels in stored texts (views, defaults, checks) are found by binding these against the catalog as
+it will be.
 
 https://www.postgresql.org/docs/15/sql-altertype.html
 """

@@ -1,6 +1,6 @@
-"""Rows of tables with columns of a composite type, once the type has other attributes.
+"""Tables with columns of a composite type whose attributes change.
 
-Owns: the tables that are written anew: of each value the fields that stay, and NULL where an attribute has come.
+Owns: the tables that are rewritten: each value keeps the fields that remain, and has NULL for a new attribute.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""DROP TYPE and DROP DOMAIN: what depends on a type, and what CASCADE takes along.
+"""DROP TYPE and DROP DOMAIN: what depends on a type, and what CASCADE drops with it.
 
 Owns: finding the domains, columns, views and texts (defaults, checks) that need a type, and the tables without them.
-Texts are looked for by binding them against the catalog without the type.
+Texts are found by binding them against the catalog without the type.
 
 https://www.postgresql.org/docs/15/sql-droptype.html
 """

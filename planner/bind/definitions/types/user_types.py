@@ -1,7 +1,7 @@
-"""ALTER TYPE and COMMENT ON TYPE: what users' types have in common.
+"""ALTER TYPE and COMMENT ON TYPE: what holds for all kinds of users' types.
 
-Owns: a type under another name, in another schema or with a comment, and the errors of kinds of types that are not
-there.
+Owns: a type under another name, in another schema or with a comment, and the errors for kinds of types that Millstream
+does not have.
 """
 
 from __future__ import annotations

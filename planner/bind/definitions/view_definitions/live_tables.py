@@ -1,14 +1,14 @@
-"""A continuous view that reads a table once, written so that it reads the table as it is.
+"""A continuous view that reads a table once, rewritten so that it reads the table as it is at each read.
 
-Owns: the other text of such a view, where there is one. The stream is grouped by the columns that the query uses
-outside aggregates, and the query stands above these groups, where tables are read as they are::
+Owns: the rewritten text, for queries that have one. The stream is grouped by the columns that the query uses outside of
+aggregates. The query stands above these groups, where tables are read as they are::
 
     SELECT name, sum(x) FROM s JOIN t ON k = id GROUP BY name
 
     SELECT name, sum(s.sum_x) FROM (SELECT k, sum(x) AS sum_x FROM s GROUP BY k) s JOIN t ON k = id GROUP BY name
 
-An aggregate over columns of the stream alone is computed in two steps; in any other, each group counts as often as it
-has rows (``rows``). A stream on the side of a join that may have no partner is NULL there, and counts once.
+An aggregate over columns of the stream alone is computed in two steps. In any other aggregate, each group counts as
+often as it has rows (``rows``). A stream on the nullable side of a join is NULL there, and counts once.
 """
 
 from __future__ import annotations

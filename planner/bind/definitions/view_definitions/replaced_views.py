@@ -1,8 +1,8 @@
-"""CREATE OR REPLACE VIEW of a view that exists.
+"""CREATE OR REPLACE VIEW of an existing view.
 
-Owns: what may change of a view, and that a continuous view keeps its states. A stream keeps no rows, so another
-definition begins with none: it needs WITH (restart = true). Two definitions are the same if their texts are bound to
-the same relation, whatever they are called and written like.
+Owns: what may change, and when a continuous view keeps its states. A stream keeps no rows, so a new definition starts
+with no states and needs WITH (restart = true). Two definitions are equal if their texts bind to the same relation,
+whatever the names and the spelling.
 """
 
 from __future__ import annotations

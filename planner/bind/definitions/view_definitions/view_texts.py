@@ -1,9 +1,9 @@
 """A view's definition as pg_get_viewdef() shows it: in PostgreSQL's words (``deparsing``), or as it was written, with
-the names that its relations and types have now.
+the current names of its relations and types.
 
-Owns: these texts, and printing what a view's creator wrote so that creating a view of it anew gives the same view,
-whatever has been renamed since. Each relation and type is named with its schema for those whose path does not find it.
-A relation whose columns are not those of the view's creation stands as a subquery that gives them their old names::
+Owns: these texts. Creating a view from the text gives an equal view, whatever has been renamed since. A relation or
+type is shown with its schema if the reader's search path does not find it. A relation whose columns have changed since
+the view was created is shown as a subquery that gives them their old names::
 
     SELECT a FROM t   -- a was renamed b, and c was added   ->   SELECT a FROM (SELECT b AS a FROM public.t) t
 """

@@ -1,8 +1,8 @@
-"""CREATE VIEW, CREATE MATERIALIZED VIEW and ALTER VIEW -> view definitions.
+"""CREATE VIEW, CREATE MATERIALIZED VIEW and ALTER VIEW.
 
-Owns: whether a view is continuous (its query reads a stream: thesis 4.2.6), its columns and options, and the
-rejection of functions whose value changes below a grouping over a stream. The shape rules of 4.2.2 are
-``planner.incremental``'s.
+Owns: whether a view is continuous (its query reads a stream: thesis 4.2.6), its columns and options, and the error for
+functions whose value changes below a grouping over a stream. ``planner.incremental`` has the rules of 4.2.2 for the
+shape of its query.
 """
 
 from __future__ import annotations
