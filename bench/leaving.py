@@ -40,7 +40,7 @@ from msgspec.structs import replace
 from bench.harness import Rig, Row
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.database.options import Options
+from executor.options import Options
 from executor.separation import service, slices, steps
 from executor.separation.artifact import SeparatedQueries, SeparatedQuery
 from executor.separation.running_queries import Request, RunningQuery

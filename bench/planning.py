@@ -20,8 +20,8 @@ from bench.client import Client
 from bench.harness import Rig, Row, connect
 from bench.statements import TABLE, distinct_statements
 from catalog.catalog import Catalog
+from executor.core.plans import PlanCache as Optimised
 from executor.embedded.printing.dialect import DuckPrinter
-from executor.queries.plans import PlanCache as Optimised
 from planner.bind import Context, bind
 from planner.parse.parser import parse
 from planner.statements.definitions import CreateTable

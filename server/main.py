@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import uvloop
 
-from executor.database import descriptors
+from executor.core import descriptors
 from server import commands
 from server.operations import data_folder as folders
 from server.operations import logs

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from catalog.values.errors import SqlError
-from executor.database import descriptors
+from executor.core import descriptors
 from server.net.access_files import Access
 from server.net.cancel_keys import CancelRegistry
 from server.net.connection import Connection

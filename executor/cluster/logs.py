@@ -26,7 +26,7 @@ from typing import Final
 from catalog.values.errors import SqlError
 from executor.cluster.registry import adopted
 from executor.commit.files import disk_error, replace_file, sync_folder
-from executor.database.options import Options
+from executor.options import Options
 
 _STARTED: Final = "started"
 _LOCK: Final = "lock"

@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from catalog.os_errors import UNREADABLE
 from catalog.values.errors import SqlError
 from executor.cluster.storage import Storage
-from executor.database.options import is_server_name
+from executor.options import is_server_name
 
 _FOLDER: Final = "servers"
 #: States of a server that does its work; a drained one gets none from others.
@@ -185,6 +185,15 @@ class Registry:
         found = self.get(name)
         if found is None:
             raise SqlError("42704", f'server "{name}" does not exist', hint="millstream.servers lists the servers.")
+        return found
+
+    def require_target(self, name: str) -> Member:
+        """Another server that takes queries. Raises 42704, 55000."""
+        found = self.require(name)
+        if found.name == self.name:
+            raise SqlError("55000", f'server "{name}" is this one')
+        if found.state != "up":
+            raise SqlError("55000", f'server "{name}" is {found.state} and takes no queries')
         return found
 
     def targets(self) -> list[Member]:

@@ -1,4 +1,4 @@
-"""The database of one server: what exists (``executor/database/core``), and the services that work on it.
+"""The database of one server: what exists (``executor/core/core``), and the services that work on it.
 
 Owns: opening and recovery, committing a transaction (the log record is the commit point, everything else follows it on
 publication), and what streams and views come and go with it. Knows nothing of clients; sessions are in
@@ -21,6 +21,7 @@ from catalog.system.rows import Own
 from catalog.values.errors import SqlError
 from executor.cluster.logs import published
 from executor.cluster.registry import Registry
+from executor.cluster.view_ownership import read_owned, require_past
 from executor.commit.checked_lines import End
 from executor.commit.records import (
     FilesArrived,
@@ -34,43 +35,43 @@ from executor.commit.records import (
 )
 from executor.commit.recovery import StreamReader
 from executor.commit.sequencer import Sequencer
-from executor.database.core import Core
-from executor.database.options import Options
+from executor.core.core import Core
+from executor.core.recycled_log import Forgotten
 from executor.database.recovery import recover_tables, refill_streams
-from executor.database.recycled_log import Forgotten
 from executor.database.reopening import reopen
+from executor.database.system_relations import Shown, server_catalog, system_table
+from executor.definitions import stored_catalog
 from executor.files.arrived_files import FileFeed
-from executor.moving.borrowing import Borrowing
-from executor.moving.elsewhere import Elsewhere
-from executor.moving.ownership import read_owned, require_past
-from executor.moving.placing import is_own, place, staged
-from executor.moving.replica import Replicas
-from executor.moving.views import ViewMoving
-from executor.queries.reader import OwnReader
+from executor.key_access.row_changes import RowChanges
+from executor.key_access.table_keys import TableKeys
+from executor.key_access.view_indexes import ViewIndexes
+from executor.moving.entry_effects import is_own, place, staged
+from executor.moving.services import MovingServices
+from executor.moving.view_moves import ViewMoving
+from executor.options import Options
+from executor.queries.reader import OwnReader, Reader, ReadServices
 from executor.queries.spark_queries import Analytics
-from executor.queries.system_relations import server_catalog, system_table
-from executor.rows.row_changes import RowChanges
-from executor.rows.table_keys import TableKeys
+from executor.remote_reads.home_tables import Borrowing
+from executor.remote_reads.remote_views import Elsewhere
+from executor.replicas.replica import Replicas
 from executor.separation.service import Separation
-from executor.sql.definitions import stored_catalog
-from executor.sql.transaction import NewView, Transaction
 from executor.streams.appender import Appender
 from executor.streams.runtime import Arrival, StreamRuntime, is_followed
+from executor.subscriptions.change_feed import ViewChanges
+from executor.subscriptions.view_watch import ViewWatch
 from executor.tables.statements.effect_calls import Drawings
 from executor.tables.temporary import Temporary, TemporaryOids
 from executor.tables.transaction import WriteTransaction
 from executor.traces.layout import Layout, home_of
 from executor.traces.ring import Ring
+from executor.transactions.transaction import NewView, Transaction
 from executor.upkeep.admission import Admission
 from executor.upkeep.folder_watcher import SourceWatcher
 from executor.upkeep.frontiers import Frontiers
 from executor.upkeep.maintenance import Maintenance
-from executor.views.changes import ViewChanges
 from executor.views.failure import ViewError
-from executor.views.indexes import ViewIndexes
 from executor.views.runtime import ViewRuntime
 from executor.views.storage import StoredView
-from executor.views.watch import ViewWatch
 from planner.cancellation import to_the_end
 from planner.rules.row_order.order_system_rows import PLACE
 
@@ -85,12 +86,11 @@ class Database(Core):
         self._is_closed = False
         self.drawings = Drawings()
         self.replicas = Replicas(self)
-        self.elsewhere = Elsewhere(self)
-        self.borrowing = Borrowing(self)
         self._committing: dict[int, Transaction] = {}
         self.indexes = ViewIndexes(self, self.replicas)
         self.table_keys = TableKeys(self, options.table_keys_bytes)
         self.frontiers = Frontiers(self, self.replicas)
+        self._moving = MovingServices(self, self.replicas, self.indexes, self.commit)
         try:
             self._recover()
         except BaseException:
@@ -114,15 +114,28 @@ class Database(Core):
             self.close_files()
             raise
         self.changes = ViewChanges(self, self.indexes)
-        self.view_watch = ViewWatch(self)
         self.admission = Admission(options.backlog_bytes, self.frontiers.backlog)
         self.appender = Appender(self.sequencer)
         self.row_changes = RowChanges(self, self.commit_rows)
         self.maintenance = Maintenance(self, self.frontiers, self.admission)
         self.analytics = Analytics(self.maintenance.spark, self.storage)
-        self.separation = Separation(self, self.analytics, lambda: OwnReader(self), lambda: self.view_moving)
-        self.view_moving = ViewMoving(self)
         self.watcher = SourceWatcher(self, self.frontiers, self.maintenance.retry)
+        self.view_moving = ViewMoving(self._moving, self.frontiers, self.admission, self.maintenance.retry)
+        self.elsewhere = Elsewhere(self, self.view_moving.look_for)
+        self.borrowing = Borrowing(self, self.replicas, self.elsewhere)
+        self.separation = Separation(self, self.analytics, self.own_reader, self.view_moving)
+        self.shown = Shown(self, self.separation, self.maintenance, self.admission)
+        self.read_services = ReadServices(
+            self,
+            self.replicas,
+            self.borrowing,
+            self.elsewhere,
+            self.changes,
+            self.analytics,
+            self.separation,
+            self.system_table,
+        )
+        self.view_watch = ViewWatch(self, self.changes, partial(Reader, self.read_services))
 
     @classmethod
     def open(cls, options: Options) -> Database:
@@ -150,11 +163,15 @@ class Database(Core):
         self.row_changes.close()
         self.close_files()
 
+    def own_reader(self) -> OwnReader:
+        """A reader of the server's own."""
+        return OwnReader(self.read_services)
+
     def system_table(self, oid: int, catalog: Catalog, own: Own, path: tuple[str, ...]) -> pa.Table:
         """A system relation's rows, or a sequence's only one, as a transaction's catalog has it, for a search path."""
         sequence = catalog.objects[oid]
         if isinstance(sequence, SystemView):
-            return system_table(self, catalog, sequence, own, path)
+            return system_table(self.shown, catalog, sequence, own, path)
         assert isinstance(sequence, Sequence), sequence
         values = self.sequences.current(sequence)
         arrays = [pa.array([value], item.type.arrow) for value, item in zip(values, sequence.columns, strict=True)]
@@ -392,7 +409,7 @@ class Database(Core):
             runtime.location.hold(min(stored.frontiers.values()))
             runtime.fail(ViewError(error, 0), is_kept=True)
         if owned is not None and owned.home == self.options.server_name:
-            place(self, runtime, owned)
+            place(self._moving, runtime, owned)
         self.add_view(runtime)
 
     # Recovery ---------------------------------------------------------------------------------------------------

@@ -22,10 +22,10 @@ from executor.commit.records import (
     TransactionRecord,
 )
 from executor.commit.recovery import replay
-from executor.database.core import Core
+from executor.core.core import Core
+from executor.definitions import stored_catalog
 from executor.files.arrived_files import FileFeed
-from executor.moving.replica import Replicas
-from executor.sql.definitions import stored_catalog
+from executor.replicas.replica import Replicas
 from executor.streams.runtime import Arrival
 from executor.tables.store import TableStore
 from executor.tables.transaction import WriteTransaction

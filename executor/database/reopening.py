@@ -4,7 +4,7 @@ Owns: what becomes of a view whose files are not what was written. A state is it
 creation, so where the log still holds all of these it begins there again; else reads raise XX001, whatever else there
 is lives, and nothing of the files is touched. Files that were put back from an older copy would lack rows that the log
 has forgotten meanwhile: up to where that may be is kept beside the log, before it forgets
-(``executor.database.recycled_log``).
+(``executor.core.recycled_log``).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from catalog.objects import View, qualified
 from catalog.values.errors import SqlError
-from executor.database.core import Core
+from executor.cluster.view_ownership import Owned, all_owned
+from executor.core.core import Core
 from executor.files.arrived_files import FileFeed
 from executor.files.followed_folders import verify
-from executor.moving import artifact
-from executor.moving.ownership import Owned, all_owned
+from executor.moving import view_artifact as artifact
 from executor.traces.layout import home_of
 from executor.views.storage import Handover, StoredView
 from planner.algebra.relations import Values

@@ -8,7 +8,7 @@ the names that the other one has found, in the same folder, and rows have their 
                    [rows, ...]], and behind these the place of the rows, where it is another LSN
 
 Lines of records that the log has forgotten are nowhere else. How many these are is noted before it forgets them
-(executor/database/recycled_log); where one of them is missing, no file can be told from those that have arrived, and
+(executor/core/recycled_log); where one of them is missing, no file can be told from those that have arrived, and
 the stream stands still with an error.
 """
 

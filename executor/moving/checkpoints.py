@@ -22,13 +22,13 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from executor.cluster.failpoints import failpoint
-from executor.database.core import Core
-from executor.database.periodic import Periodic
-from executor.moving import artifact
-from executor.moving.extracting import stored_out, taken_out
-from executor.moving.movable import views_below
-from executor.moving.ownership import Owned, Ownership
-from executor.moving.replica import Replica, Replicas, replica_of
+from executor.cluster.view_ownership import Owned, Ownership
+from executor.core.core import Core
+from executor.core.periodic import Periodic
+from executor.moving import view_artifact as artifact
+from executor.moving.exported_states import stored_out, taken_out
+from executor.moving.movability import views_below
+from executor.replicas.replica import Replica, Replicas, replica_of
 from executor.upkeep.frontiers import Frontiers
 from executor.views.runtime import ViewRuntime
 

@@ -8,22 +8,26 @@ is not kept. What an engine's time is estimated from is ``planner/placement``'s.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, Literal
 
 from msgspec import Struct
 
+from catalog.catalog import Catalog
 from catalog.values.errors import SqlError
+from executor.core.core import Core
+from executor.core.plans import Plan
 from executor.files import file_tables
 from executor.files.followed_folders import OwnFiles
-from executor.queries.plans import Plan
-from executor.queries.spark_queries import SparkQuery
+from executor.files.partition_pruning import FileReading
+from executor.queries.spark_queries import Analytics, SparkQuery
 from executor.queries.statistics import statistics_of
 from planner.algebra.scalars import Value
 from planner.placement import Cost, estimate, with_kernel
 
-if TYPE_CHECKING:
-    from executor.queries.reader import Reader
+#: The files of a foreign table that a plan has to read, by a catalog and the parameters' values.
+FilesOf = Callable[[FileReading, Catalog, tuple[Value, ...]], OwnFiles]
 
 
 class Choice(Struct, frozen=True):
@@ -45,34 +49,48 @@ _EMBEDDED: Final = Choice("embedded", "query_engine = embedded")
 _NO_FILES: Final = Choice("embedded", "no files are read")
 
 
-def choose(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> Choice:
-    """The engine for a query of a session's."""
+def choose(
+    core: Core,
+    analytics: Analytics,
+    files_of: FilesOf,
+    plan: Plan,
+    parameters: tuple[Value, ...],
+    query_engine: str,
+    time_zone: str,
+) -> Choice:
+    """The engine for a query of a session that has these settings."""
     if plan.arriving:
         return _ARRIVING
     if not (plan.tables or plan.views or plan.files):
         return _NOTHING_READ
-    if reader.query_engine == "embedded":
+    if query_engine == "embedded":
         return _EMBEDDED
-    if reader.query_engine == "spark":
-        found = _found(reader, plan, parameters)
-        return Choice("spark", "query_engine = spark", _for_spark(reader, plan, parameters, found))
-    return _suited(reader, plan, parameters) if plan.files else _NO_FILES
+    for_spark = partial(_for_spark, core, analytics, plan, parameters, time_zone)
+    if query_engine == "spark":
+        return Choice("spark", "query_engine = spark", for_spark(_found(core, files_of, plan, parameters)))
+    if not plan.files:
+        return _NO_FILES
+    return _suited(core, analytics, plan, _found(core, files_of, plan, parameters), for_spark)
 
 
-def _suited(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> Choice:
+def _suited(
+    core: Core,
+    analytics: Analytics,
+    plan: Plan,
+    found: Mapping[int, OwnFiles],
+    for_spark: Callable[[Mapping[int, OwnFiles]], SparkQuery | None],
+) -> Choice:
     """The engine for a query over files: the one that takes less time, if it may."""
-    analytics = reader.database.analytics
-    found = _found(reader, plan, parameters)
     scans = (reading.scan for reading in plan.files if reading.scan.oid in found)
     sizes = {scan.oid: file_tables.size(found[scan.oid], scan.sources) for scan in scans}
     rows = {oid: size.rows for oid, size in sizes.items()}
-    cost = estimate(plan.relation, sizes.values(), reader.database.engine.power, analytics.power)
+    cost = estimate(plan.relation, sizes.values(), core.engine.power, analytics.power)
     if cost.embedded <= cost.spark:
         return Choice("embedded", _in_words(rows, cost))
     unready = analytics.unready()
     if unready is not None:
         return Choice("embedded", f"{_in_words(rows, cost)}, but {unready}")
-    query = _for_spark(reader, plan, parameters, found)
+    query = for_spark(found)
     assert query is not None, "it is ready"
     if isinstance(query.printed, str):
         return Choice("embedded", f"{_in_words(rows, cost)}, but {query.printed}")
@@ -88,19 +106,23 @@ def _in_words(rows: Mapping[int, int], cost: Cost) -> str:
     )
 
 
-def _found(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> dict[int, OwnFiles]:
+def _found(core: Core, files_of: FilesOf, plan: Plan, parameters: tuple[Value, ...]) -> dict[int, OwnFiles]:
     """The files of each foreign table that a plan reads, by oid; of one that is not there nothing."""
     found: dict[int, OwnFiles] = {}
     for reading in plan.files:
         with contextlib.suppress(SqlError):
-            found[reading.scan.oid] = reader.files_of(reading, reader.database.catalog, parameters)
+            found[reading.scan.oid] = files_of(reading, core.catalog, parameters)
     return found
 
 
 def _for_spark(
-    reader: Reader, plan: Plan, parameters: tuple[Value, ...], found: Mapping[int, OwnFiles]
+    core: Core,
+    analytics: Analytics,
+    plan: Plan,
+    parameters: tuple[Value, ...],
+    time_zone: str,
+    found: Mapping[int, OwnFiles],
 ) -> SparkQuery | None:
     """The query for Spark, its joins ordered by what is known of its inputs now."""
-    database = reader.database
-    statistics = statistics_of(plan.relation, database.catalog, database.tables, found)
-    return database.analytics.query(plan.relation, parameters, statistics, reader.time_zone)
+    statistics = statistics_of(plan.relation, core.catalog, core.tables, found)
+    return analytics.query(plan.relation, parameters, statistics, time_zone)

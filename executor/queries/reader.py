@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -25,38 +25,40 @@ from catalog.roles import BOOTSTRAP_NAME
 from catalog.system.rows import Own
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.infinite_dates import require_finite
-from executor.database.descriptors import OF_FILES, require_left
+from executor.core.core import Core
+from executor.core.descriptors import OF_FILES, require_left
+from executor.core.plans import SCANS, Plan, bare_view, joined_scans, reads
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.results import OpenRows
 from executor.files import file_tables
+from executor.files import file_tables as files
 from executor.files.followed_folders import OwnFiles
 from executor.files.partition_pruning import FileReading, needed
 from executor.identity_cache import Remembered
-from executor.moving.borrowing import Lending
-from executor.moving.questions import Answer
 from executor.printing.nodes import column_name, leaf_name
 from executor.queries.client import Client
 from executor.queries.engine_choice import Choice, choose
-from executor.queries.plans import SCANS, Plan, bare_view, reads
-from executor.queries.spark_queries import Leaf, SparkQuery, Stored, joined_scans, write_files, write_input
-from executor.sql.transaction import OutdatedError, RepeatableSnapshot, Transaction
-from executor.streams.arriving import ArrivingQuery
-from executor.streams.scanning import ArrivalScan, Notify, Patience
+from executor.queries.spark_queries import Analytics, Leaf, SparkQuery, Stored, write_files, write_input
+from executor.queries.stream_query import ArrivingQuery
+from executor.remote_reads.home_tables import Borrowing, Lending
+from executor.remote_reads.messages import Answer
+from executor.remote_reads.remote_views import Elsewhere
+from executor.replicas.replica import Replicas
+from executor.subscriptions.arrival_scan import ArrivalScan, Notify, Patience
+from executor.subscriptions.change_feed import ViewChanges
 from executor.tables.store import ReadSnapshot
 from executor.tables.transaction import WriteTransaction
+from executor.traces.trace import InputTrace
+from executor.transactions.transaction import OutdatedError, RepeatableSnapshot, Transaction
 from executor.views.runtime import ViewPassed, ViewRuntime
-from planner.algebra.relations import Relation, Values
+from planner.algebra.relations import Relation, Scan, Values
 from planner.algebra.scalars import Value
 from planner.algebra.walk import find
 from planner.bind.state.context import restricted
 from planner.scales.large_quotients import with_large_quotients
 from planner.statements.statement import Output, Query, Statement
 from planner.statements.walk import roots
-
-if TYPE_CHECKING:
-    from executor.database.database import Database
-    from executor.traces.trace import InputTrace
 
 ATTEMPTS = 20
 #: A query with quotients of more digits, which runs where the query itself has overflowed.
@@ -98,11 +100,60 @@ class Moment(Struct, frozen=True):
         return engine.query(relation, bindings, parameters, time_zone, self.owner)
 
 
+class SeparableQueries(Protocol):
+    """Queries that run pipeline by pipeline, and can leave their server in between."""
+
+    def answer(
+        self,
+        reader: Reader,
+        plan: Plan,
+        parameters: Parameters,
+        transaction: Transaction,
+        outputs: tuple[Output, ...],
+        /,
+    ) -> pa.Table | None:
+        """A query's rows from the embedded engine; None where it is to run whole."""
+        ...
+
+    def answer_on_spark(
+        self,
+        reader: Reader,
+        plan: Plan,
+        parameters: Parameters,
+        transaction: Transaction,
+        outputs: tuple[Output, ...],
+        /,
+    ) -> pa.Table | None:
+        """A query's rows from Spark; None where it is to run whole."""
+        ...
+
+    def resume(self, reader: Reader, scan: Scan, /) -> pa.Table:
+        """The rows of a query that has left its server."""
+        ...
+
+
+#: The rows of a system relation, by its oid, for a catalog, what the session knows of itself, and a search path.
+SystemTable = Callable[[int, Catalog, Own, tuple[str, ...]], pa.Table]
+
+
+class ReadServices(Struct, frozen=True):
+    """What the readers of all sessions of a database read from."""
+
+    core: Core
+    replicas: Replicas
+    borrowing: Borrowing
+    elsewhere: Elsewhere
+    changes: ViewChanges
+    analytics: Analytics
+    separation: SeparableQueries
+    system_table: SystemTable
+
+
 class Reader:
     """One session's reading."""
 
-    def __init__(self, database: Database, is_cancelled: Callable[[], bool]) -> None:
-        self.database = database
+    def __init__(self, services: ReadServices, is_cancelled: Callable[[], bool]) -> None:
+        self.services, self.core = services, services.core
         self.time_zone = "UTC"
         #: The schemas that texts about the catalog do not name, as far as the role may use them.
         self.search_path: tuple[str, ...] = (PUBLIC,)
@@ -126,14 +177,14 @@ class Reader:
         #: How queries of streams wait, and where they report their progress.
         self.patience = Patience()
         self.notify: Notify = lambda notice: None
-        self.scan: ArrivalScan | None = None  # that runs now
+        self._scan: ArrivalScan | None = None  # that runs now
 
     def batches(
         self, query: Query, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
     ) -> Iterable[pa.RecordBatch]:
         """A query's rows, in order; those of a stream as they arrive."""
-        query, parameters = self.database.plans.general(query, parameters)
-        plan = self.database.plans.get(query.relation)
+        query, parameters = self.core.plans.general(query, parameters)
+        plan = self.core.plans.get(query.relation)
         if plan.arriving:
             arriving = ArrivingQuery(self, query, parameters, transaction)
             return arriving if arriving.is_live else list(arriving)
@@ -172,7 +223,7 @@ class Reader:
         wanted, small = bare_view(plan.relation), plan.small
         if self.query_engine == "spark" or (wanted is None and (small is None or not plan.views)):
             return None
-        if wanted is None and self.database.view(plan.views[0]).away is not None:  # it would be asked for twice
+        if wanted is None and self.core.view(plan.views[0]).away is not None:  # it would be asked for twice
             return None
 
         def at(moment: Moment) -> pa.Table | None:
@@ -187,7 +238,8 @@ class Reader:
 
     def choice(self, plan: Plan, parameters: Parameters) -> Choice:
         """Which engine answers a query, with what that took to tell: for one run of it."""
-        return choose(self, plan, parameters)
+        analytics, files_of = self.services.analytics, self.files_of
+        return choose(self.core, analytics, files_of, plan, parameters, self.query_engine, self.time_zone)
 
     def answer(
         self,
@@ -214,10 +266,10 @@ class Reader:
         opens: bool,
     ) -> pa.Table | OpenRows:
         """Answers a plan; with ``opens``, many rows of the embedded engine are read while they are computed."""
-        plan = self.database.plans.get(relation)
+        plan = self.core.plans.get(relation)
         choice = choice or self.choice(plan, parameters)
         if choice.engine == "embedded":
-            in_steps = self.database.separation.answer if evaluate is plainly else None
+            in_steps = self.services.separation.answer if evaluate is plainly else None
             found = None if in_steps is None else in_steps(self, plan, parameters, transaction, outputs)
             if found is not None:
                 return found
@@ -240,9 +292,9 @@ class Reader:
         outputs: tuple[Output, ...],
     ) -> pa.Table:
         """A query's rows from Spark, over the inputs of one moment; nothing is locked while it computes them."""
-        analytics = self.database.analytics
+        analytics = self.services.analytics
         query = analytics.require(wanted)
-        found = self.database.separation.answer_on_spark(self, plan, parameters, transaction, outputs)
+        found = self.services.separation.answer_on_spark(self, plan, parameters, transaction, outputs)
         if found is not None:
             return found
         with analytics.job() as (number, folder):
@@ -271,7 +323,7 @@ class Reader:
                 exact = file_tables.are_exact(found, leaf.scan.sources)
                 stored[leaf.trace] = found if exact else tuple(write_files(found, leaf, folder, self.is_cancelled))
                 continue
-            table = moment.query(self.database.engine, leaf.rows, bindings, (), self.time_zone)
+            table = moment.query(self.core.engine, leaf.rows, bindings, (), self.time_zone)
             require_finite(table.to_batches(), "a query on Spark")
             stored[leaf.trace] = tuple(write_input(table.rename_columns(leaf.names), folder, leaf.trace))
         return stored
@@ -280,7 +332,7 @@ class Reader:
         self, relation: Relation, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
     ) -> pa.Table:
         """A relation's rows as one table, all of it at one moment, from the embedded engine."""
-        plans = self.database.plans
+        plans = self.core.plans
         plan = plans.get(relation)
         if plan.arriving:
             schema = pa.schema([(column_name(column), column.type.arrow) for column in relation.columns])
@@ -302,7 +354,7 @@ class Reader:
         """A plan's rows at one moment, which lasts as long as they are read."""
 
         def at(moment: Moment) -> pa.Table | OpenRows:
-            relation, engine, zone = plan.relation, self.database.engine, self.time_zone
+            relation, engine, zone = plan.relation, self.core.engine, self.time_zone
             bindings = self.bound(plan, moment, parameters)
             if file_tables.folders(bindings):
                 return engine.open(relation, self.with_tables(relation, bindings, moment), parameters, zone, self)
@@ -311,7 +363,7 @@ class Reader:
                 return reader.open(relation, bindings, parameters, zone)
             if plan.system and plan.needs_one_thread and plan.stays_few:
                 compute = partial(engine.query, relation, bindings, parameters, zone, self, threads=1)
-                kept = self.database.catalog_results.get if plan.immutable else None
+                kept = self.core.catalog_results.get if plan.immutable else None
                 return compute() if kept is None else kept(relation, bindings, parameters, zone, compute)
             return engine.open(relation, bindings, parameters, zone, self, 1 if plan.needs_one_thread else None)
 
@@ -320,15 +372,15 @@ class Reader:
 
     def _computed(self, relation: Relation, bindings: Bindings, parameters: Parameters, moment: Moment) -> pa.Table:
         """A relation's rows. Where the engine reads files, an instance does that has no tables: it gets their rows."""
-        engine = self.database.engine
-        if not file_tables.folders(bindings):
+        engine = self.core.engine
+        if not files.folders(bindings):
             return moment.query(engine, relation, bindings, parameters, self.time_zone)
         return engine.query(relation, self.with_tables(relation, bindings, moment), parameters, self.time_zone, self)
 
     def with_tables(self, relation: Relation, bindings: Bindings, moment: Moment) -> Bindings:
         """What leaves stand for where an instance of the engine has no tables."""
         scans = joined_scans(scan for scan in find(relation, SCANS) if scan.kind == "table")
-        query = partial(moment.query, self.database.engine, bindings={}, parameters=(), time_zone=self.time_zone)
+        query = partial(moment.query, self.core.engine, bindings={}, parameters=(), time_zone=self.time_zone)
         return {**bindings, **{leaf_name(scan): query(scan).rename_columns(scan.sources) for scan in scans}}
 
     def tables(self, relations: Sequence[Relation], transaction: Transaction) -> tuple[int, list[pa.Table]]:
@@ -366,16 +418,16 @@ class Reader:
         """Runs at one moment; a later one is taken where another reader already brought a view beyond it, or where a
         view that another server maintains is not of that moment."""
         for attempt in range(ATTEMPTS):
-            self.database.replicas.refresh(plan.views)
-            self.database.borrowing.fetch(plan.views, self)
-            elsewhere = self.database.elsewhere.read(plan, parameters, self, transaction)
-            with self.database.borrowing.steady(plan.views, self):
+            self.services.replicas.refresh(plan.views)
+            self.services.borrowing.fetch(plan.views, self)
+            elsewhere = self.services.elsewhere.read(plan, parameters, self, transaction)
+            with self.services.borrowing.steady(plan.views, self):
                 moment, owned = self._moment(plan, transaction, elsewhere)
             if elsewhere:
                 moment = replace(moment, elsewhere=elsewhere)
             try:
                 self._running = moment.snapshot
-                with _locked([self.database.view(oid) for oid in self.database.views_below(plan.views)]):
+                with _locked([self.core.view(oid) for oid in self.core.views_below(plan.views)]):
                     return run(moment)
             except SqlError as error:
                 if error.sqlstate == "XX000" and self._is_outdated(plan):
@@ -404,41 +456,41 @@ class Reader:
 
     def _from_there(self, oid: int) -> tuple[int, int, pa.Table] | None:
         """The content of a view that another server maintains; None for a view that is here."""
-        database = self.database
-        if database.view(oid).away is None:
+        core = self.core
+        if core.view(oid).away is None:
             return None
-        with database.sequencer.lock:
-            lsn, changed = database.sequencer.visible, database.version_of((oid,))
-        found = database.elsewhere.whole((oid,), self).get(oid)
+        with core.sequencer.lock:
+            lsn, changed = core.sequencer.visible, core.version_of((oid,))
+        found = self.services.elsewhere.whole((oid,), self).get(oid)
         if found is None:
             return None
-        with database.sequencer.lock:
-            is_same = database.version_of((oid,)) == changed
+        with core.sequencer.lock:
+            is_same = core.version_of((oid,)) == changed
         return (max(lsn, found.at), changed, found.rows) if is_same else (found.at, found.at, found.rows)
 
     def _present(self, oid: int) -> tuple[int, int, pa.Table]:
         """The content of a view that is here. Raises ViewPassed."""
-        database = self.database
-        database.replicas.refresh((oid,))
-        database.borrowing.fetch((oid,), self)
-        elsewhere = database.elsewhere.whole(database.views_read((oid,)), self)
+        core = self.core
+        self.services.replicas.refresh((oid,))
+        self.services.borrowing.fetch((oid,), self)
+        elsewhere = self.services.elsewhere.whole(core.views_read((oid,)), self)
         with contextlib.ExitStack() as stack:
-            with database.borrowing.steady((oid,), self):
-                below = database.views_below((oid,), elsewhere)
-                for runtime in stack.enter_context(_locked([database.view(each) for each in below])):
+            with self.services.borrowing.steady((oid,), self):
+                below = core.views_below((oid,), elsewhere)
+                for runtime in stack.enter_context(_locked([core.view(each) for each in below])):
                     if runtime.away is None:
                         runtime.check()
-                database.tables.backlog.apply()
-                with database.sequencer.lock:  # the views do not advance while their locks are held
-                    lsn, changed = database.sequencer.visible, database.version_of((oid,))
-                    snapshot = database.tables.snapshot() if database.tables_of_view(oid) else None
-                    lent = database.borrowing.at(below)
-                    moment = Moment(lsn, snapshot, self._versions(below, lent), True, self, database.catalog, lent=lent)
+                core.tables.backlog.apply()
+                with core.sequencer.lock:  # nobody else brings the views further while their locks are held
+                    lsn, changed = core.sequencer.visible, core.version_of((oid,))
+                    snapshot = core.tables.snapshot() if core.tables_of_view(oid) else None
+                    lent = self.services.borrowing.at(below)
+                    moment = Moment(lsn, snapshot, self._versions(below, lent), True, self, core.catalog, lent=lent)
                     moment = replace(moment, elsewhere=elsewhere) if elsewhere else moment
             try:
                 self._running = snapshot
                 table = self.view_table(oid, moment)
-                declared = zip(table.column_names, database.view(oid).program.columns, strict=True)
+                declared = zip(table.column_names, core.view(oid).program.columns, strict=True)
                 return lsn, changed, _of_types(table, {name: column.type.arrow for name, column in declared})
             finally:
                 self._running = None
@@ -455,44 +507,44 @@ class Reader:
 
     def _is_outdated(self, plan: Plan) -> bool:
         """Whether a table that the plan reads has been dropped, or has lost a column, since it was bound."""
-        tables = self.database.tables.definitions
+        tables = self.core.tables.definitions
         scans = [scan for scan in find(plan.relation, SCANS) if scan.kind == "table"]
         known = {oid: {column.name for column in tables[oid].columns} for oid in plan.tables if oid in tables}
         return any(not known.get(scan.oid, set()).issuperset(scan.sources) for scan in scans)
 
     def _versions(self, views: Iterable[int], lent: Mapping[int, Lending]) -> dict[int, int]:
         """Which content views find beside their states. The caller has the sequencer's lock."""
-        return {oid: lent[oid].version if oid in lent else self.database.version_beside(oid) for oid in views}
+        return {oid: lent[oid].version if oid in lent else self.core.version_beside(oid) for oid in views}
 
     def _moment(self, plan: Plan, transaction: Transaction, elsewhere: Container[int]) -> tuple[Moment, bool]:
         """(moment, whether the caller closes its snapshot); ``elsewhere`` are the views that others have answered."""
-        views = self.database.views_below(plan.views, elsewhere)
+        views = self.core.views_below(plan.views, elsewhere)
         here = [oid for oid in views if oid not in elsewhere]
-        reads_tables = bool(plan.tables) or any(self.database.tables_beside(oid) for oid in here)
-        exact = reads_tables or len(views) > 1 or any(self.database.view(oid).program.borrowed for oid in here)
+        reads_tables = bool(plan.tables) or any(self.core.tables_beside(oid) for oid in here)
+        exact = reads_tables or len(views) > 1 or any(self.core.view(oid).program.borrowed for oid in here)
         if transaction.write is not None and views:
             transaction.write.await_others()  # views and tables are at one position
-        beside = {table for oid in here for table in self.database.tables_beside(oid)}
+        beside = {table for oid in here for table in self.core.tables_beside(oid)}
         if transaction.write is not None and transaction.snapshot is None:
             transaction.write.see({*plan.tables, *beside})
         if reads_tables and transaction.write is None and transaction.snapshot is None:
-            self.database.tables.backlog.apply()  # so that little is left while others wait for the lock
-        with self.database.sequencer.lock:
-            catalog = transaction.sees(self.database.catalog)
-            lsn, kept = self.database.sequencer.visible, transaction.snapshot
+            self.core.tables.backlog.apply()  # so that little is left while others wait for the lock
+        with self.core.sequencer.lock:
+            catalog = transaction.sees(self.core.catalog)
+            lsn, kept = self.core.sequencer.visible, transaction.snapshot
             if transaction.write is not None and kept is None:
-                _require_committed(plan.views, catalog, self.database.catalog)
-                own, lent = {oid: next(self._private) for oid in views}, self.database.borrowing.at(views)
+                _require_committed(plan.views, catalog, self.core.catalog)
+                own, lent = {oid: next(self._private) for oid in views}, self.services.borrowing.at(views)
                 return Moment(lsn, None, own, exact, self, catalog, transaction.write, lent=lent), True
             if kept is not None:
                 kept.require_columns(plan.relation, catalog)
-                own, lent = {oid: next(self._private) for oid in views}, self.database.borrowing.at(views, kept.lsn)
+                own, lent = {oid: next(self._private) for oid in views}, self.services.borrowing.at(views, kept.lsn)
                 snapshot = None if transaction.write is not None else kept.tables
                 return Moment(kept.lsn, snapshot, own, True, self, catalog, transaction.write, lent=lent), False
             self._require_current(plan, catalog)
             keep = transaction.repeatable and transaction.explicit
-            snapshot = self.database.tables.snapshot() if reads_tables or keep else None
-            lent = self.database.borrowing.at(views)
+            snapshot = self.core.tables.snapshot() if reads_tables or keep else None
+            lent = self.services.borrowing.at(views)
             versions = self._versions(views, lent)
             if keep and snapshot is not None:
                 self._keep(transaction, lsn, snapshot, catalog)
@@ -500,17 +552,17 @@ class Reader:
 
     def _keep(self, transaction: Transaction, lsn: int, snapshot: ReadSnapshot, catalog: Catalog) -> None:
         """All statements of a transaction read this. The caller has the sequencer's lock."""
-        self.database.pinned.pin(lsn)
-        transaction.snapshot = RepeatableSnapshot(lsn, snapshot, catalog, self.database.pinned)
+        self.core.pinned.pin(lsn)
+        transaction.snapshot = RepeatableSnapshot(lsn, snapshot, catalog, self.core.pinned)
 
     def take_snapshot(self, transaction: Transaction) -> None:
         """A transaction that reads one moment begins to, and has the locks of its first statement."""
-        database, unsettled = self.database, self.database.tables.unsettled
+        core, unsettled = self.core, self.core.tables.unsettled
         unsettled.wait(unsettled.last, unsettled.chain)
-        database.tables.backlog.apply()
-        with database.sequencer.lock:
-            catalog = transaction.sees(database.catalog)
-            self._keep(transaction, database.sequencer.visible, database.tables.snapshot(), catalog)
+        core.tables.backlog.apply()
+        with core.sequencer.lock:
+            catalog = transaction.sees(core.catalog)
+            self._keep(transaction, core.sequencer.visible, core.tables.snapshot(), catalog)
 
     def bound(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> Bindings:
         """What leaves that are no tables stand for, by their engine names."""
@@ -520,10 +572,10 @@ class Reader:
 
     def _views(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
         found = {f"v{oid}": _as_read(plan, oid, self.view_table(oid, moment)) for oid in plan.views}
-        found |= {leaf_name(scan): self.database.separation.resume(self, scan) for scan in plan.left}
+        found |= {leaf_name(scan): self.services.separation.resume(self, scan) for scan in plan.left}
         catalog = moment.catalog
         path = catalog.usable(self.search_path, restricted(catalog, self.user))
-        return found | {f"v{oid}": self.database.system_table(oid, catalog, self.own, path) for oid in plan.system}
+        return found | {f"v{oid}": self.services.system_table(oid, catalog, self.own, path) for oid in plan.system}
 
     def _found(self, plan: Plan, catalog: Catalog, parameters: Parameters) -> Iterator[tuple[FileReading, OwnFiles]]:
         for reading in plan.files:
@@ -533,7 +585,7 @@ class Reader:
         """The files of a foreign table that a plan has to read."""
 
         def evaluate(relation: Relation, leaf: str, values: pa.Table) -> pa.Table:
-            return self.database.engine.query(relation, {leaf: values}, parameters, self.time_zone, self)
+            return self.core.engine.query(relation, {leaf: values}, parameters, self.time_zone, self)
 
         table = file_tables.table_of(catalog, reading.scan)
         require_left(OF_FILES, f'read the files of foreign table "{table.name}"')
@@ -542,7 +594,7 @@ class Reader:
 
     def view_table(self, oid: int, moment: Moment) -> pa.Table:
         """A continuous view's rows at a moment, columns named as the view's."""
-        runtime = self.database.view(oid)
+        runtime = self.core.view(oid)
         if runtime.away is not None or oid in moment.elsewhere:
             return self._from_elsewhere(runtime, moment)
         if runtime.program.borrowed and oid not in moment.lent:
@@ -550,7 +602,7 @@ class Reader:
             raise ViewPassed
         known = moment.catalog.objects.get(oid)
         view = known if isinstance(known, View) else runtime.view
-        final = self.database.plans.get(runtime.final(view))
+        final = self.core.plans.get(runtime.final(view))
 
         def query(states: Mapping[str, pa.Table]) -> pa.Table:
             if oid in moment.lent:
@@ -561,7 +613,7 @@ class Reader:
 
         def by_engine(states: Mapping[str, pa.Table]) -> pa.Table:
             bindings = {**states, **self.bound(final, moment)}
-            engine, zone = self.database.engine, runtime.time_zone
+            engine, zone = self.core.engine, runtime.time_zone
             if final.tables:
                 return moment.query(engine, final.relation, bindings, (), zone)
             try:
@@ -581,17 +633,26 @@ class Reader:
             raise ViewPassed
         if moment.exact and found.at != moment.lsn:
             first, last = sorted((found.at, moment.lsn))
-            database, oid = self.database, runtime.view.oid
-            streams = (database.streams.get(each) for each in database.reads_of(oid))
+            core, oid = self.core, runtime.view.oid
+            streams = (core.streams.get(each) for each in core.reads_of(oid))
             if any(_have_come(stream.feed, first, last) for stream in streams if stream is not None):
                 raise ViewPassed
-            if any(database.versions.last(table) > first for table in database.tables_of_view(oid)):
+            if any(core.versions.last(table) > first for table in core.tables_of_view(oid)):
                 raise ViewPassed  # a table has changed then, or since
         return found.rows
 
+    @contextlib.contextmanager
+    def scanning(self, scan: ArrivalScan) -> Iterator[None]:
+        """Within, ``cancel`` ends a scan of what arrives."""
+        self._scan = scan
+        try:
+            yield
+        finally:
+            self._scan = None
+
     def cancel(self) -> None:
         """Interrupts what runs."""
-        running, scan, reading = self._running, self.scan, self._reading
+        running, scan, reading = self._running, self._scan, self._reading
         if scan is not None:
             scan.cancel()
             return
@@ -599,15 +660,15 @@ class Reader:
             running.interrupt()
         if reading is not None:
             reading.interrupt()
-        self.database.engine.interrupt(self)
+        self.core.engine.interrupt(self)
 
 
 class OwnReader(Reader):
     """The server's own reading, which another thread may cancel."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, services: ReadServices) -> None:
         self._cancelled = threading.Event()
-        super().__init__(database, self._cancelled.is_set)
+        super().__init__(services, self._cancelled.is_set)
 
     def cancel(self) -> None:
         """Ends what it reads with 57014."""

@@ -21,6 +21,7 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.infinite_dates import require_finite
 from catalog.values.types import INT4
 from executor.carriers import packed_schema, packed_table, unpacked_table
+from executor.core.plans import joined_scans
 from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job, JobResult
 from executor.files import file_tables
 from executor.files.followed_folders import OwnFiles
@@ -134,20 +135,6 @@ def _over_files(relation: Relation) -> Statement:
 def trace_of(scan: Scan) -> str:
     """What stands for a relation's rows in files."""
     return f"q{scan.oid}"
-
-
-def joined_scans(scans: Iterable[Scan]) -> tuple[Scan, ...]:
-    """One scan for each relation, with all columns that some scan of it reads."""
-    found: dict[int, Scan] = {}
-    for scan in scans:
-        found[scan.oid] = _joined(found.get(scan.oid, scan), scan)
-    return tuple(found[oid] for oid in sorted(found))
-
-
-def _joined(known: Scan, scan: Scan) -> Scan:
-    """One scan with the columns of both."""
-    columns = dict(zip(scan.sources, scan.columns, strict=True)) | dict(zip(known.sources, known.columns, strict=True))
-    return Scan(scan.oid, scan.name, scan.kind, tuple(columns.values()), tuple(columns))
 
 
 def leaves_of(relation: Relation) -> tuple[Leaf, ...]:

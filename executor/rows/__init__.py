@@ -1,6 +1,6 @@
-"""Rows that are reached by key, without an engine.
+"""Rows without an engine: what the rows of a table look like, and how one is found by its key.
 
-``point_reads`` answers reads of one row, from an index of a continuous view or from ``table_keys``. ``row_changes``
-makes one record of many sessions' changes. ``keyed_rows`` has rows in columns, ``value_rows`` as Python values;
-``row_shapes`` tells what the rows of a table are like, and ``literal_rows`` what an INSERT's constants become.
+``point_reads`` recognises reads of one row. ``keyed_rows`` has rows in columns, ``value_rows`` as Python values;
+``row_shapes`` tells what the rows of a table are like, and ``literal_rows`` what an INSERT's constants become. Indexes
+and single-row changes are in ``executor.key_access``.
 """

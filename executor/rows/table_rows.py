@@ -1,7 +1,7 @@
 """A table's rows by its unique keys, in columns: what a read by key finds without an engine.
 
-Owns: the rows of one definition of a table, and when so much has changed that the table should be read anew.
-``executor.rows.table_keys`` applies commits to them and decides when they can be read.
+Owns: the rows of one definition of a table, and when so much has changed that the table should be read anew. Which
+commits have changed them, and who may read when, is ``executor.key_access.table_keys``'s.
 """
 
 from __future__ import annotations

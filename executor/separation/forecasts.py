@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from executor.database.core import Core
+from executor.core.core import Core
 from executor.embedded.pipeline_results import Kept, width_of
 from executor.printing.nodes import leaf_name
 from executor.queries.statistics import all_statistics_of

@@ -25,7 +25,8 @@ from catalog.values.errors import SqlError
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import LOOKS, Member
-from executor.database.core import Core
+from executor.core.core import Core
+from executor.core.periodic import Pace
 from executor.queries.client import Client
 from executor.queries.reader import OwnReader, Reader
 from executor.separation.artifact import SeparatedQueries, SeparatedQuery
@@ -44,22 +45,6 @@ _AT_ONCE: Final = 8
 _IS_RUNNING: Final = "55006"
 
 _LOGGER = logging.getLogger(__name__)
-
-
-class Pace:
-    """What is to be done each so many seconds."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._done = -seconds
-
-    def is_due(self) -> bool:
-        """Whether it is to be done now; then it counts as done."""
-        now = time.monotonic()
-        if now - self._done < self._seconds:
-            return False
-        self._done = now
-        return True
 
 
 class OwnQueries(Protocol):
@@ -96,10 +81,8 @@ class MovingViews(Protocol):
 class Moving:
     """What moves to and from one server."""
 
-    def __init__(
-        self, core: Core, separation: OwnQueries, reader: Callable[[], OwnReader], views: Callable[[], MovingViews]
-    ) -> None:
-        """``reader`` makes a reader of the server's own, ``views`` gives the views that leave with the queries."""
+    def __init__(self, core: Core, separation: OwnQueries, reader: Callable[[], OwnReader], views: MovingViews) -> None:
+        """``reader`` makes a reader of the server's own, ``views`` are those that leave with the queries."""
         self._core = core
         self._separation = separation
         self._reader = reader
@@ -138,15 +121,6 @@ class Moving:
         self._core.shared.pulse.close()
 
     # For sessions -----------------------------------------------------------------------------------------------
-
-    def require_target(self, name: str) -> Member:
-        """Another server that takes queries. Raises 42704, 55000."""
-        found = self._registry.require(name)
-        if found.name == self._registry.name:
-            raise SqlError("55000", f'server "{name}" is this one')
-        if found.state != "up":
-            raise SqlError("55000", f'server "{name}" is {found.state} and takes no queries')
-        return found
 
     def rows(self, reader: Reader, query_id: str) -> pa.Table:
         """The rows of a query that goes on elsewhere, as soon as it has ended there; of a query that no server runs any
@@ -299,7 +273,7 @@ class Moving:
         for query_id, target in zip(ordered, targets, strict=False):
             self._claims.give(query_id, target)
             self._left.add(query_id)
-        views = self._views()
+        views = self._views
         is_empty = not running and not ordered and not self._drained and not views.leaving()
         state, moved = "drained" if is_empty else own.state, len(self._left) + views.left
         if (own.state, own.moved) != (state, moved):

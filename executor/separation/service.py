@@ -22,7 +22,7 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
-from executor.database.core import Core
+from executor.core.core import Core
 from executor.embedded.connection import NOTHING, Bindings, Connection
 from executor.embedded.pipeline_results import KeptResults
 from executor.files.file_tables import FileRows, folders
@@ -47,9 +47,9 @@ from planner.separation.inputs import inputs_apart
 from planner.statements.statement import Output
 
 if TYPE_CHECKING:
-    from executor.queries.plans import Plan
+    from executor.core.plans import Plan
     from executor.queries.reader import Moment, OwnReader, Reader
-    from executor.sql.transaction import Transaction
+    from executor.transactions.transaction import Transaction
 
 FOLDER: Final = "queries"
 #: What the rows of a finished query are called.
@@ -61,24 +61,35 @@ class Separation:
 
     def __init__(
         self,
-        database: Core,
+        core: Core,
         analytics: Analytics,
         reader: Callable[[], OwnReader],
-        views: Callable[[], MovingViews],
+        views: MovingViews,
     ) -> None:
-        """``reader`` makes a reader of the server's own, ``views`` gives the views that leave a draining server."""
-        self._database = database
+        """``reader`` makes a reader of the server's own, ``views`` are those that leave a draining server."""
+        self._core = core
         self._analytics = analytics
-        self.counts = RowCounts(database.tables)
-        self.known = KnownSteps(lambda: database.tables_lsn)
+        self.counts = RowCounts(core.tables)
+        self.known = KnownSteps(lambda: core.tables_lsn)
         self.running = RunningQueries()
-        self.claims = Claims(database.shared, database.registry)
-        self.stored = SeparatedQueries(database.shared.folder / FOLDER, self.claims)
+        self.claims = Claims(core.shared, core.registry)
+        self.stored = SeparatedQueries(core.shared.folder / FOLDER, self.claims)
         self.claims.drop_void()
         self.stored.drop_orphans()
-        self.moving = Moving(database, self, reader, views)
+        self.moving = Moving(core, self, reader, views)
 
     # Running ----------------------------------------------------------------------------------------------------
+
+    def steps(
+        self,
+        reader: Reader,
+        plan: Plan,
+        parameters: tuple[Value, ...],
+        transaction: Transaction,
+        engine: EngineName = "embedded",
+    ) -> Steps:
+        """How a query of a session runs on an engine: whole, or pipeline by pipeline."""
+        return steps_of(reader, self.counts, self.known, plan, parameters, transaction, engine)
 
     def answer(
         self,
@@ -89,7 +100,7 @@ class Separation:
         outputs: tuple[Output, ...],
     ) -> pa.Table | None:
         """A query's rows, pipeline by pipeline; None where it is to run whole, or only so can say what fails."""
-        steps = steps_of(reader, plan, parameters, transaction)
+        steps = self.steps(reader, plan, parameters, transaction)
         if steps.plan is None:
             return None
 
@@ -128,12 +139,12 @@ class Separation:
         outputs: tuple[Output, ...],
     ) -> pa.Table | None:
         """Answers on Spark, over inputs in files."""
-        steps = steps_of(reader, plan, parameters, transaction, "spark")
+        steps = self.steps(reader, plan, parameters, transaction, "spark")
         if steps.plan is None:
             return None
         analytics, pipelined = self._analytics, steps.plan
         query, about = self._begun(reader, steps, outputs, "spark")
-        forecasting = Forecasting(self._database, pipelined, steps.efforts, steps.speed)
+        forecasting = Forecasting(self._core, pipelined, steps.efforts, steps.speed)
 
         def run() -> pa.Table:
             with self._alone(query), analytics.job() as job:
@@ -174,7 +185,7 @@ class Separation:
         with self._alone(query), self._connection(reader, moment, bindings) as connection:
             texts = steps.texts.setdefault(reader.time_zone, {})
             results = KeptResults(connection, bindings, reader.time_zone, texts, steps.counts)
-            forecasting = Forecasting(self._database, steps.plan, steps.efforts, steps.speed)
+            forecasting = Forecasting(self._core, steps.plan, steps.efforts, steps.speed)
             extract = self._extractor(about, dict, bindings)
             with contextlib.closing(results):
                 if folders(bindings):
@@ -198,7 +209,7 @@ class Separation:
         if moment.snapshot is not None and not folders(bindings):
             yield moment.snapshot.connection
             return
-        with self._database.engine.connection(reader, bindings) as connection:
+        with self._core.engine.connection(reader, bindings) as connection:
             yield connection
 
     # Leaving ----------------------------------------------------------------------------------------------------
@@ -233,7 +244,7 @@ class Separation:
 
     def _require_target(self, wish: Wish, target: str) -> None:
         if wish == "migrate":
-            self.moving.require_target(target)
+            self._core.registry.require_target(target)
 
     def _extractor(
         self,
@@ -248,7 +259,7 @@ class Separation:
         def extract(
             query: RunningQuery, left: Relation, state: Mapping[str, Snapshot], results: Results, request: Request
         ) -> None:
-            left, files = shared_apart(left, shared_of(self._database.options, bindings))
+            left, files = shared_apart(left, shared_of(self._core.options, bindings))
             relation, inputs = inputs_apart(left, files)
             read = {item.trace for item in walk(relation) if isinstance(item, Snapshot)}
             parts = {name: part for name, part in {**state, **dict(inputs)}.items() if name in read}
@@ -270,14 +281,14 @@ class Separation:
         return extract
 
     def _write(self, query: RunningQuery, runs: Mapping[str, Run], about: Mapping[str, Any], **more: Any) -> None:
-        about = {"asked": self._asked(about["role"]), **about, "server": self._database.registry.name}
+        about = {"asked": self._asked(about["role"]), **about, "server": self._core.registry.name}
         now = dt.datetime.now(dt.UTC)
         self.stored.write(query.id, runs, created=now, pipelines=len(query.names), **about, **more)
 
     def _asked(self, role: str) -> tuple[str, int]:
         """Which server a query was asked of, where it leaves that, and by which role there."""
-        own = self._database.catalog.roles.find(role)
-        return self._database.registry.identity, 0 if own is None else own.oid
+        own = self._core.catalog.roles.find(role)
+        return self._core.registry.identity, 0 if own is None else own.oid
 
     # Going on ---------------------------------------------------------------------------------------------------
 
@@ -291,7 +302,7 @@ class Separation:
 
     def _is_own(self, query: SeparatedQuery) -> bool:
         """Whether this server was asked, as far as that is known."""
-        return query.asked[0] in ("", self._database.registry.identity)
+        return query.asked[0] in ("", self._core.registry.identity)
 
     def resume(self, reader: Reader, scan: Scan) -> pa.Table:
         """The rows of a separated query, by the places of its columns. Raises 42501, 42704, 55006, XX001."""
@@ -344,10 +355,10 @@ class Separation:
 
     def _embedded(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
         assert steps.plan is not None
-        engine = self._database.engine
+        engine = self._core.engine
         tables = self.stored.tables(query)
         inputs: dict[str, pa.Table | FileRows] = {**tables}
-        inputs |= {name: files.read(self._database.options, query.id) for name, files in query.files}
+        inputs |= {name: files.read(self._core.options, query.id) for name, files in query.files}
         bindings = {leaf_name(Snapshot(name, (), ())): rows for name, rows in inputs.items()}
         extract = self._extractor(_about(query, "embedded"), lambda: _runs(query, tables), bindings)
         forecasting = self._forecasting(query, steps)
@@ -395,7 +406,7 @@ class Separation:
 
     def _forecasting(self, query: SeparatedQuery, steps: Steps) -> Forecasting:
         assert steps.plan is not None
-        return Forecasting(self._database, steps.plan, steps.efforts, steps.speed, query.runs, dict(query.files))
+        return Forecasting(self._core, steps.plan, steps.efforts, steps.speed, query.runs, dict(query.files))
 
     def _keep(self, running: RunningQuery, query: SeparatedQuery, rows: pa.Table) -> None:
         result = Snapshot(_ROWS, query.relation.columns, tuple(rows.column_names))
@@ -432,11 +443,11 @@ class Separation:
         _, oid = query.asked
         if not oid or not self._is_own(query):
             return query.role
-        found = self._database.catalog.roles.get(oid)
+        found = self._core.catalog.roles.get(oid)
         return None if found is None else found.name
 
     def _is_superuser(self, client: Client) -> bool:
-        roles = self._database.catalog.roles
+        roles = self._core.catalog.roles
         own = roles.find(client.role)
         return own is not None and roles.is_superuser(own.oid)
 

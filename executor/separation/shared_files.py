@@ -29,7 +29,7 @@ from planner.incremental.names import Names
 from planner.separation.cuts import taken_names
 
 if TYPE_CHECKING:
-    from executor.database.options import Options
+    from executor.options import Options
 
 _FORMATS: Final = ("parquet", "delta")
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from executor.database.options import Options
-from executor.queries.spark_queries import Analytics
+from executor.core.core import Core
 from executor.queries.statistics import all_statistics_of
 from executor.separation.results import EngineName, Results
 from planner.algebra.identity import NodeSet
@@ -50,18 +49,6 @@ _BESIDE: Final = 0.1
 
 #: Rows of tables by oid, and of runs by name.
 Counts = Mapping[int, int] | Mapping[str, int]
-
-
-class Engines(Protocol):
-    """The engines of one server, as far as estimates ask for their power."""
-
-    @property
-    def options(self) -> Options:
-        """The configuration of the embedded engine."""
-
-    @property
-    def analytics(self) -> Analytics:
-        """Queries on Spark."""
 
 
 class Sliced(Struct, frozen=True):
@@ -177,20 +164,20 @@ def rows_of(counts: Counts, leaf: Leaf) -> int:
 
 def slicing_of(reader: Reader, relation: Relation, counts: Counts, engine: EngineName) -> Slicing:
     """The choice for a query's plan on an engine."""
-    database = reader.database
-    speed, seconds = speed_of(database, engine), SLICE if engine == "embedded" else SLICE_ON_SPARK
+    core = reader.core
+    speed, seconds = speed_of(reader, engine), SLICE if engine == "embedded" else SLICE_ON_SPARK
     statistics: Statistics = {}
     if sum(counts.values()) / speed >= seconds:
-        statistics = all_statistics_of(relation, database.catalog, database.tables, {})
-    return Slicing(counts, Cardinality(relation, statistics), speed, seconds, _threads(database))
+        statistics = all_statistics_of(relation, core.catalog, core.tables, {})
+    return Slicing(counts, Cardinality(relation, statistics), speed, seconds, _threads(core))
 
 
-def speed_of(engines: Engines, engine: EngineName = "embedded") -> float:
+def speed_of(reader: Reader, engine: EngineName = "embedded") -> float:
     """Rows a second that an engine takes through one pass."""
     if engine == "spark":
-        return SPARK_ROWS * engines.analytics.power.cores
-    return EMBEDDED_ROWS * _threads(engines)
+        return SPARK_ROWS * reader.services.analytics.power.cores
+    return EMBEDDED_ROWS * _threads(reader.core)
 
 
-def _threads(engines: Engines) -> int:
-    return engines.options.embedded_threads or os.cpu_count() or 1
+def _threads(core: Core) -> int:
+    return core.options.embedded_threads or os.cpu_count() or 1

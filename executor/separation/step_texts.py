@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from executor.database.core import Core
+from executor.core.core import Core
 from executor.separation.forecasts import Forecasting
 from executor.separation.steps import Steps
 from planner.explain.plans import explain_relation, relation_json

@@ -20,9 +20,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
-from executor.database.core import Core
+from executor.core.core import Core
+from executor.core.plans import Plan
 from executor.files import file_tables
-from executor.queries.plans import Plan
 from executor.queries.statistics import all_statistics_of, statistics_of
 from executor.separation.results import EngineName
 from executor.separation.slices import Counts, Sliced, rows_of, slicing_of, speed_of
@@ -37,8 +37,8 @@ from planner.separation.cuts import Pipeline, Pipelined, Place, Rows, cut, is_ba
 
 if TYPE_CHECKING:
     from executor.queries.reader import Reader
-    from executor.sql.transaction import Transaction
     from executor.tables.store import TableStore
+    from executor.transactions.transaction import Transaction
     from executor.views.runtime import ViewRuntime
 
 #: The setting: auto, on or off.
@@ -117,6 +117,8 @@ class RowCounts:
 
 def steps_of(
     reader: Reader,
+    row_counts: RowCounts,
+    known: KnownSteps,
     plan: Plan,
     parameters: tuple[Value, ...],
     transaction: Transaction,
@@ -129,9 +131,9 @@ def steps_of(
     reason = _obstacle(plan, transaction)
     if reason is not None:
         return Steps(reason)
-    counts = reader.database.separation.counts.of(plan.tables)
+    counts = row_counts.of(plan.tables)
     counts |= _rows_of_views(reader, plan) | _rows_of_files(reader, plan, parameters)
-    seconds = sum(counts.values()) * (1 + plan.breakers) / speed_of(reader.database, engine)
+    seconds = sum(counts.values()) * (1 + plan.breakers) / speed_of(reader, engine)
     words, times = f"about {seconds:.2f} s", _ON_SPARK if engine == "spark" else 1
     if separable == "auto" and seconds < LONG * times:
         return Steps(words)
@@ -143,7 +145,7 @@ def steps_of(
     cutting = partial(_steps, everywhere, is_long, engine, reader, plan, parameters, counts, words)
     sizes = tuple(map(int.bit_length, counts.values()))
     around = (separable, engine, everywhere, is_long, sizes, repr(parameters))
-    found = reader.database.separation.known.get(plan, around, cutting)
+    found = known.get(plan, around, cutting)
     return found if found.plan is None else replace(found, reason=words)
 
 
@@ -164,15 +166,15 @@ def _steps(
         found, slices = _cut(reader, relation, counts, engine, is_long, everywhere=True)
     if len(found.pipelines) == 1:
         return WHOLE
-    return Steps(words, found, _efforts(found, counts), speed_of(reader.database, engine), slices)
+    return Steps(words, found, _efforts(found, counts), speed_of(reader, engine), slices)
 
 
 def _cut(
     reader: Reader, relation: Relation, counts: Counts, engine: EngineName, is_long: bool, everywhere: bool
 ) -> tuple[Pipelined, Mapping[str, Sliced]]:
     """A plan's pipelines, ``everywhere`` also at build sides and subqueries, and which of them are cut into slices."""
-    relation = compute_once(relation, partial(_is_worth_sharing, reader.database))
-    statistics = statistics_of(relation, reader.database.catalog, reader.database.tables, {}) if everywhere else {}
+    relation = compute_once(relation, partial(_is_worth_sharing, reader.core))
+    statistics = statistics_of(relation, reader.core.catalog, reader.core.tables, {}) if everywhere else {}
     relation = with_ordered_joins(relation, statistics) if everywhere else relation
     slicing = slicing_of(reader, relation, counts, engine)
     relation = slicing.in_two_phases(relation)
@@ -192,7 +194,7 @@ def steps_of_rest(reader: Reader, relation: Relation, counts: Mapping[str, int],
     relation = slicing.in_two_phases(relation)
     relation, last = slicing.gathered(relation, is_asked=True) or (relation, None)
     found = cut(relation, lambda place: _is_breaker(place) or slicing.is_beside(place.relation), last=last)
-    speed = speed_of(reader.database, engine)
+    speed = speed_of(reader, engine)
     return Steps("the rest of a query", found, _efforts(found, counts), speed, slicing.slices(found))
 
 
@@ -228,11 +230,11 @@ class KnownSteps:
 
 def _rows_of_views(reader: Reader, plan: Plan) -> dict[int, int]:
     """About how many rows a plan's views have, by oid: as many as the largest state that they are made of."""
-    database = reader.database
+    core = reader.core
     found = {}
     for oid in plan.views:
         with suppress(SqlError):  # dropped meanwhile: its read raises that
-            views = [database.view(below) for below in database.views_below((oid,))]
+            views = [core.view(below) for below in core.views_below((oid,))]
             found[oid] = max(map(_rows_of_states, views), default=0)
     return found
 
@@ -243,7 +245,7 @@ def _rows_of_states(view: ViewRuntime) -> int:
 
 def _rows_of_files(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> dict[int, int]:
     """About how many rows there are in the files that a plan reads, by the foreign table's oid."""
-    catalog = reader.database.catalog
+    catalog = reader.core.catalog
     return {
         reading.scan.oid: file_tables.size(reader.files_of(reading, catalog, parameters), reading.scan.sources).rows
         for reading in plan.files

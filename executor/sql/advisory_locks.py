@@ -15,7 +15,7 @@ from typing import Final
 from executor.locks.manager import Locks, Owner
 from executor.locks.modes import Mode
 from executor.locks.targets import Advisory, advisory
-from executor.sql.transaction import Transaction
+from executor.transactions.transaction import Transaction
 from planner.algebra.functions import UNLOCK_ALL
 
 EXCLUSIVE: Final = Mode.EXCLUSIVE

@@ -8,27 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from catalog.objects import Table
 from catalog.values.errors import SqlError
 from catalog.values.nested_texts import is_of_dimensions, no_dimensions
-from executor.sql.definitions import ddl
-from executor.sql.definitions.needs import definition_needs
-from executor.sql.result import Result
-from executor.sql.transaction import Transaction
+from executor.definitions.definition_locks import definition_needs
+from executor.sql import ddl
+from executor.sql.environment import Environment
+from executor.transactions.result import Result
+from executor.transactions.transaction import Transaction
 from planner.bind.definitions.alter_table.widened_arrays import may_be_widened, widened
 from planner.statements.statement import Explain, Insert, Merge, Modifying, Statement, Update
-
-if TYPE_CHECKING:
-    from executor.sql.session import DatabaseSession
 
 #: No client's savepoint has an empty name.
 _SAVEPOINT: Final = ""
 
 
 def run_widening(
-    session: DatabaseSession,
+    session: Environment,
     statement: Statement,
     transaction: Transaction,
     run: Callable[[Statement], Result],
@@ -74,7 +72,7 @@ def _savepoint(transaction: Transaction) -> Iterator[None]:
         transaction.release(_SAVEPOINT)
 
 
-def _widen(session: DatabaseSession, transaction: Transaction, oid: int) -> bool:
+def _widen(session: Environment, transaction: Transaction, oid: int) -> bool:
     table = session.catalog.objects[oid]
     assert isinstance(table, Table)
     altered = widened(session.catalog, table)

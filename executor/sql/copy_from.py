@@ -8,7 +8,7 @@ Knows nothing of text formats (protocol/copy) or of files: the server feeds a si
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 from msgspec import Struct
@@ -19,18 +19,16 @@ from catalog.values.types import BOOL
 from executor.commit.encoding.payloads import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
 from executor.identity_cache import Remembered
-from executor.sql.definitions import ddl
-from executor.sql.transaction import Transaction
+from executor.sql import ddl
+from executor.sql.environment import Environment
 from executor.streams.runtime import fed_otherwise
 from executor.tables.statements.effects import numbered
 from executor.traces.layout import schema_of, stored_rows
+from executor.transactions.transaction import Transaction
 from planner.algebra.bound_rows import bound
 from planner.algebra.relations import Project, Relation, Values
 from planner.algebra.scalars import Column, ColumnRef
 from planner.statements.statement import CopyIn
-
-if TYPE_CHECKING:
-    from executor.sql.session import DatabaseSession
 
 #: A COPY of no more rows than this goes into the commit record itself.
 SPOOL_ROWS = 20_000
@@ -46,7 +44,7 @@ class Prepared(Struct, frozen=True):
 class CopySink:
     """One COPY's rows. ``prepare`` may run on many threads at once; ``write`` is called in order, on one at a time."""
 
-    def __init__(self, session: DatabaseSession, statement: CopyIn, transaction: Transaction) -> None:
+    def __init__(self, session: Environment, statement: CopyIn, transaction: Transaction) -> None:
         self._session = session
         self.statement = statement
         self._transaction = transaction

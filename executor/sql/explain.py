@@ -8,25 +8,27 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from catalog.values.errors import SqlError
 from catalog.values.types import JSON, TEXT
+from executor.core.plans import Plan
+from executor.database.database import Database
 from executor.embedded.connection import plainly
-from executor.files import file_tables
-from executor.moving.replica import replica_of
+from executor.files import file_tables as files
 from executor.queries.engine_choice import Choice
-from executor.queries.plans import Plan
 from executor.queries.reader import Reader
 from executor.queries.spark_queries import SparkQuery
+from executor.queries.stream_query import with_values
+from executor.replicas.replica import replica_of
 from executor.separation.step_texts import pipelines_json, pipelines_text
-from executor.separation.steps import CALLING, steps_of
-from executor.sql.result import Result
-from executor.sql.transaction import Transaction
-from executor.streams.arriving import with_values
+from executor.separation.steps import CALLING
+from executor.sql.environment import Environment
+from executor.transactions.result import Result
+from executor.transactions.transaction import Transaction
 from executor.views.location import Away
 from executor.views.runtime import ViewRuntime
 from planner.algebra.relations import Relation
@@ -51,13 +53,13 @@ from planner.statements.statement import (
 )
 from planner.stream_queries import plan_arriving
 
-if TYPE_CHECKING:
-    from executor.database.database import Database
-    from executor.sql.session import DatabaseSession
-
 
 def explain(
-    session: DatabaseSession, statement: Explain, parameters: tuple[Value, ...], transaction: Transaction
+    session: Environment,
+    statement: Explain,
+    parameters: tuple[Value, ...],
+    transaction: Transaction,
+    run: Callable[[Transaction], Result],
 ) -> Result:
     """EXPLAIN's rows. ANALYZE runs the statement, and makes its changes; of DECLARE it runs the query."""
     match statement.statement:
@@ -66,18 +68,18 @@ def explain(
         case DeclareCursor(query=query) | CreateView(query=query):
             return _explain_query(session, statement, query, parameters, transaction)
         case CreateTableAs(query=query):
-            return _explain_change(session, statement, query, parameters, transaction)
+            return _explain_change(session, statement, query, parameters, transaction, run)
         case Insert() | Update() | Delete() | Merge() | Modifying() as change:
-            return _explain_change(session, statement, change, parameters, transaction)
+            return _explain_change(session, statement, change, parameters, transaction, run)
         case other:
             raise AssertionError(f"EXPLAIN of {type(other).__name__} is not bound")
 
 
 def _explain_query(
-    session: DatabaseSession, statement: Explain, query: Query, parameters: tuple[Value, ...], transaction: Transaction
+    session: Environment, statement: Explain, query: Query, parameters: tuple[Value, ...], transaction: Transaction
 ) -> Result:
     reader, relation = session.reader, query.relation
-    database = reader.database
+    database = session.database
     plan = database.plans.get(relation)
     measured: dict[str, Any] = {}
     measured |= _files_in_words(reader, plan, parameters)
@@ -90,7 +92,7 @@ def _explain_query(
             shown, rows = _on_spark(database.analytics.require(choice.query))
         measured["Engine"] = choice.words
     engine = "embedded" if choice is None else choice.engine
-    steps = CALLING if query.volatile else steps_of(reader, plan, parameters, transaction, engine)
+    steps = CALLING if query.volatile else database.separation.steps(reader, plan, parameters, transaction, engine)
     if steps.plan is not None or reader.separable == "on":
         measured["Execution"] = steps.words
     if plan.arriving:
@@ -112,11 +114,12 @@ def _explain_query(
 
 
 def _explain_change(
-    session: DatabaseSession,
+    session: Environment,
     statement: Explain,
     change: RowStatement,
     parameters: tuple[Value, ...],
     transaction: Transaction,
+    run: Callable[[Transaction], Result],
 ) -> Result:
     """Of a statement that changes rows, or that fills a table from a query."""
     database, found = session.database, session.database.plans.get
@@ -128,7 +131,7 @@ def _explain_change(
     notices: tuple[SqlError, ...] = ()
     if statement.analyze:
         started = time.perf_counter()
-        result = session.run(statement.statement, parameters, transaction)
+        result = run(transaction)
         measured |= {**_counted(result), **_time_since(started)}
         notices = result.notices
 
@@ -173,8 +176,8 @@ def _files_in_words(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -
     """How many of the files of each foreign table a plan reads."""
     found = {}
     for reading in plan.files:
-        every = file_tables.find(file_tables.table_of(reader.database.catalog, reading.scan))
-        kept = len(reader.files_of(reading, reader.database.catalog, parameters).files)
+        every = files.find(files.table_of(reader.core.catalog, reading.scan))
+        kept = len(reader.files_of(reading, reader.core.catalog, parameters).files)
         of = f" of {len(every.files)}" if kept < len(every.files) else ""
         found[f"Files of {reading.scan.name}"] = f"{kept}{of}"
     return found

@@ -1,14 +1,13 @@
 """What a session does on an event loop's thread, waiting for nothing: single rows, and blocks of no more than these.
 
 Owns: whether the session's transaction allows it. How rows become records is ``executor/streams/appender``'s and
-``executor/rows/row_changes``'; whatever is refused here goes the ordinary way, by ``executor.sql.session`` in a worker
-thread.
+``executor/key_access/row_changes``'; whatever is refused here goes the ordinary way, by ``executor.sql.session`` in a
+worker thread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from catalog.objects import Stream
 from catalog.values.errors import SqlError
@@ -16,14 +15,12 @@ from executor.locks.manager import Request
 from executor.locks.modes import Mode
 from executor.locks.targets import Relation
 from executor.rows.point_reads import PointReader
-from executor.sql.transactions import Block
+from executor.sql.environment import Environment
+from executor.sql.transaction_block import Block
 from executor.tables.statements.row_plans import RowChange
 from executor.traces.index import Row
 from planner.algebra.scalars import Value
 from planner.statements.statement import Insert
-
-if TYPE_CHECKING:
-    from executor.sql.session import DatabaseSession
 
 #: Called when something is durable, or with why it is not.
 Done = Callable[[SqlError | None], None]
@@ -32,7 +29,7 @@ Done = Callable[[SqlError | None], None]
 class AtOnce:
     """One session's. False and None mean that it must wait, or is not so plain, and that nothing happened."""
 
-    def __init__(self, session: DatabaseSession, block: Block) -> None:
+    def __init__(self, session: Environment, block: Block) -> None:
         self._session = session
         self._database = session.database
         self._block = block

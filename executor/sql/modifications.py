@@ -7,8 +7,6 @@ Owns: what each answers, and the rows that an INSERT brings into a stream. A tab
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 from msgspec.structs import replace
 
@@ -16,24 +14,22 @@ from catalog.objects import Stream, Table
 from executor.commit.records import StreamRows
 from executor.embedded.connection import Bindings
 from executor.rows.literal_rows import row_values
-from executor.sql.definitions import ddl
-from executor.sql.result import Result, changed
-from executor.sql.transaction import Transaction
+from executor.sql import ddl
+from executor.sql.environment import Environment
 from executor.streams.runtime import fed_otherwise
 from executor.tables.changes import Changes
 from executor.tables.statements.effects import Modification, parts_of
 from executor.traces.layout import schema_of, stored_rows
+from executor.transactions.result import Result, changed
+from executor.transactions.transaction import Transaction
 from planner.algebra.scalars import Value
 from planner.statements.definitions import CreateTable
 from planner.statements.statement import CreateTableAs, Delete, Insert, Merge, Modifying, Query, Update
 
-if TYPE_CHECKING:
-    from executor.sql.session import DatabaseSession
-
 Parameters = tuple[Value, ...]
 
 
-def insert(session: DatabaseSession, statement: Insert, parameters: Parameters, transaction: Transaction) -> Result:
+def insert(session: Environment, statement: Insert, parameters: Parameters, transaction: Transaction) -> Result:
     """INSERT into a table or a stream. Raises what the rows raise; 0A000 and 42809 for what a stream does not take."""
     target = statement.target
     session.require(target)
@@ -49,7 +45,7 @@ def insert(session: DatabaseSession, statement: Insert, parameters: Parameters, 
 
 
 def _stream_rows(
-    session: DatabaseSession, statement: Insert, parameters: Parameters, transaction: Transaction, target: Stream
+    session: Environment, statement: Insert, parameters: Parameters, transaction: Transaction, target: Stream
 ) -> pa.Table:
     if not target.has_writers:
         raise fed_otherwise(target, "INSERT")
@@ -66,7 +62,7 @@ def _stream_rows(
 
 
 def change(
-    session: DatabaseSession,
+    session: Environment,
     statement: Update | Delete | Merge | Modifying,
     parameters: Parameters,
     transaction: Transaction,
@@ -85,7 +81,7 @@ def change(
 
 
 def create_as(
-    session: DatabaseSession, statement: CreateTableAs, parameters: Parameters, transaction: Transaction
+    session: Environment, statement: CreateTableAs, parameters: Parameters, transaction: Transaction
 ) -> Result:
     """CREATE TABLE AS: the table, and the query's rows as of before it."""
     writer = transaction.writer()
@@ -101,7 +97,7 @@ def create_as(
 
 
 def _changes(
-    session: DatabaseSession,
+    session: Environment,
     statement: Modification,
     parameters: Parameters,
     transaction: Transaction,

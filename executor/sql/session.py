@@ -1,53 +1,42 @@
 """What one client does to the database: statements in, results out, transactions in between.
 
 Owns: the meaning of every statement class of planner.statements that touches data or catalog. In which transaction
-each runs is ``executor/sql/transactions``'s. Knows nothing of wire formats, settings or prepared statements (server/).
-Calls block; the server makes them from worker threads, one at a time per session.
+each runs is ``executor/sql/transaction_block``'s. Knows nothing of wire formats, settings or prepared statements
+(server/). Calls block; the server makes them from worker threads, one at a time per session.
 """
 
 from __future__ import annotations
 
 import contextlib
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from msgspec.structs import replace
 
-from catalog.catalog import Catalog
-from catalog.objects import PG_TEMP, Stream, Table, View
-from catalog.system.rows import Own
-from catalog.values.errors import SqlError, undefined_table
-from executor.embedded.connection import NOTHING, Bindings, Evaluate, plainly
+from catalog.objects import PG_TEMP, View
+from catalog.values.errors import SqlError
+from executor.database.database import Database
+from executor.embedded.connection import plainly
 from executor.locks.held import TransactionLocks
-from executor.locks.manager import Owner
 from executor.locks.modes import Mode
 from executor.locks.targets import Relation as RelationLock
-from executor.moving.pinning import require_changeable
-from executor.queries.reader import ATTEMPTS, Reader
-from executor.sql import modifications
-from executor.sql.advisory_locks import EXCLUSIVE, SHARED, Holder
+from executor.moving.change_guards import require_changeable
+from executor.queries.reader import ATTEMPTS
+from executor.queries.stream_query import ArrivingQuery
+from executor.sql import ddl, modifications
 from executor.sql.array_widening import run_widening
 from executor.sql.copy_from import CopySink
-from executor.sql.definitions import ddl
+from executor.sql.environment import Environment
 from executor.sql.explain import explain
 from executor.sql.inline_statements import AtOnce
 from executor.sql.replanning import Planned
-from executor.sql.result import Result
 from executor.sql.skip_locked import run as skip_locked
 from executor.sql.skip_locked import skipping
 from executor.sql.statement_locks import begin_write, is_sharing, lock, lock_table, see_rows
-from executor.sql.transaction import OutdatedError, Transaction
-from executor.sql.transactions import Block
-from executor.streams.arriving import ArrivingQuery
-from executor.streams.scanning import Notify, Patience
-from executor.tables.sequences import SessionSequences
-from executor.tables.statements import effect_calls
-from executor.tables.statements.effect_calls import Caller
-from executor.tables.temporary import Temporary, drop_temporary
-from planner.algebra.relations import Relation
+from executor.sql.transaction_block import Block
+from executor.tables.temporary import drop_temporary
+from executor.transactions.result import Result
+from executor.transactions.transaction import OutdatedError, Transaction
 from planner.algebra.scalars import Value
 from planner.statements.definitions import Truncate
 from planner.statements.statement import (
@@ -70,101 +59,14 @@ from planner.statements.statement import (
     Update,
 )
 
-if TYPE_CHECKING:
-    from executor.database.database import Database
 
-
-class DatabaseSession:
+class DatabaseSession(Environment):
     """One client's session. Thread-safe only in ``cancel``."""
 
     def __init__(self, database: Database, user: str, name: str) -> None:
-        self.database = database
-        self.name = name
-        self.synchronous_commit = True
-        self.lock_timeout = database.options.lock_timeout
-        self.serializable = False
-        #: The engine that maintains continuous views created by this session, if their definition does not say it.
-        self.maintenance_engine: str = database.options.maintenance_engine
-        self._block = Block(self._new, self._commit)
+        super().__init__(database, user, name, Block(self._new, self._commit))
         #: What it does without waiting.
         self.at_once = AtOnce(self, self._block)
-        self.sequences = SessionSequences(database.sequences)
-        self.temporary = Temporary()
-        self.read_only = False
-        self._cancelled = threading.Event()
-        self.locks = database.tables.locks
-        #: What it is for the lock manager.
-        self.owner = Owner()
-        self.advisory = Holder(self.locks, self.owner, self.is_cancelled)
-        #: Takes the notifications that statements make.
-        self.notify: effect_calls.Notify = lambda channel, payload: None
-        self.ask: effect_calls.Ask = lambda function, arguments: None
-        #: Takes what statements say meanwhile.
-        self.warn: Notify = lambda notice: None
-        #: Reads in the session's transactions.
-        self.reader = Reader(database, self.is_cancelled)
-        self.user = user
-
-    @property
-    def transaction(self) -> Transaction | None:
-        """The open one, a statement's own included."""
-        return self._block.current
-
-    def is_cancelled(self) -> bool:
-        """Whether the running statement has been cancelled."""
-        return self._cancelled.is_set()
-
-    @property
-    def time_zone(self) -> str:
-        """The session's TimeZone setting."""
-        return self.reader.time_zone
-
-    @time_zone.setter
-    def time_zone(self, name: str) -> None:
-        self.reader.time_zone = name
-
-    @property
-    def query_engine(self) -> str:
-        """The session's query_engine setting: where its queries run."""
-        return self.reader.query_engine
-
-    @query_engine.setter
-    def query_engine(self, name: str) -> None:
-        self.reader.query_engine = name
-
-    @property
-    def search_path(self) -> tuple[str, ...]:
-        """Schemas in which a sequence's name is looked up when a statement runs, and which texts do not name."""
-        return self.reader.search_path
-
-    @search_path.setter
-    def search_path(self, path: tuple[str, ...]) -> None:
-        self.reader.search_path = path
-
-    @property
-    def user(self) -> str:
-        """The current role."""
-        return self.reader.user
-
-    @user.setter
-    def user(self, name: str) -> None:
-        self.reader.user = name
-
-    def role_of(self, catalog: Catalog) -> int:
-        """The current role's oid. Raises 42704 where it has been dropped."""
-        found = catalog.roles.find(self.user)
-        if found is None:
-            raise SqlError("42704", f'role "{self.user}" does not exist')
-        return found.oid
-
-    def describe_itself(self, own: Own) -> None:
-        """What only this session knows, as relations."""
-        self.reader.own = own
-
-    def await_rows(self, patience: Patience, notify: Notify) -> None:
-        """How this session's queries of streams wait, and where they report their progress."""
-        self.reader.patience, self.reader.notify = patience, notify
-        self.warn = notify
 
     # Transactions -----------------------------------------------------------------------------------------------
 
@@ -196,16 +98,6 @@ class DatabaseSession:
         """SET TRANSACTION ISOLATION LEVEL. Raises 25001 where it comes too late."""
         self._block.isolate(level)
 
-    @property
-    def catalog(self) -> Catalog:
-        """The catalog that this session's next statement sees, its own uncommitted DDL included."""
-        transaction = self._block.current
-        if transaction is None:
-            return self.temporary.over(self.database.catalog)
-        if transaction.catalog is not None and not transaction.running:
-            transaction.rebase(self.database.catalog)
-        return transaction.sees(self.database.catalog)
-
     def _new(self, explicit: bool) -> Transaction:
         locks = TransactionLocks(self.locks, self.owner, lambda: self.lock_timeout, self.is_cancelled)
         return Transaction(explicit, partial(begin_write, self), self.temporary, locks)
@@ -235,10 +127,6 @@ class DatabaseSession:
     def fail(self) -> None:
         """Something outside ``execute`` failed (a portal, the client's data): the transaction cannot commit."""
         self._block.fail()
-
-    def admit(self, target: Stream, is_cancelled: Callable[[], bool] = lambda: False) -> None:
-        """Waits until a writer of a stream may go on. Raises 57014."""
-        self.database.admission.wait(target.oid, target.name, lambda: self.is_cancelled() or is_cancelled())
 
     @contextlib.contextmanager
     def _statement(self) -> Iterator[Transaction]:
@@ -327,7 +215,9 @@ class DatabaseSession:
             case CreateTableAs():
                 return modifications.create_as(self, statement, parameters, transaction)
             case Explain():
-                return explain(self, statement, parameters, transaction)
+                return explain(
+                    self, statement, parameters, transaction, partial(self.run, statement.statement, parameters)
+                )
             case SetConstraints(named=named, deferred=deferred):
                 transaction.set_constraints(named, deferred)
                 warning = SqlError("25P01", "SET CONSTRAINTS can only be used in transaction blocks")
@@ -356,53 +246,6 @@ class DatabaseSession:
         evaluate = self.evaluator(transaction) if statement.volatile else plainly
         batches = self.reader.batches(statement, parameters, transaction, evaluate)
         return Result("SELECT", statement.outputs, batches, live=isinstance(batches, ArrivingQuery))
-
-    def evaluator(self, transaction: Transaction) -> Evaluate:
-        """How relations are evaluated that may call sequences' functions."""
-        drawings, catalog = self.database.drawings, transaction.sees(self.database.catalog)
-        return Caller(
-            drawings,
-            self.sequences,
-            self.notify,
-            catalog,
-            self.search_path,
-            self._sleep,
-            self.ask,
-            partial(self._lock, transaction),
-            self.is_cancelled,
-            self.read_only,
-            self.user,
-        ).evaluate
-
-    def _lock(self, transaction: Transaction, function: str, numbers: list[int]) -> bool:
-        """A function of advisory locks. Raises 40P01, 55P03 and 57014."""
-        done = self.advisory.call(function, numbers, transaction, self.lock_timeout)
-        if not done and "unlock" in function:
-            mode = SHARED if function.endswith("_shared") else EXCLUSIVE
-            self.warn(SqlError("01000", f"you don't own a lock of type {mode}"))
-        return done
-
-    def _sleep(self, seconds: float) -> None:
-        """pg_sleep(). Raises 57014 where the statement is cancelled meanwhile."""
-        if seconds > 0 and self._cancelled.wait(min(seconds, threading.TIMEOUT_MAX)):
-            raise SqlError("57014", "canceling statement due to user request")
-
-    def evaluated(
-        self, relation: Relation, transaction: Transaction, schema: pa.Schema, bindings: Bindings = NOTHING
-    ) -> pa.Table:
-        """The rows of a relation for a table, which may take values of sequences."""
-        writer = transaction.writer()
-
-        def run(part: Relation, more: Bindings) -> pa.Table:
-            return writer.query(part, {**bindings, **more}, (), self.time_zone)
-
-        found = self.evaluator(transaction)(relation, run)
-        return pa.Table.from_arrays(found.columns, schema=schema)
-
-    def require(self, target: Table | Stream | View) -> None:
-        """Raises 42P01 for what another transaction has dropped."""
-        if target.oid not in self.catalog.objects:
-            raise undefined_table(target.name)
 
     def _define(self, statement: ddl.Definition, transaction: Transaction) -> Result:
         transaction.writer()
@@ -435,13 +278,6 @@ class DatabaseSession:
         except BaseException:
             self._block.fail()
             raise
-
-    def end_copy(self, error: bool) -> None:
-        """Called by the sink: the statement is over."""
-        if error:
-            self._block.fail()
-        else:
-            self._block.finish()
 
     # Other ------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ https://www.postgresql.org/docs/15/sql-select.html#SQL-FOR-UPDATE-SHARE
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from msgspec import Struct
@@ -21,17 +20,15 @@ from catalog.objects import Table
 from executor.locks.modes import Mode
 from executor.locks.targets import Row, Rows
 from executor.rows.row_shapes import identity_of
-from executor.sql.transaction import Transaction
+from executor.sql.environment import Environment
 from executor.traces.keyed_rows import Columns, Key
+from executor.transactions.transaction import Transaction
 from planner.algebra.bound_rows import bound
 from planner.algebra.construction import conjunction, equality
 from planner.algebra.relations import Filter, Join, Limit, Project, Relation, Scan, Sort
 from planner.algebra.scalars import Column, ColumnRef, Value
 from planner.algebra.walk import walk
 from planner.statements.statement import Query
-
-if TYPE_CHECKING:
-    from executor.sql.session import DatabaseSession
 
 _Chain = Project | Sort | Limit | Filter
 
@@ -95,7 +92,7 @@ def _expressions(item: _Chain) -> Relation:
 
 
 def run(
-    session: DatabaseSession,
+    session: Environment,
     found: Skipping,
     parameters: tuple[Value, ...],
     transaction: Transaction,
@@ -123,7 +120,7 @@ def run(
 
 
 def _rows(
-    session: DatabaseSession,
+    session: Environment,
     found: Skipping,
     parameters: tuple[Value, ...],
     transaction: Transaction,

@@ -11,21 +11,23 @@ https://www.postgresql.org/docs/15/explicit-locking.html
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from catalog.objects import Stream, Table
 from catalog.values.errors import SqlError
+from executor.definitions.definition_locks import definition_needs
 from executor.identity_cache import Remembered
 from executor.locks.modes import Mode
 from executor.locks.targets import Definition, Relation, Row, Rows
 from executor.rows.point_reads import key_value
 from executor.rows.row_shapes import identity_of
-from executor.sql.definitions import ddl
-from executor.sql.definitions.needs import definition_needs
+from executor.sql import ddl
+from executor.sql.environment import Environment
 from executor.sql.skip_locked import skipping
-from executor.sql.transaction import Transaction
 from executor.tables.statements.changes_by_key import NotByKey, Readings
 from executor.tables.statements.lock_needs import Need, needs, neighbours, of_insertion
+from executor.tables.store import WriteTransaction
+from executor.transactions.transaction import Transaction
 from planner.algebra.relations import Relation as Algebra
 from planner.algebra.relations import Scan
 from planner.algebra.scalars import Value
@@ -47,10 +49,6 @@ from planner.statements.statement import (
 )
 from planner.statements.walk import roots
 
-if TYPE_CHECKING:
-    from executor.sql.session import DatabaseSession
-    from executor.tables.transaction import WriteTransaction
-
 #: What serializable transactions that write lock, one after the other.
 _SERIAL: Final = Definition(-1)
 #: Scans of these have no relation of their own.
@@ -58,7 +56,7 @@ _UNNAMED: Final = ("query",)
 _SHARING: Final = ("FOR SHARE", "FOR KEY SHARE")
 
 
-def begin_write(session: DatabaseSession) -> WriteTransaction:
+def begin_write(session: Environment) -> WriteTransaction:
     """The table transaction of a session's transaction. Raises 40001 where a repeatable snapshot is too old."""
     database, transaction = session.database, session.transaction
     assert transaction is not None
@@ -72,7 +70,7 @@ def begin_write(session: DatabaseSession) -> WriteTransaction:
     return database.tables.begin(transaction.locks, snapshot.tables, snapshot.lsn)
 
 
-def begin_serial(session: DatabaseSession, transaction: Transaction) -> None:
+def begin_serial(session: Environment, transaction: Transaction) -> None:
     """A serializable transaction begins to write: only where nothing at all was committed since its snapshot, streams'
     rows included, and no other one writes until it ends; so all that it has read is still so, as far as transactions of
     this level go, when it commits. Raises 40001."""
@@ -85,7 +83,7 @@ def begin_serial(session: DatabaseSession, transaction: Transaction) -> None:
 
 
 def lock(
-    session: DatabaseSession, statement: Statement, transaction: Transaction, parameters: tuple[Value, ...] = ()
+    session: Environment, statement: Statement, transaction: Transaction, parameters: tuple[Value, ...] = ()
 ) -> None:
     """Takes the locks that a statement needs before it may begin, and lets it see what others have committed. Raises
     40001, 40P01, 55P03 and 57014."""
@@ -117,7 +115,7 @@ def lock(
     write.see(tables.keys() if isinstance(statement, ddl.Definition) else neighbours(oids, tables))
 
 
-def _require_unchanged(session: DatabaseSession, transaction: Transaction, oids: Iterable[int]) -> None:
+def _require_unchanged(session: Environment, transaction: Transaction, oids: Iterable[int]) -> None:
     """Rows of these tables were locked, whose last versions the snapshot has. Raises 40001 where it is too old."""
     snapshot = transaction.snapshot
     if snapshot is None:
@@ -128,7 +126,7 @@ def _require_unchanged(session: DatabaseSession, transaction: Transaction, oids:
         raise SqlError("40001", "could not serialize access due to concurrent update")
 
 
-def see_rows(session: DatabaseSession, transaction: Transaction) -> None:
+def see_rows(session: Environment, transaction: Transaction) -> None:
     """Locks on rows were taken: what is read from here on has what their last owners did. Raises why it never will."""
     if transaction.write is not None:
         transaction.write.stand()
@@ -138,7 +136,7 @@ def see_rows(session: DatabaseSession, transaction: Transaction) -> None:
     unsettled.wait(unsettled.last, unsettled.chain)
 
 
-def statement_needs(statement: Statement, session: DatabaseSession) -> Iterator[Need]:
+def statement_needs(statement: Statement, session: Environment) -> Iterator[Need]:
     """The locks of a statement."""
     tables, catalog = session.database.tables.definitions, session.catalog
     changing = _changing(statement)

@@ -1,8 +1,8 @@
 """Committed rows that DuckDB's file does not have yet.
 
 A transaction that changes single rows by key is durable with its log record, and readers by key have its rows at once
-(``executor.rows.table_keys``). To give each of them to DuckDB would cost some milliseconds and a sync of its own; so
-they wait here until an engine is to see the tables, or many have gathered, and go there together.
+(``executor.key_access.table_keys``). To give each of them to DuckDB would cost some milliseconds and a sync of its own;
+so they wait here until an engine is to see the tables, or many have gathered, and go there together.
 
 Owns: the net of what waits, row by row, and how it is applied. What is lost in a crash comes back from the log, which
 keeps the records above the LSN that the file contains.

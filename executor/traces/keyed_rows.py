@@ -2,8 +2,8 @@
 
 Owns: rows as they were at one moment with an index for each of some keys (``KeyedRows``), and over them the rows of the
 keys that have changed since (``Overlay``). Rows of many small changes are put together now and then. Tables
-(``executor.rows.table_rows``), states (``executor.traces.state``) and views' results (``executor.views.indexes``) are
-kept in this form.
+(``executor.rows.table_rows``), states (``executor.traces.state``) and views' results
+(``executor.key_access.view_indexes``) are kept in this form.
 """
 
 from __future__ import annotations

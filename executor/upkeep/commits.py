@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from catalog.values.errors import SqlError
-from executor.database.core import Core
+from executor.core.core import Core
 from executor.upkeep.paths import PathTask
 from executor.views.failure import ViewError, is_of_the_rows
 

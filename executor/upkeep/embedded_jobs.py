@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from catalog.objects import qualified
 from catalog.values.errors import SqlError
 from executor.commit.files import disk_error
-from executor.database.core import Core
+from executor.core.core import Core
 from executor.upkeep.commits import Retries, commit
 from executor.upkeep.jobs import JobList, JobRecord
 from executor.upkeep.paths import PathTask, Sources, upper_lsn

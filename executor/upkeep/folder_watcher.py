@@ -16,8 +16,8 @@ from pathlib import Path
 
 from catalog.objects import Stream
 from catalog.values.errors import SqlError
-from executor.database.core import Core
-from executor.database.periodic import Periodic
+from executor.core.core import Core
+from executor.core.periodic import Periodic
 from executor.files.arrived_files import ArrivedFiles, FileFeed
 from executor.files.followed_folders import FileSource, SourceFile
 from executor.streams.runtime import StreamRuntime, file_format, folder_of

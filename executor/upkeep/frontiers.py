@@ -13,10 +13,10 @@ from typing import Final
 
 from catalog.values.errors import SqlError
 from executor.commit.checked_lines import End
-from executor.database.core import Core
-from executor.database.recycled_log import Forgotten
+from executor.core.core import Core
+from executor.core.recycled_log import Forgotten
 from executor.files.arrived_files import FileFeed
-from executor.moving.replica import Replicas
+from executor.replicas.replica import Replicas
 from executor.views.runtime import ViewRuntime
 
 #: Seconds that committed rows may wait for the tables' file, if nothing asks for them.

@@ -16,7 +16,7 @@ from typing import Final
 
 from catalog.objects import qualified
 from catalog.values.errors import SqlError
-from executor.database.core import Core
+from executor.core.core import Core
 from executor.spark.engine import SparkEngine
 from executor.upkeep.admission import Admission
 from executor.upkeep.commits import Retries

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec import Struct
 
 from catalog.objects import qualified
-from executor.database.core import Core
+from executor.core.core import Core
 from executor.streams.runtime import StreamRuntime, is_followed
 from executor.views.progress import Progress
 from executor.views.runtime import ViewRuntime

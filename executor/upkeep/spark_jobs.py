@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from catalog.values.errors import SqlError
-from executor.database.core import Core
+from executor.core.core import Core
 from executor.engine import ArrivedFiles, EngineUnavailable, Inputs, Job, JobResult, Rows
 from executor.files.arrived_files import FileFeed
 from executor.spark.engine import SparkEngine

@@ -2,7 +2,7 @@
 
 Owns: the index of one result of the view, in which the rows of just the groups that changed replace those of before.
 When the changed groups are more than a share of the result, the whole result is indexed again. When that is done, and
-for which version of the view, is ``executor.views.indexes``'s.
+for which version of the view, is ``executor.key_access.view_indexes``'s.
 """
 
 from __future__ import annotations

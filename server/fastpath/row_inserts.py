@@ -3,7 +3,7 @@
 Owns: handing rows to the executor's appender, which gathers those of all sessions into one log record, and holding the
 connection until they are durable. Rows of a batch of the extended protocol wait for its Sync; ``settle`` turns them
 into ordinary statements when something else follows them. A change of a table's row goes alone, to
-``executor/rows/row_changes``.
+``executor/key_access/row_changes``.
 """
 
 from __future__ import annotations

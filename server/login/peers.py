@@ -4,7 +4,7 @@ Owns: how one proves to another that it has the storage's key, and the way of a 
 it, over a number of the other's (challenge and response; HMAC is RFC 2104's) and the certificate of the answering
 server (channel binding, RFC 5056), which excludes a man in the middle: the answering server uses its own certificate,
 also where the connection is not encrypted, since an attacker may have told the asking server that it cannot be. Knows
-nothing of what is asked (``executor/moving/elsewhere``).
+nothing of what is asked (``executor/remote_reads/remote_views``).
 
     asks      PeerRequest: its nonce
     answers   AuthenticationSASLContinue: its nonce, and the proof that it has the key
@@ -84,11 +84,9 @@ class Answering:
     """The handler of a connection over which another server asks."""
 
     def __init__(self, connection: Connection, server: Services, database: Database) -> None:
-        from executor.queries.reader import OwnReader  # which the opening of the database has loaded
-
         self._connection = connection
         self._server = server
-        self._reader = OwnReader(database)
+        self._reader = database.own_reader()
         self._answers = False
 
     def handle(self, message: FrontendMessage) -> Awaitable[None] | None:
@@ -103,7 +101,7 @@ class Answering:
         return None
 
     async def _answer(self, question: bytes) -> None:
-        from executor.moving.elsewhere import answer
+        from executor.moving.answers import answer
 
         server, self._answers = self._server, True
         try:
@@ -259,7 +257,7 @@ class _Asking:
         return kind, self._take(length - 4, is_over)
 
     def _take(self, count: int, is_over: Callable[[], bool]) -> bytes:
-        from executor.moving.questions import Unwanted
+        from executor.remote_reads.messages import Unwanted
 
         self._socket.settimeout(_STEP)
         while len(self._received) < count:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from catalog.values.errors import SqlError
-from executor.views.watch import Name
+from executor.subscriptions.view_watch import Name
 from protocol import encoder
 from server.notify.channels import WAITING, Notification
 

@@ -1,7 +1,7 @@
 """LISTEN with the name of a continuous view: its sessions are told when the view's rows change.
 
 Owns: which session watches which views, and the payload. A channel is watched as a view under the search path that its
-session had at LISTEN; whether there is such a view now, the executor knows (``executor.views.watch``).
+session had at LISTEN; whether there is such a view now, the executor knows (``executor.subscriptions.view_watch``).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from executor.views.watch import Name, ViewWatch
+from executor.subscriptions.view_watch import Name, ViewWatch
 from server.notify.channels import Listener, Notification
 
 

@@ -17,8 +17,8 @@ from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 
-from executor.database.memory import default_limit, result_cache_share, ring_share, table_keys_share
-from executor.database.options import MaintenanceEngine, Options, is_server_name
+from executor.core.memory import default_limit, result_cache_share, ring_share, table_keys_share
+from executor.options import MaintenanceEngine, Options, is_server_name
 from planner.parse.lengths import LIMIT, MOST
 
 CONFIG_FILE: Final = "millstream.toml"

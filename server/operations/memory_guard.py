@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final, Protocol
 
-from executor.database.memory import bound_growth, give_back, resident, unbound_growth
+from executor.core.memory import bound_growth, give_back, resident, unbound_growth
 from planner.cancellation import LEFT_BEHIND
 
 #: Shares of the limit from which on the guard looks more often, and from which on something has to end.

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from executor.queries.system_relations import system_rows
+from executor.database.system_relations import system_rows
 
 if TYPE_CHECKING:
     from executor.database.database import Database
@@ -80,7 +80,7 @@ class _Metrics(Collector):
             "millstream_log_lsn", "Last log sequence number that readers see.", self._database.sequencer.visible
         )
         engines = GaugeMetricFamily("millstream_engine_available", "Whether an engine accepts work.", labels=["engine"])
-        for row in system_rows(self._database, "engines"):
+        for row in system_rows(self._database.shown, "engines"):
             engines.add_metric([row["name"]], row["available"])
         yield engines
 
@@ -94,7 +94,7 @@ class _Metrics(Collector):
         yield _gauge("millstream_clients_limit", "Clients that may be connected.", limit)
 
     def _streams(self) -> Iterator[Family]:
-        rows = system_rows(self._database, "streams")
+        rows = system_rows(self._database.shown, "streams")
         for column, kind, name, text in _OF_STREAMS:
             family = kind(name, text, labels=["stream"])
             for row in rows:
@@ -104,7 +104,7 @@ class _Metrics(Collector):
     def _views(self) -> Iterator[Family]:
         behind = GaugeMetricFamily("millstream_view_rows_behind", "Rows not yet in stored states.", labels=["view"])
         failing = GaugeMetricFamily("millstream_view_failing", "Whether reads raise an error.", labels=["view"])
-        for row in system_rows(self._database, "views"):
+        for row in system_rows(self._database.shown, "views"):
             if row["rows_behind"] is not None:  # else another server tells it
                 behind.add_metric([row["name"]], row["rows_behind"])
             failing.add_metric([row["name"]], row["error_sqlstate"] is not None)

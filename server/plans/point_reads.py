@@ -13,8 +13,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.values.types import SqlType
+from executor.key_access.point_sources import point_reader
 from executor.rows.point_reads import Picked, PointReader
-from executor.rows.point_sources import point_reader
 from executor.rows.value_rows import ValueRow
 from executor.traces.index import Row
 from planner.algebra.scalars import Value

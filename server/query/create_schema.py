@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from catalog.values.identifiers import quote_name
-from executor.sql.result import Result
+from executor.transactions.result import Result
 from planner.algebra.scalars import Value
 from planner.statements.definitions import CreateSchema
 from server.plans.planning import Plan

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from catalog.values.errors import SqlError, Subject, unsupported
-from executor.sql.result import Result
+from executor.transactions.result import Result
 from planner.algebra.scalars import Value
 from planner.statements.do_blocks import DoBlock, If, Raise, Run, RunText, Step, Steps
 from planner.statements.error_conditions import state_of

@@ -17,7 +17,7 @@ from catalog.values.nested_texts import is_of_dimensions
 from catalog.values.nested_types import delimiter_of
 from catalog.values.types import SqlType, shaped
 from executor.sql.replanning import Planned
-from executor.sql.result import Result
+from executor.transactions.result import Result
 from planner.algebra.relations import Project, Values
 from planner.algebra.scalars import Column, Value
 from planner.bind.commands.utility import execute_argument

@@ -16,8 +16,8 @@ from msgspec import Struct, field
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
-from executor.sql.result import Result
 from executor.tables.savepoints import Savepoints
+from executor.transactions.result import Result
 from planner.algebra.scalars import Value
 from planner.statements.statement import DeclareCursor, Fetch, Output
 from server.plans.rows import sent_value

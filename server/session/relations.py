@@ -15,7 +15,7 @@ from catalog.system.own_objects import DATABASE_NAME
 from catalog.system.relations.time_zones import abbreviation_rows, zone_rows
 from catalog.system.rows import Own, Row
 from catalog.system.stored import stored
-from executor.queries.system_relations import system_rows
+from executor.database.system_relations import system_rows
 from executor.separation.running_queries import RunningQuery
 from server.operations.config import ConfigError
 from server.session.identity import may_examine
@@ -159,7 +159,7 @@ def _activity(session: Session) -> Iterator[Row]:
 
 def _queries(session: Session) -> Iterator[Row]:
     """Queries that can leave the server; the texts of others only for roles that may see them."""
-    for row in system_rows(session.database, "queries"):
+    for row in system_rows(session.database.shown, "queries"):
         yield row if _may_see(session, str(row["role"] or "")) else {**row, "query": _HIDDEN["query"]}
 
 

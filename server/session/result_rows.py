@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import Final
 
-from executor.sql.result import Result
+from executor.transactions.result import Result
 from server.plans.rows import Names, encode_rows, is_named, shown_by_name
 from server.session import cursors
 from server.session.forward_rows import Forward

@@ -24,11 +24,11 @@ from catalog.objects import is_temporary
 from catalog.system.names.oid_names import names_of
 from catalog.values.errors import SqlError, failed_transaction
 from catalog.values.types import SqlType
-from executor.database.memory import held_share
+from executor.core.memory import held_share
 from executor.queries.client import Client
-from executor.sql.result import Result
 from executor.sql.session import DatabaseSession
-from executor.streams.scanning import Patience
+from executor.subscriptions.arrival_scan import Patience
+from executor.transactions.result import Result
 from planner.algebra.scalars import Value
 from planner.bind.state.context import restricted
 from planner.cancellation import Calls

@@ -15,8 +15,8 @@ from catalog.catalog import Catalog
 from catalog.objects import View
 from catalog.values.errors import SqlError
 from catalog.values.identifiers import split_name
-from executor.moving import artifact
-from executor.moving.ownership import Owned
+from executor.cluster.view_ownership import Owned
+from executor.moving import view_artifact as artifact
 from executor.separation.artifact import is_query_id
 from planner.algebra.scalars import Value
 from planner.bind.lookup.relations import find_named

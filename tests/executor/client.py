@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from catalog.objects import PUBLIC
 from executor.database.database import Database
-from executor.database.options import Options
+from executor.options import Options
 from executor.sql.replanning import Planned
 from executor.sql.session import DatabaseSession
 from planner.bind import bind

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from catalog.values.errors import SqlError
-from executor.moving import artifact, entering
+from executor.moving import guests as entering
+from executor.moving import view_artifact as of_views
 from executor.separation.artifact import digest
 from tests.executor.client import Client
 from tests.executor.moving import Servers
@@ -84,12 +85,14 @@ class Given:
         owned = self.database.view_moving.ownership.get(self._name)
         assert owned is not None
         try:
-            entering.enter(self.database, owned, artifact.read(self.database.shared.folder, owned))
+            entering.enter(
+                self.database.view_moving._services, owned, of_views.read(self.database.shared.folder, owned)
+            )
         except SqlError as error:
             return error.sqlstate
         (runtime,) = self.database.runtimes()
         try:
             Client(self.database).run(f'SELECT * FROM "{runtime.view.name}"')
         finally:
-            entering.leave(self.database, runtime)
+            entering.leave(self.database.view_moving._services, runtime)
         return ""

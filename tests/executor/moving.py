@@ -13,9 +13,12 @@ from msgspec.structs import replace
 from catalog.objects import View
 from executor.cluster import lock, pulse, storage
 from executor.database.database import Database
-from executor.moving import borrowing, elsewhere, entering, extracting, replica
-from executor.moving.elsewhere import answer
-from executor.queries.reader import OwnReader
+from executor.moving import exported_states as extracting
+from executor.moving import guests as entering
+from executor.moving.answers import answer
+from executor.remote_reads import home_tables as borrowing
+from executor.remote_reads import remote_views as elsewhere
+from executor.replicas import replica
 from tests.executor.client import Client, open_database
 from tests.executor.test_migration import lose
 
@@ -56,7 +59,7 @@ class Servers:
         """What connections between servers do."""
         if address not in self._open:
             raise ConnectionRefusedError("nobody is there")
-        return answer(OwnReader(self._open[address]), question)
+        return answer(self._open[address].own_reader(), question)
 
     def questions(self, name: str) -> list[bytes]:
         """What a server asks others from now on."""

@@ -13,7 +13,7 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.database.options import Options
+from executor.options import Options
 from executor.upkeep.admission import LOOK, Admission
 from planner.bind import bind
 from planner.bind.state.context import Context

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from catalog.values.errors import SqlError
 from executor.cluster import logs
 from executor.database.database import Database
-from executor.moving import adopting
-from executor.moving.taking import Taking
+from executor.moving import adoption as adopting
+from executor.moving.takeover import Taking
 from tests.executor.client import Client
 from tests.executor.moving import READ, Rows, Servers, lost
 from tests.rig.process import wait_until

@@ -10,7 +10,7 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.database.options import Options
+from executor.options import Options
 from tests.executor.client import Client
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until

@@ -20,7 +20,7 @@ from catalog.values import multiranges, ranges
 from catalog.values.errors import SqlError
 from catalog.values.types import SqlType
 from executor.database.database import Database
-from executor.streams.scanning import Patience, StreamScan
+from executor.subscriptions.arrival_scan import Patience, StreamScan
 from planner.bind import bind
 from planner.bind.state.context import Context
 from planner.parse.parser import parse

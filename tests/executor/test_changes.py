@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.queries.reader import Reader
-from executor.streams.scanning import Interval, Patience
-from executor.views import changes
-from executor.views.change_scan import ChangeScan
+from executor.subscriptions import change_feed as changes
+from executor.subscriptions.arrival_scan import Interval, Patience
+from executor.subscriptions.change_scan import ChangeScan
 from planner.stream_queries import Changes
 from tests.executor.client import Client, open_database
 from tests.law.scenario import Scenario, scenarios
@@ -47,7 +47,8 @@ class Subscriber:
         found = database.catalog.at("public", self.view)
         assert found is not None
         self.client = Client(database)
-        self.scan = ChangeScan(Reader(database, lambda: False), found.oid, Changes(since is None, since))
+        reader, changes = Reader(database.read_services, lambda: False), Changes(since is None, since)
+        self.scan = ChangeScan(database, database.changes, reader, found.oid, changes, reader.patience, reader.notify)
         self.scan.begin(0)
         if since is None:
             self.rows.clear()
@@ -241,7 +242,7 @@ def test_what_is_forgotten_is_an_error(database: Database, monkeypatch: pytest.M
     for _ in range(3):
         client.run("INSERT INTO s VALUES (1)")
         quick.check()
-    with pytest.raises(SqlError, match=r"72000.*forgotten"):
+    with pytest.raises(SqlError, match=r"72000.*discarded"):
         slow.take()
     slow.reconnect(database)
     slow.check()

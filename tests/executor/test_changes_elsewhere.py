@@ -12,9 +12,9 @@ import pytest
 from catalog.objects import View
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.streams.scanning import Patience
-from executor.views import watch
-from executor.views.watch import Name
+from executor.subscriptions import view_watch as watch
+from executor.subscriptions.arrival_scan import Patience
+from executor.subscriptions.view_watch import Name
 from tests.executor.client import Client
 from tests.executor.moving import READ, Rows, Servers
 from tests.executor.test_changes import Subscriber

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from executor.database.database import Database
-from executor.database.options import Options
+from executor.options import Options
 from executor.spark.engine import SparkEngine
 from executor.upkeep.commits import Retries
 from executor.upkeep.embedded_jobs import EmbeddedJobs

@@ -14,7 +14,7 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.cluster.logs import place_log, published
-from executor.database.options import Options
+from executor.options import Options
 
 #: Starts a server of a data folder, with other settings than usual; where its log is.
 Start = Callable[..., Path]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.moving import artifact
-from executor.moving.ownership import Owned
+from executor.cluster.view_ownership import Owned
+from executor.moving import view_artifact as artifact
 from tests.executor.client import Client
 from tests.executor.damaging import DAMAGES
 from tests.executor.moving import READ, Rows, Servers, lost

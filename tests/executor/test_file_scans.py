@@ -16,12 +16,12 @@ import pytest
 
 from catalog.objects import FileTable
 from catalog.values.errors import SqlError
+from executor.core.plans import plan_of
 from executor.database.database import Database
 from executor.embedded.instance import Instance
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.files import file_tables
 from executor.files.followed_folders import OwnFiles
-from executor.queries.plans import plan_of
 from planner.rules import optimise
 from planner.statements.statement import Query
 from tests.executor.client import Client, in_own_schema, open_database

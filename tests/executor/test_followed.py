@@ -16,9 +16,9 @@ from catalog.values.errors import SqlError
 from executor.commit.encoding.payloads import decode_record
 from executor.commit.records import FilesArrived
 from executor.database.database import Database
-from executor.database.options import Options
 from executor.files.arrived_files import FileFeed
-from executor.streams.scanning import Patience
+from executor.options import Options
+from executor.subscriptions.arrival_scan import Patience
 from executor.upkeep.frontiers import Frontiers
 from tests.executor.client import Client, open_database
 from tests.rig.beside import Beside

@@ -12,7 +12,10 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.cluster.storage import Storage
-from executor.moving import artifact, checkpoints, extracting, keeping
+from executor.moving import automatic_copies as keeping
+from executor.moving import checkpoints
+from executor.moving import exported_states as extracting
+from executor.moving import view_artifact as artifact
 from tests.executor.client import Client
 from tests.executor.moving import READ, STREAM, VIEW, Rows, Servers, lost
 from tests.executor.test_suspended_views import checkpoint, copies

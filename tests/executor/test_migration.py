@@ -360,7 +360,7 @@ def test_a_server_that_is_drained(failures: int, a: Database, b: Database, monke
     assert (len(tried), len(set(tried))) == (2 + failures, 2)
     assert Client(b).run("SELECT name, state FROM millstream.servers") == [("a", "drained"), ("b", "up")]
     with pytest.raises(SqlError, match="takes no queries"):
-        b.separation.moving.require_target("a")
+        b.registry.require_target("a")
     with pytest.raises(SqlError, match="no server can take over"):
         b.separation.moving.drain("b", lambda: False, lambda moved: None)
 

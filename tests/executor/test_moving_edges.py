@@ -10,10 +10,13 @@ from typing import cast
 import pytest
 
 from catalog.values.errors import SqlError
+from executor.cluster.view_ownership import Owned
+from executor.core.periodic import Periodic
 from executor.database.database import Database
-from executor.database.periodic import Periodic
-from executor.moving import artifact, checkpoints, entering, giving
-from executor.moving.ownership import Owned
+from executor.moving import checkpoints
+from executor.moving import departure as giving
+from executor.moving import guests as entering
+from executor.moving import view_artifact as artifact
 from server.session import view_functions as named_views
 from server.session.session import Session
 from tests.executor.client import Client

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from catalog.objects import View
 from catalog.values.errors import SqlError
-from executor.moving import adopting
-from executor.moving.replica import as_at_home, as_own, replicated
+from executor.moving import adoption as adopting
+from executor.replicas.replica import as_at_home, as_own, replicated
 from executor.streams.runtime import is_followed
 from executor.traces.layout import home_of
 from tests.executor.client import Client

@@ -9,7 +9,7 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.commit.log_follower import EVERY, LogFollower
 from executor.commit.records import Followed, StreamRows
-from executor.moving.replica import log_of, placed
+from executor.replicas.replica import log_of, placed
 from tests.executor.client import Client
 from tests.executor.moving import Servers, lost
 from tests.rig.beside import Repeating

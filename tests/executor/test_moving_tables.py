@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from catalog.objects import View
 from catalog.values.errors import SqlError
-from executor.moving import borrowing
-from executor.moving.elsewhere import answer
-from executor.moving.questions import decode_answer, decode_question, encode_answer, encode_question
-from executor.moving.replica import replica_of
+from executor.moving.answers import answer
 from executor.queries.reader import OwnReader, Reader
-from executor.views.changes import ChangeFeed
+from executor.remote_reads import home_tables as borrowing
+from executor.remote_reads.messages import decode_answer, decode_question, encode_answer, encode_question
+from executor.replicas.replica import replica_of
+from executor.subscriptions.change_feed import ChangeFeed
 from tests.executor.client import Client
 from tests.executor.forging import Given
 from tests.executor.moving import Servers, lost
@@ -299,7 +299,7 @@ def test_what_is_not_lent(servers: Servers, home: Client) -> None:
     asked = servers.questions("b")
     servers.client("b").run(READ)
     (question,) = map(decode_question, asked)
-    reader = OwnReader(servers["a"])
+    reader = servers["a"].own_reader()
     assert decode_answer(answer(reader, encode_question(question))).rows.num_rows == 2
     secrets, scan = servers["a"].catalog.require("public", "secrets").oid, question.scan
     for other in (
@@ -382,7 +382,7 @@ def test_changes_of_tables_are_changes_of_the_view(servers: Servers, home: Clien
     servers.migrate("a", "b", "w")
     for name in ("b", "a"):
         database = servers[name]
-        feed, reader = database.changes.feed(database.catalog.require("public", "w").oid, home), OwnReader(database)
+        feed, reader = database.changes.feed(database.catalog.require("public", "w").oid, home), database.own_reader()
         number = feed.start(reader, None)
         home.run("UPDATE users SET name = name || '!' WHERE id = 1")
         wait_until(partial(_has_changed, feed, reader, number), what="the change")

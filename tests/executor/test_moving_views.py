@@ -15,21 +15,21 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from executor.commit.records import Followed
-from executor.moving import elsewhere, giving
-from executor.moving import replica as replica_module
-from executor.moving.elsewhere import answer
-from executor.moving.questions import Question, decode_answer, encode_question
-from executor.moving.replica import Replica, Replicas, replica_of
-from executor.queries.reader import OwnReader
-from executor.rows.point_sources import ViewSource
+from executor.key_access.point_sources import ViewSource
+from executor.moving import departure as giving
+from executor.moving.answers import answer
+from executor.remote_reads import remote_views as elsewhere
+from executor.remote_reads.messages import Question, decode_answer, encode_question
+from executor.replicas import replica as replica_module
+from executor.replicas.replica import Replica, Replicas, replica_of
 from executor.views.runtime import ViewRuntime
 from planner.statements.statement import Query
 from tests.executor.client import Client
 from tests.executor.moving import READ, VIEW, Rows, Servers
+from tests.executor.separating import outcome
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 from tests.rig.sampling import sample
-from tools.suite_results import outcome
 
 pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
@@ -225,7 +225,7 @@ def test_a_question_that_reads_more_than_the_view(servers: Servers, a: Client) -
         assert isinstance(query, Query)
         data = encode_question(Question(runtime.shared, servers["a"].plans.get(query.relation).relation, "UTC"))
         with pytest.raises(SqlError, match="08P01"):
-            decode_answer(answer(OwnReader(servers["b"]), data))
+            decode_answer(answer(servers["b"].own_reader(), data))
 
 
 def test_nothing_stays_of_what_a_view_came_with(servers: Servers, a: Client, tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from catalog.objects import View
 from catalog.values.errors import SqlError
-from executor.moving import checkpoints, rebuilding
-from executor.moving.artifact import LeavingView
-from executor.moving.questions import decode_question
-from executor.queries.reader import OwnReader
+from executor.moving import checkpoints
+from executor.moving import state_recovery as rebuilding
+from executor.moving.view_artifact import LeavingView
+from executor.remote_reads.messages import decode_question
 from tests.executor.client import Client
 from tests.executor.moving import Servers, lost
 from tests.rig.beside import Repeating
@@ -108,7 +108,7 @@ def test_who_is_asked(servers: Servers, home: Client) -> None:
     servers.migrate("a", "b", "w")
     servers["a"].view_moving.suspend(view_of(servers, "v"))
     database, asked = servers["a"], servers.questions("a")
-    feed, reader = database.changes.feed(view_of(servers, "x").oid, home), OwnReader(database)
+    feed, reader = database.changes.feed(view_of(servers, "x").oid, home), database.own_reader()
     number = feed.start(reader, None)
     home.run("INSERT INTO s VALUES (1, 1, 'x')")
     for query, wanted in (("SELECT h, c FROM x", [(1, 3)]), ("SELECT c FROM w", [(3,)]), ("TABLE x", [(1, 3)])):

@@ -12,7 +12,7 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.rows.point_sources import point_reader
+from executor.key_access.point_sources import point_reader
 from executor.traces import keyed_rows, state
 from executor.traces.parts import Parts
 from planner.algebra.scalars import Value

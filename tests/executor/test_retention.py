@@ -9,7 +9,7 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.database.options import Options
+from executor.options import Options
 from executor.spark.printing.statements import reason
 from executor.upkeep.paths import PathTask, Sources
 from executor.views.runtime import ViewRuntime

@@ -15,7 +15,7 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.commit import log as logs
 from executor.database.database import Database
-from executor.rows.point_sources import point_reader
+from executor.key_access.point_sources import point_reader
 from planner.statements.statement import Delete, Insert, Query, Update
 from tests.executor.client import Client, open_database
 from tests.executor.logs import LONG, CountingDisk

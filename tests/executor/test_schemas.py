@@ -8,7 +8,7 @@ import pytest
 
 from catalog.system import system_catalog
 from catalog.values.errors import SqlError
-from executor.sql.definitions.stored_catalog import dump_catalog, load_catalog
+from executor.definitions.stored_catalog import dump_catalog, load_catalog
 from tests.executor.client import Client, open_database
 
 SAME_NAMES = """

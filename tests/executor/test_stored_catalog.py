@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from executor.database.database import Database
-from executor.sql.definitions.stored_catalog import dump_catalog
+from executor.definitions.stored_catalog import dump_catalog
 from executor.tables.definitions import catalog_documents
 from tests.executor.client import Client, open_database
 

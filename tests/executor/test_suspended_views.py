@@ -14,7 +14,8 @@ import pytest
 from catalog.objects import View
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.moving import checkpoints, rebuilding
+from executor.moving import checkpoints
+from executor.moving import state_recovery as rebuilding
 from planner.incremental.programs.program import State
 from tests.executor.client import Client
 from tests.executor.moving import READ, STREAM, VIEW, Rows, Servers

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
+from executor.key_access.point_sources import point_reader
 from executor.rows import table_rows
-from executor.rows.point_sources import point_reader
 from executor.traces import index, keyed_rows
 from executor.upkeep import frontiers
 from planner.statements.statement import Query

@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.moving import artifact, checkpoints, entering, taking
-from executor.moving.artifact import LeavingView
-from executor.moving.heirs import Heirs
-from executor.moving.ownership import Owned
+from executor.cluster.succession import Heirs
+from executor.cluster.view_ownership import Owned
+from executor.moving import checkpoints
+from executor.moving import guests as entering
+from executor.moving import takeover as taking
+from executor.moving import view_artifact as artifact
+from executor.moving.view_artifact import LeavingView
 from tests.executor.client import Client
 from tests.executor.moving import READ, Rows, Servers, lost
 from tests.executor.test_migration import LEASE

@@ -31,7 +31,7 @@ _PAUSES: Final = {
     "executor/separation/": (0.01, 0.15),
     "executor/views/": (0.01, 0.15),
     "executor/commit/": (0.01, 0.15),
-    "executor/database/periodic.py": (0.01, 0.15),
+    "executor/core/periodic.py": (0.01, 0.15),
 }
 #: How often one line pauses in a test at most, which may come to it a thousand times.
 _MOST: Final = 6

@@ -9,7 +9,7 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.database.options import Options
+from executor.options import Options
 from executor.sql.session import DatabaseSession
 from planner.parse.parser import parse
 from server.plans.answer_cache import ResultCache, Stamp

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.database.options import Options
+from executor.options import Options
 from server.operations.config import Address, Config, ConfigError, choose, describe, parser, table
 from tests.rig.server import ROOT
 

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from psycopg.pq import ExecStatus
 
-from executor.database.memory import available
+from executor.core.memory import available
 from server.operations.config import Config, ConfigError
 from tests.rig.process import wait_until
 from tests.rig.server import DATABASE, USER, Millstream

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.moving.questions import Unwanted, decode_answer
+from executor.remote_reads.messages import Unwanted, decode_answer
 from protocol.decoder import SSL
 from server.login.peers import Peers, proof
 from tests.rig.beside import Beside

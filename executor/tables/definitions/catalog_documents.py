@@ -2,7 +2,7 @@
 
 Owns: where the documents are kept, and when the changes have become so long that a whole one takes their place, which
 bounds what a definition writes to its own size and what a start reads to twice the catalog's. Their content belongs to
-``executor.sql.definitions.stored_catalog``.
+``executor.definitions.stored_catalog``.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from catalog.values.encodings import PLAIN, UTF8
 from catalog.values.errors import SqlError, unsupported
 from executor.sql.copy_from import CopySink, Prepared
 from executor.sql.replanning import Planned
-from executor.sql.result import Result
+from executor.transactions.result import Result
 from planner.cancellation import cancelled, leave
 from planner.statements.statement import CopyIn as CopyInStatement
 from planner.statements.statement import CopyOptions, CopyOut, Query

@@ -1,0 +1,94 @@
+"""The key indexes of continuous views: built at the first point read, and kept for the next.
+
+Owns: which index belongs to which version of its view, and how one is brought to the present LSN. What an index is,
+and how a query becomes a read of one, is ``executor.key_access.point_sources``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+from msgspec import Struct
+
+from catalog.values.errors import SqlError
+from executor.core.core import Core
+from executor.replicas.replica import Replicas
+from executor.traces.index import Row
+from executor.traces.keyed_rows import Columns, Key, KeyedRows
+from executor.views.index import ViewIndex
+from executor.views.runtime import ViewRuntime
+
+
+class _Kept(Struct):
+    """A view's index, the version of the view that it belongs to, and an LSN at which that was still the newest."""
+
+    version: int
+    index: KeyedRows
+    key: Columns
+    checked: int = -1
+
+
+class ViewIndexes:
+    """The indexes of all views of a database."""
+
+    def __init__(self, core: Core, replicas: Replicas) -> None:
+        self._core, self._replicas = core, replicas
+        self._indexes: dict[int, _Kept] = {}
+        self._made: dict[int, ViewIndex] = {}
+
+    def forget(self, oid: int) -> None:
+        """A view was dropped."""
+        self._indexes.pop(oid, None)
+        self._made.pop(oid, None)
+
+    def key_of(self, oid: int) -> tuple[str, ...]:
+        """Names of a continuous view's columns that a point read gives values for; () where there is no such read."""
+        runtime = self._core.view(oid)
+        program = runtime.program
+        names = {column: item.name for column, item in zip(program.columns, runtime.view.stored, strict=True)}
+        return tuple(names[column] for column in program.point_key)
+
+    def peek(self, oid: int, key: Key) -> Row | None:
+        """One row of a view's index if nothing arrived since it was refreshed. Never blocks."""
+        known = self._indexes.get(oid)
+        if known is None:
+            return None
+        core = self._core
+        if self._replicas.are_behind((oid,)) or core.versions.are_suspended((oid,)):
+            return None
+        visible = core.sequencer.visible  # before the version: what is published meanwhile is asked for next time
+        if visible != known.checked:
+            if known.version != core.version_of((oid,)):
+                return None
+            known.checked = visible
+        return known.index.get(known.key, key)
+
+    def read(self, oid: int, key: Key) -> Row | None:
+        """One row of a view that has a point key, at the present LSN."""
+        runtime = self._core.view(oid)
+        self._replicas.refresh((oid,))
+        runtime.check_inputs()
+        with runtime.lock:
+            with self._core.sequencer.lock:  # a record being published has changed the version before it is visible
+                version, lsn = self._core.version_of((oid,)), self._core.sequencer.visible
+            runtime.advance(lsn)
+            columns = self.key_of(oid)
+            own = self._made.get(oid)
+            if own is None or not own.is_of(runtime):
+                own = self._made[oid] = ViewIndex(runtime, columns)
+            try:
+                index = own.refresh(lambda states: self.final(runtime, states), lsn)
+            except SqlError:  # a row that the index cannot hold
+                self.forget(oid)
+                raise
+            self._indexes[oid] = _Kept(version, index, columns)
+            return index.get(columns, key)
+
+    def final(self, runtime: ViewRuntime, states: Mapping[str, pa.Table]) -> pa.Table:
+        """The rows that a view with a point key has over its state, or over some groups of it."""
+        final = self._core.plans.get(runtime.program.final)
+        table = None if final.small is None else final.small.run(states)
+        if table is None:
+            table = self._core.engine.query(final.relation, states, (), runtime.time_zone)
+        return table.rename_columns([column.name for column in runtime.view.stored])

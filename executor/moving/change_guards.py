@@ -1,0 +1,62 @@
+"""What may not change of views that other servers have a part in.
+
+Owns: which objects these are. A view that is elsewhere, its streams, and tables that it reads when it is read, are what
+the other server knows them as; a guest, and the replicas below it, are their home's to change. A home may drop them,
+and so it does for all servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from catalog.catalog import Catalog
+from catalog.objects import CatalogObject, Stream
+from catalog.values.errors import SqlError
+from executor.cluster.view_ownership import NOBODY
+from executor.core.core import Core
+from executor.traces.layout import home_of
+from executor.views.runtime import ViewRuntime
+
+
+def require_changeable(core: Core, end_copies: Callable[[ViewRuntime], bool], before: Catalog, after: Catalog) -> None:
+    """Raises 55000 for a change of the catalog that another server would have to know of. ``end_copies`` ends the
+    automatic copies of a view, if there are any."""
+    for runtime, oid, server, is_guest in _pinned(core):
+        old, new = before.objects.get(oid), after.objects.get(oid)
+        if old is None or new is old:
+            continue
+        is_dropped = new is None and after.at(old.schema, old.name) is None  # else another view replaces it
+        if is_dropped and not is_guest:
+            continue
+        if is_guest:
+            hint = f'Change it on server "{server}".'
+            raise SqlError("55000", f'relation "{old.name}" belongs to server "{server}"', hint=hint)
+        if server == NOBODY:
+            hint = "Resume the view first, with millstream.resume()."
+            raise SqlError("55000", f'relation "{old.name}" is in use by a suspended view', hint=hint)
+        if server == core.options.server_name:
+            if end_copies(runtime):
+                continue
+            hint = "millstream.forget() with the view's name deletes the copy."
+            raise SqlError("55000", f'relation "{old.name}" is in use by a copy on the storage', hint=hint)
+        hint = "Migrate the view back first."
+        raise SqlError("55000", f'relation "{old.name}" is in use by server "{server}"', hint=hint)
+
+
+def _pinned(core: Core) -> Iterator[tuple[ViewRuntime, int, str, bool]]:
+    """Views and objects, the server that matters (this one, where a copy is kept), and whether it is their home."""
+    for runtime in core.runtimes():
+        known = core.streams.get(runtime.program.inputs[0])
+        home = "" if known is None else home_of(known.stream)
+        if home or runtime.held is not None:
+            server = home or (core.options.server_name if runtime.away is None else runtime.away.server)
+            for oid in core.reads_of(runtime.view.oid):
+                yield runtime, oid, server, bool(home)
+
+
+def require_own(stream: CatalogObject) -> None:
+    """Raises 0A000 for a new view over a replica, which would not be kept for it."""
+    home = home_of(stream) if isinstance(stream, Stream) else ""
+    if home:
+        instead = f'Create it on server "{home}", and let it migrate.'
+        raise SqlError("0A000", f'a continuous view over a stream of server "{home}" is not supported', hint=instead)

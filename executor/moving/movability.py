@@ -1,0 +1,69 @@
+"""Which views can leave their home, and as what.
+
+Owns: that they need nothing but their states and those of the views that they read, their streams' rows, and tables of
+their home, which are asked for when the view is read elsewhere (``borrowing``).
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from catalog.objects import Table
+from catalog.values.errors import unsupported
+from executor.core.core import Core
+from executor.replicas.replica import streams_of
+from executor.traces.layout import home_of
+from executor.views.runtime import ViewRuntime
+from planner.algebra.relations import Scan
+from planner.algebra.walk import walk
+from planner.incremental.programs.inlining import Below, inlined
+from planner.incremental.programs.lending import lending
+from planner.incremental.programs.program import Program
+from planner.incremental.programs.renaming import with_current_names
+
+
+def views_below(core: Core, runtime: ViewRuntime) -> tuple[ViewRuntime, ...]:
+    """The continuous views that a view, or one of these, reads whenever it is read."""
+    oid = runtime.view.oid
+    return tuple(core.view(below) for below in core.views_below((oid,)) if below != oid)
+
+
+def require_movable(core: Core, runtime: ViewRuntime) -> None:
+    """A view needs nothing else. Raises 0A000."""
+    name, instead = runtime.view.name, "Migrate the queries that read it instead."
+    below = views_below(core, runtime)
+    for each in (runtime, *below):
+        scans = (node for node in walk(each.program.final) if isinstance(node, Scan))
+        scan = next((node for node in scans if node.kind not in ("table", "view")), None)
+        if scan is not None:
+            raise unsupported(f'migrating view "{name}", which reads "{scan.name}" whenever it is read', instead)
+    for each in below:
+        if any(map(home_of, streams_of(core, each.program))):
+            what = f'migrating view "{name}", which reads view "{each.view.name}" of another server'
+            raise unsupported(what, instead)
+
+
+def require_alone(core: Core, runtime: ViewRuntime) -> None:
+    """A view can be read where its home is gone. Raises 0A000."""
+    if core.tables_of_view(runtime.view.oid):
+        view, instead = runtime.view, "Copy it with millstream.checkpoint()."
+        raise unsupported(f'copying view "{view.name}" automatically, which reads tables whenever it is read', instead)
+
+
+def as_leaving(core: Core, runtime: ViewRuntime) -> Program:
+    """A program of this server's as it leaves: the views that it reads are in it, and its tables stay."""
+    scope = f"v{runtime.view.oid}"
+    others = views_below(core, runtime)
+    is_one_zone = all(each.time_zone == runtime.time_zone for each in others)
+    below = {each.view.oid: Below(_now(each), _names(each), None if is_one_zone else each.time_zone) for each in others}
+    tables = {oid: item for oid, item in core.catalog.objects.items() if isinstance(item, Table)}
+    return lending(inlined(_now(runtime), scope, below), scope, tables)
+
+
+def _now(runtime: ViewRuntime) -> Program:
+    """A program that calls the columns of what it reads as they are called now."""
+    return replace(runtime.program, final=with_current_names(runtime.program.final, runtime.view.moved))
+
+
+def _names(runtime: ViewRuntime) -> tuple[str, ...]:
+    return tuple(column.name for column in runtime.view.stored)

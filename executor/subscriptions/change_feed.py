@@ -1,0 +1,346 @@
+"""What becomes of a continuous view's rows: the differences between its states, from one look to the next.
+
+Owns: the feed of each view whose changes are read, its short history, and how a difference is found. Readers look when
+they are woken; all readers share what one has found. A state is a relation with weights, and so is a difference (the
+generalised multisets of DBToaster, section 3.1)::
+
+    difference = sum of weights by row(after with +1, before with -1), where it is not 0
+
+so that all differences since a look add up to what the view has become since. Where the view's rows are those of
+single groups (a program's point key), only the groups that runs have touched are compared, before and after; else all
+rows are.
+Knows nothing of who waits how long (``executor.subscriptions.change_scan``).
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+from msgspec import Struct
+
+from catalog.values.errors import SqlError, undefined_table
+from catalog.values.types import BOOL, INT8
+from executor.core.core import Core
+from executor.key_access.view_indexes import ViewIndexes
+from executor.traces.bookmark import Bookmark
+from executor.traces.state import StateTrace
+from executor.traces.trace import Released
+from executor.views.runtime import ViewRuntime
+from planner.algebra.relations import Join, Snapshot
+from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef
+from planner.incremental.names import stored_name
+from planner.incremental.programs.program import Program, State
+
+#: Bytes of differences, and looks, that a feed remembers.
+HISTORY: Final = 64 << 20
+LOOKS: Final = 4096
+#: Feeds that are kept without readers, in case a reader comes back.
+IDLE: Final = 4
+#: Changed groups of more than this share of the state: all rows are compared.
+SHARE: Final = 0.25
+
+_compute: Any = pyarrow.compute  # made at its import, where no type checker sees its functions
+
+
+class ViewReader(Protocol):
+    """What reads a continuous view's rows; the engine runs its queries on the reader's behalf."""
+
+    def present(self, oid: int) -> tuple[int, int, pa.Table]:
+        """A view's rows now: their LSN, that of the last change of what they are made of, and the rows."""
+        ...
+
+
+class Look(Struct, frozen=True):
+    """The view was the same from LSN ``first`` to ``last``; ``number`` counts the differences before."""
+
+    first: int
+    last: int
+    number: int
+
+
+class Difference(Struct, frozen=True):
+    """What a look at an LSN has found: columns by their places, behind them how many such rows more there are."""
+
+    number: int
+    lsn: int
+    rows: pa.Table
+
+
+class Standing(Struct, frozen=True):
+    """What a feed compares: all rows of the view, or, unless they are ``shown``, those of its only state."""
+
+    tables: tuple[pa.Table, ...] = ()
+    shown: bool = False
+
+
+class ChangeFeed:
+    """One view's. Safe for many threads."""
+
+    def __init__(self, core: Core, indexes: ViewIndexes, runtime: ViewRuntime) -> None:
+        self._core, self._indexes = core, indexes
+        self._runtime = runtime
+        self._oid = runtime.view.oid
+        self._weights = _weights(runtime)
+        self._lock = threading.Lock()
+        #: The readers, as long as they are referenced elsewhere.
+        self.readers: weakref.WeakSet[object] = weakref.WeakSet()
+        self._looks: deque[Look] = deque()
+        self._history: deque[Difference] = deque()
+        self._bytes = 0
+        self._number = 0
+        #: The rows at the last look; of a view of groups that is here the state's.
+        self._standing = Standing()
+        self._is_by_groups = _by_groups(runtime.program)
+        #: Up to where the state's runs have been seen; None where all rows must be compared.
+        self._seen: Bookmark | None = None
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The relations whose changes may change the view's rows, and the view."""
+        return self._core.reads_of(self._oid)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the view is there, and is the one that it was."""
+        return self._core.is_live(self._runtime)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether another server is asked for the view's rows."""
+        return any(self._core.view(oid).away is not None for oid in self._core.views_below((self._oid,)))
+
+    @property
+    def number(self) -> int:
+        """That of the last difference."""
+        return self._number
+
+    def whole(self, reader: ViewReader) -> Difference:
+        """All rows of the view now, as a difference from nothing; its number is where the changes go on."""
+        with self._lock:
+            self._look(reader)
+            rows = self._merged([(self._shown(self._standing, reader), 1)])
+            return Difference(self._number, self._looks[-1].last, rows)
+
+    def start(self, reader: ViewReader, since: int | None) -> int:
+        """The number where changes since an LSN begin (None: now). Raises 72000 where they are no longer known, and
+        22023 for an LSN that is still to come."""
+        with self._lock:
+            self._look(reader)
+            if since is None:
+                return self._number
+            for look in reversed(self._looks):
+                if look.first <= since <= look.last:
+                    return look.number
+            name = self._runtime.view.name
+            if since > self._looks[-1].last:
+                raise SqlError("22023", f"LSN {since} has not been reached yet")
+            hint = "Leave since out: the changes then begin with all rows of the view."
+            raise SqlError("72000", f'changes of view "{name}" since LSN {since} are no longer available', hint=hint)
+
+    def since(self, reader: ViewReader, number: int) -> list[Difference]:
+        """The differences after a number, up to now. Raises 72000 where some have been forgotten."""
+        with self._lock:
+            self._look(reader)
+            if self._number - number > len(self._history):
+                name = self._runtime.view.name
+                raise SqlError("72000", f'changes of view "{name}" were discarded before they were read')
+            return [item for item in self._history if item.number > number]
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    def _look(self, reader: ViewReader) -> None:
+        """Brings the feed to the present."""
+        if not self.is_current:
+            raise undefined_table(self._runtime.view.name)
+        if self._looks and self._is_quiet():
+            return
+        before = self._standing
+        lsn, changed, after, runs = self._present(reader)
+        if not self._looks:
+            known = max(changed, self._core.opened_lsn, self._runtime.view.created_lsn)
+            self._keep(Look(known, lsn, 0), None)
+        else:
+            try:
+                rows = self._difference(before, after, runs, reader)
+            except BaseException:  # a reader's end, above all: the next look is from before these runs
+                self._seen = None
+                raise
+            found = Difference(self._number + 1, lsn, rows) if rows.num_rows else None
+            self._number += found is not None
+            self._keep(Look(changed, lsn, self._number), found)
+        self._standing = after
+
+    def _is_quiet(self) -> bool:
+        """Whether nothing that the view is made of has changed since the last look."""
+        last = self._looks[-1]
+        with self._core.sequencer.lock:
+            visible, changed = self._core.sequencer.visible, self._core.version_of((self._oid,))
+        if changed > last.last:
+            return False
+        self._looks[-1] = Look(last.first, visible, last.number)
+        return True
+
+    def _present(self, reader: ViewReader) -> tuple[int, int, Standing, list[pa.Table] | None]:
+        """The view now: LSN, that of the last change below it, what it stands on, and the runs since the last look."""
+        runtime, core = self._runtime, self._core
+        if self._is_by_groups:
+            with runtime.lock:
+                if runtime.away is None:
+                    runtime.check_inputs()
+                    with core.sequencer.lock:
+                        lsn, changed = core.sequencer.visible, core.version_of((self._oid,))
+                    runtime.advance(lsn)
+                    (state,) = runtime.states.values()
+                    runs = self._runs(state, lsn)
+                    self._seen = state.bookmark(lsn)
+                    return lsn, changed, Standing(tuple(state.tables)), runs
+        lsn, changed, table = reader.present(self._oid)
+        return lsn, changed, Standing((table,), True), None
+
+    def _runs(self, state: StateTrace, lsn: int) -> list[pa.Table] | None:
+        """What was added to the state since the last look; None where that is not known."""
+        if self._seen is None:
+            return None
+        try:
+            return state.delta(self._seen.after, lsn)
+        except Released:
+            return None
+
+    def _keep(self, look: Look, found: Difference | None) -> None:
+        self._looks.append(look)
+        if found is not None:
+            self._history.append(found)
+            self._bytes += found.rows.nbytes
+        while len(self._history) > 1 and self._bytes > HISTORY:
+            self._forget(self._history[0].number)
+        while len(self._looks) > LOOKS:
+            self._forget(self._looks[0].number)
+
+    def _forget(self, number: int) -> None:
+        """Drops the changes up to a number."""
+        while self._history and self._history[0].number <= number:
+            self._bytes -= self._history.popleft().rows.nbytes
+        while len(self._looks) > 1 and self._looks[0].number <= min(number, self._number - 1):
+            self._looks.popleft()
+
+    # -- differences -------------------------------------------------------------------------------------------
+
+    def _difference(
+        self,
+        before: Standing,
+        after: Standing,
+        runs: list[pa.Table] | None,
+        reader: ViewReader,
+    ) -> pa.Table:
+        if before.shown and after.shown and before.tables[0].equals(after.tables[0]):
+            return self._merged([])
+        if runs is not None and not before.shown:
+            touched = self._touched(before.tables, runs, reader)
+            if touched is not None:
+                before, after = map(Standing, touched)
+        return self._merged([(self._shown(before, reader), -1), (self._shown(after, reader), 1)])
+
+    def _touched(
+        self, before: tuple[pa.Table, ...], runs: list[pa.Table], reader: ViewReader
+    ) -> tuple[tuple[pa.Table, ...], tuple[pa.Table, ...]] | None:
+        """The groups that runs have changed, as they were and as they are; None where they are many."""
+        engine, state = self._runtime.runner.engine, self._runtime.program.states[0]
+        run = engine.merge(state, runs)
+        if run.num_rows > SHARE * sum(table.num_rows for table in before):
+            return None
+        standing = pa.concat_tables(before, promote_options="permissive")
+        keys = run.select([stored_name(column) for column in state.key])
+        old = engine.query_few(_same_keys(state), {"s___standing": standing, "s___touched": keys}, owner=reader)
+        old = old.rename_columns(run.column_names)
+        return (old,), (old, run)
+
+    def _shown(self, standing: Standing, reader: ViewReader) -> pa.Table:
+        """The view's rows over what it stands on."""
+        if standing.shown:
+            return standing.tables[0]
+        runtime = self._runtime
+        state = runtime.program.states[0]
+        rows = runtime.runner.engine.merge(state, standing.tables)
+        states = {**runtime.snapshots_of_statics(), f"s_{state.name}": rows}
+        return self._indexes.final(runtime, states)
+
+    def _merged(self, parts: Sequence[tuple[pa.Table, int]]) -> pa.Table:
+        """The sum of relations with a weight each, those with fewer rows first."""
+        names = [stored_name(column) for column in self._weights.columns]
+        tables = [
+            pa.Table.from_arrays([*table.columns, _weight(table.num_rows, weight)], names) for table, weight in parts
+        ]
+        rows = self._runtime.runner.engine.merge(self._weights, tables)
+        weights = rows.columns[-1]
+        fewer, more = rows.filter(_compute.less(weights, 0)), rows.filter(_compute.greater(weights, 0))
+        places = [str(index) for index in range(len(names) - 1)]
+        return pa.concat_tables([fewer, more]).rename_columns([*places, ""])
+
+
+def _by_groups(program: Program) -> bool:
+    """Whether groups can be compared by themselves: not where merging a group again may give other digits."""
+    if not program.point_key or len(program.states) != 1:
+        return False
+    (state,) = program.states
+    merged = {column.type.name for column in state.columns} if state.kind != "concatenate" else {"float8"}
+    return merged.isdisjoint(("float4", "float8"))
+
+
+def _weight(count: int, weight: int) -> pa.Array:
+    return pa.array(np.full(count, weight, np.int64))
+
+
+def _weights(runtime: ViewRuntime) -> State:
+    """A relation with weights, as a trace: rows that are alike become one."""
+    own = tuple(Column(index, item.name, item.type) for index, item in enumerate(runtime.view.stored, 1))
+    weight = Column(len(own) + 1, "weight", INT8, False)
+    total = AggregateCall("sum", (ColumnRef(weight),), INT8)
+    return State("weights", "aggregate", (*own, weight), own, ((weight, total),))
+
+
+def _same_keys(state: State) -> Join:
+    """A state's rows of the groups that are listed."""
+    standing = Snapshot("__standing", state.columns, tuple(map(stored_name, state.columns)))
+    first = 1 + max(column.id for column in state.columns)
+    listed = tuple(Column(first + place, column.name, column.type) for place, column in enumerate(state.key))
+    touched = Snapshot("__touched", listed, tuple(map(stored_name, state.key)))
+    same = [
+        Call("is_not_distinct", (ColumnRef(left), ColumnRef(right)), BOOL)
+        for left, right in zip(state.key, listed, strict=True)
+    ]
+    return Join("semi", standing, touched, same[0] if len(same) == 1 else Call("and", tuple(same), BOOL))
+
+
+class ViewChanges:
+    """The feeds of a database."""
+
+    def __init__(self, core: Core, indexes: ViewIndexes) -> None:
+        self._core, self._indexes = core, indexes
+        self._lock = threading.Lock()
+        self._feeds: dict[int, ChangeFeed] = {}
+
+    def feed(self, oid: int, reader: object) -> ChangeFeed:
+        """A view's feed, for as long as ``reader`` lives. Raises 42P01."""
+        with self._lock:
+            found = self._feeds.pop(oid, None)
+            if found is None or not found.is_current:
+                found = ChangeFeed(self._core, self._indexes, self._core.view(oid))
+            self._feeds[oid] = found  # the last in order
+            found.readers.add(reader)
+            idle = [(each, feed) for each, feed in tuple(self._feeds.items()) if not feed.readers]
+            for each, _ in idle[: max(0, len(idle) - IDLE)]:
+                self._feeds.pop(each, None)
+            return found
+
+    def forget(self, oid: int) -> None:
+        """A view was dropped. Takes no lock: the caller has the sequencer's."""
+        self._feeds.pop(oid, None)

@@ -1,0 +1,109 @@
+"""Reading the changes of a continuous view as they come: millstream.changes().
+
+Owns: what a query waits for, and the rows that it gets: those of a difference (``executor.subscriptions.change_feed``),
+with their LSN.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from catalog.values.errors import undefined_table
+from executor.core.core import Core
+from executor.subscriptions.arrival_scan import PAUSE, ArrivalScan, Interval, Notify, Patience
+from executor.subscriptions.change_feed import Difference, ViewChanges, ViewReader
+from executor.traces.layout import LSN, ORDINAL
+from planner.algebra.relations import CHANGE_SOURCES
+from planner.stream_queries import Changes
+
+
+class ChangeScan(ArrivalScan):
+    """The changes of one view, from the query's beginning on, or from an earlier LSN."""
+
+    def __init__(
+        self,
+        core: Core,
+        feeds: ViewChanges,
+        reader: ViewReader,
+        oid: int,
+        changes: Changes,
+        patience: Patience,
+        notify: Notify,
+    ) -> None:
+        view = core.view(oid).view
+        super().__init__(core, f'changes of view "{view.name}"', patience, notify)
+        self._reader = reader
+        self._feed = feeds.feed(oid, self)
+        self._reads = self._feed.reads
+        self._view = view.name
+        self._changes = changes
+        self._first: Difference | None = None
+        self._number = 0
+        self._last_arrival = 0.0
+        self._took = 0.0
+
+    def begin(self, lsn: int) -> None:
+        """The changes count from here on, whatever snapshot the transaction has."""
+        if self._changes.whole:
+            self._first = self._feed.whole(self._reader)
+            self._number = self._first.number
+        else:
+            self._number = self._feed.start(self._reader, self._changes.since)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Whatever the view is made of wakes the scan."""
+        lock, versions = self.core.sequencer.lock, self.core.versions
+        with lock:
+            versions.wake(self._reads, self.wake)
+        try:
+            yield
+        finally:
+            with lock:
+                versions.leave(self._reads, self.wake)
+
+    def take(self, places: bool) -> Interval | None:
+        """All rows of the view at first, where they are wanted; then the differences since the last time."""
+        if self._first is not None:
+            found, self._first = [self._first], None
+        else:
+            started = self.patience.clock()
+            found = self._feed.since(self._reader, self._number)
+            self._took = self.patience.clock() - started
+        if not found:
+            return None
+        after, self._number = self._number, found[-1].number
+        self._last_arrival = self.patience.clock()
+        return Interval(after, self._number, _rows(found))
+
+    def last_arrival(self) -> float:
+        """When the last change was found."""
+        return self._last_arrival
+
+    def check_source(self) -> None:
+        """Raises 42P01 for a dropped view."""
+        if not self._feed.is_current:
+            raise undefined_table(self._view)
+
+    def pause(self) -> float:
+        """As long as looking took, too: half of the time is others'."""
+        return max(PAUSE, self._took)
+
+    def cancel(self) -> None:
+        """Ends what runs or waits with 57014."""
+        super().cancel()
+        self.core.engine.interrupt(self._reader)
+
+
+def _rows(found: Sequence[Difference]) -> pa.Table:
+    """Differences as a query reads them, in the order in which they came."""
+    lsns = np.concatenate([np.full(item.rows.num_rows, item.lsn, np.int64) for item in found])
+    rows = pa.concat_tables([item.rows for item in found])
+    at, diff = CHANGE_SOURCES
+    own = rows.column_names[:-1]
+    columns = [pa.array(lsns), rows.columns[-1], *rows.columns[:-1], pa.array(lsns), pa.array(np.arange(len(lsns)))]
+    return pa.Table.from_arrays(columns, [at, diff, *own, LSN, ORDINAL])

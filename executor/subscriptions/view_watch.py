@@ -1,0 +1,216 @@
+"""Continuous views whose changes are reported: one thread that compares them when their inputs have changed, and again
+if it failed.
+
+Owns: which names are watched, for how many, and when to look: never more than a share of the time, so that bursts
+become one notice and writers notice nothing. What is told is an LSN and how many rows have changed
+(``executor.subscriptions.change_feed``); to whom is the caller's matter. Names are looked up again whenever the catalog
+is another one.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pyarrow.compute
+from msgspec import Struct
+
+from catalog.catalog import Catalog
+from catalog.objects import View
+from catalog.privileges import OF_TABLE
+from catalog.values.errors import SqlError
+from executor.core.core import Core
+from executor.subscriptions.arrival_scan import PAUSE
+from executor.subscriptions.change_feed import ChangeFeed, Difference, ViewChanges, ViewReader
+from planner.bind.state.context import restricted
+
+#: Of a watcher's time, how much is spent on looking at most.
+SHARE: Final = 0.2
+#: Seconds to wait for another server's answer, during which no other notice is sent.
+PATIENCE: Final = 2.0
+#: Seconds after which a look that failed is tried again, whether anything has changed since or not.
+AGAIN: Final = 1.0
+
+_LOGGER: Final = logging.getLogger(__name__)
+_compute: Any = pyarrow.compute  # made at its import, where no type checker sees its functions
+
+
+class Name(Struct, frozen=True):
+    """What a view is called: a name, the schemas in which it is looked up, and the role that must be allowed to read
+    it."""
+
+    name: str
+    search_path: tuple[str, ...]
+    role: str
+
+
+#: Told that a view's rows have changed: its name, the LSN, and how many rows came and went.
+Tell = Callable[[Name, int, int], None]
+
+
+class _Watched(Struct, eq=False, weakref=True):
+    """A name with watchers: the feed of the view that it stands for now, if any, and how far that is."""
+
+    count: int = 0
+    feed: ChangeFeed | None = None
+    number: int = 0
+    #: What prevented the last look.
+    told: str = ""
+
+
+class ViewWatch:
+    """Watches the views of one database. Its methods may be called from any thread."""
+
+    def __init__(self, core: Core, changes: ViewChanges, reader: Callable[[Callable[[], bool]], ViewReader]) -> None:
+        """``reader`` makes a reader of views that is asked whether it is cancelled."""
+        self._core, self._changes = core, changes
+        self._lock = threading.Lock()
+        self._names: dict[Name, _Watched] = {}
+        self._woken_by: frozenset[int] = frozenset()
+        self._catalog: Catalog | None = None  # for which names have been looked up
+        self._event = threading.Event()
+        self._ended = threading.Event()
+        #: Until when a look may take.
+        self._until = math.inf
+        self._reader = reader(self._is_over)
+        self._thread: threading.Thread | None = None
+        self.tell: Tell = lambda name, lsn, rows: None
+
+    def watch(self, name: Name) -> None:
+        """Adds a watcher of a name."""
+        with self._lock:
+            watched = self._names.setdefault(name, _Watched())
+            watched.count += 1
+            if watched.count == 1:
+                self._find(name, watched)
+                self._rewire()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="view watch", daemon=True)
+                self._thread.start()
+
+    def unwatch(self, name: Name) -> None:
+        """One fewer does."""
+        with self._lock:
+            watched = self._names[name]
+            watched.count -= 1
+            if not watched.count:
+                del self._names[name]
+                self._rewire()
+
+    def redefined(self) -> None:
+        """The catalog is another one."""
+        if self._names:
+            self._event.set()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._ended.set()
+        self._event.set()
+        if self._thread is not None:
+            self._core.engine.interrupt(self._reader)
+            self._thread.join()
+
+    # -- names -------------------------------------------------------------------------------------------------
+
+    def _find(self, name: Name, watched: _Watched, *, anew: bool = False) -> None:
+        """Looks a name up, and begins to follow the view that it stands for; one that it did not stand for before is
+        told with all its rows where it is looked up ``anew``."""
+        catalog = self._core.catalog
+        found = catalog.find(name.name, catalog.usable(name.search_path, restricted(catalog, name.role)))
+        if not isinstance(found, View) or not found.continuous or not _may_read(catalog, found, name.role):
+            watched.feed = None
+            return
+        try:
+            feed = self._changes.feed(found.oid, watched)
+            if feed is not watched.feed:
+                watched.feed, watched.number = feed, self._start(name, found.oid, feed, anew)
+        except SqlError as error:
+            _LOGGER.debug("view %s is not watched: %s", name.name, error)
+            watched.feed = None
+
+    def _start(self, name: Name, oid: int, feed: ChangeFeed, anew: bool) -> int:
+        """Where the changes of a view begin that are told."""
+        self._until = time.monotonic() + PATIENCE
+        try:
+            if not anew:
+                return feed.start(self._reader, None)
+            whole = feed.whole(self._reader)
+            if whole.rows.num_rows:
+                self._report(name, [whole])
+            return whole.number
+        except SqlError:
+            if self._core.view(oid).away is None:
+                raise
+            return feed.number  # its new server answers later
+        finally:
+            self._until = math.inf
+
+    def _is_over(self) -> bool:
+        return self._ended.is_set() or time.monotonic() > self._until
+
+    def _rewire(self) -> None:
+        """Has the thread woken by what the views are made of that are watched now."""
+        wanted = frozenset(
+            oid for watched in self._names.values() if watched.feed is not None for oid in watched.feed.reads
+        )
+        with self._core.sequencer.lock:
+            self._core.versions.leave(self._woken_by, self._event)
+            self._core.versions.wake(wanted, self._event)
+        self._woken_by = wanted
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        has_failed = False
+        while not self._ended.is_set():
+            self._event.wait(AGAIN if has_failed else None)
+            self._event.clear()
+            started = time.monotonic()
+            has_failed = False
+            for name, watched, feed in self._current():
+                if not self._ended.is_set():
+                    self._look(name, watched, feed)
+                    has_failed |= bool(watched.told)
+            took = time.monotonic() - started
+            self._ended.wait(max(PAUSE, took * (1 / SHARE - 1)))
+
+    def _current(self) -> list[tuple[Name, _Watched, ChangeFeed]]:
+        """What is watched now, under the names of now."""
+        with self._lock:
+            catalog = self._core.catalog
+            if catalog is not self._catalog:
+                self._catalog = catalog
+                for name, watched in self._names.items():
+                    self._find(name, watched, anew=True)
+                self._rewire()
+            return [(name, item, item.feed) for name, item in self._names.items() if item.feed is not None]
+
+    def _look(self, name: Name, watched: _Watched, feed: ChangeFeed) -> None:
+        self._until = time.monotonic() + PATIENCE if feed.is_elsewhere else math.inf
+        try:
+            found = feed.since(self._reader, watched.number)
+        except Exception as error:  # of the view, or of a lack of memory: the next look may be better
+            if not self._ended.is_set() and str(error) != watched.told:
+                _LOGGER.warning("could not look at view %s: %s", name.name, error)
+            watched.told = str(error)
+            return
+        finally:
+            self._until = math.inf
+        watched.told = ""
+        if found:
+            watched.number = found[-1].number
+            self._report(name, found)
+
+    def _report(self, name: Name, found: Sequence[Difference]) -> None:
+        rows = sum(_compute.sum(_compute.abs(item.rows.columns[-1])).as_py() for item in found)
+        self.tell(name, found[-1].lsn, rows)
+
+
+def _may_read(catalog: Catalog, view: View, role: str) -> bool:
+    """Whether a role may know of a view's rows."""
+    reader = restricted(catalog, role)
+    return reader is None or catalog.rights_of(view.oid).allows(catalog.roles, reader, "r", OF_TABLE)

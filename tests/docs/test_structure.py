@@ -1,0 +1,62 @@
+"""How many files a folder has beside its sub-folders, and how many attributes a class: no more than the architecture
+says.
+
+The worst five of each are printed (``pytest -s``). An attribute is a field of the class, or what ``__init__`` assigns
+to ``self``; nested functions and inherited attributes do not count.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_PACKAGES: Final = ("server", "executor", "planner", "catalog", "protocol")
+#: The sentence of docs/architecture.md that has both numbers.
+_SENTENCE: Final = re.compile(r"no folder has more than (\d+) files, and\s+no class more than (\d+) attributes")
+
+
+def files() -> list[Path]:
+    return [path for package in _PACKAGES for path in sorted((_ROOT / package).rglob("*.py"))]
+
+
+def by_folder() -> Counter[str]:
+    """Files by folder, without that which describes the folder."""
+    return Counter(str(path.parent.relative_to(_ROOT)) for path in files() if path.name != "__init__.py")
+
+
+def attributes(node: ast.ClassDef) -> set[str]:
+    fields = {
+        item.target.id for item in node.body if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+    }
+    for item in node.body:
+        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+            fields |= {part.attr for part in ast.walk(item) if isinstance(part, ast.Attribute) and _is_assigned(part)}
+    return fields
+
+
+def _is_assigned(node: ast.Attribute) -> bool:
+    return isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def by_class() -> Counter[str]:
+    """Attributes by class."""
+    found: Counter[str] = Counter()
+    for path in files():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                found[f"{path.relative_to(_ROOT)} {node.name}"] = len(attributes(node))
+    return found
+
+
+def test_folders_and_classes_are_as_small_as_the_architecture_says() -> None:
+    folders, classes = by_folder().most_common(5), by_class().most_common(5)
+    for name, count in (*folders, *classes):
+        print(f"{count:4} {name}")
+    stated = _SENTENCE.search((_ROOT / "docs" / "architecture.md").read_text())
+    assert stated is not None, "docs/architecture.md says how large folders and classes are"
+    assert folders[0][1] <= int(stated[1]), folders
+    assert classes[0][1] <= int(stated[2]), classes
