@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from catalog.objects import Stream
 from executor.files.followed_folders import OwnFiles, SourceFile
-from planner.algebra.relations import Relation
+from planner.algebra.nodes import Relation
 from planner.incremental.programs.program import State, Statement
 
 

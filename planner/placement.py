@@ -20,7 +20,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from planner.algebra.relations import Aggregate, Delta, Join, Relation, Scan, SetOperation, Snapshot, Sort, Window
+from planner.algebra.nodes import Aggregate, Delta, Join, Relation, Scan, SetOperation, Snapshot, Sort, Window
 from planner.algebra.walk import find, kinds_of, walk
 from planner.incremental.programs.program import State, Statement
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 
 
 class ColumnStatistics(Struct, frozen=True):

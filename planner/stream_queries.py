@@ -22,8 +22,22 @@ from catalog.values.types import SqlType
 from planner.algebra.construction import Fresh, has_subquery, keep_columns
 from planner.algebra.functions import DRAWN_FUNCTIONS
 from planner.algebra.identity import NodeSet
-from planner.algebra.relations import Delta, Filter, Join, Limit, Project, Relation, Scan, Snapshot, Working
-from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import (
+    Call,
+    Cast,
+    ColumnRef,
+    Delta,
+    Filter,
+    Join,
+    Limit,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    Scan,
+    Snapshot,
+    Working,
+)
 from planner.algebra.validate import validate
 from planner.algebra.walk import RELATIONS, Node, children, descend, free_columns, transform, walk
 from planner.incremental.checks import check_operators

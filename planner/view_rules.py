@@ -10,8 +10,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from planner.algebra.relations import Relation, Scan, Window
-from planner.algebra.scalars import Column
+from planner.algebra.nodes import Column, Relation, Scan, Window
 
 #: What errors say of the rule that a view breaks, by what it is about, numbered as in docs/continuous-views.md.
 RULES: Final[dict[str, str]] = {

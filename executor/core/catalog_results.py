@@ -18,7 +18,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from executor.embedded.connection import Bindings
-from planner.algebra.relations import Relation
+from planner.algebra.nodes import Relation
 
 _MOST: Final = 256
 #: Bytes of a result that is not worth keeping.

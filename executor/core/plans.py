@@ -19,8 +19,7 @@ from executor.files.partition_pruning import FileReading, filters_of
 from executor.identity_cache import Remembered
 from executor.small import Small, small_of
 from planner.algebra.construction import conjuncts, volatility
-from planner.algebra.relations import Fixpoint, Join, Project, Relation, Scan, Unnest
-from planner.algebra.scalars import Call, ColumnRef, Value
+from planner.algebra.nodes import Call, ColumnRef, Fixpoint, Join, Project, Relation, Scan, Unnest, Value
 from planner.algebra.walk import Node, contains, find, is_larger, kinds_of
 from planner.cancellation import leave
 from planner.lowering.parameter_lists import VALUES, General, with_lists

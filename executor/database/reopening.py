@@ -23,8 +23,7 @@ from executor.files.followed_folders import verify
 from executor.moving import view_artifact as artifact
 from executor.traces.layout import home_of
 from executor.views.storage import Handover, StoredView
-from planner.algebra.relations import Values
-from planner.algebra.scalars import Column
+from planner.algebra.nodes import Column, Values
 from planner.incremental.programs.program import Path, Program
 
 _LOGGER = logging.getLogger(__name__)

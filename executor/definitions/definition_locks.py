@@ -18,7 +18,7 @@ from catalog.objects import CatalogObject, Schema, Table, UserType, is_temporary
 from executor.locks.modes import Mode
 from executor.locks.targets import Definition, Name, Relation
 from executor.tables.statements.lock_needs import Need
-from planner.algebra.relations import Scan
+from planner.algebra.nodes import Scan
 from planner.algebra.walk import walk
 from planner.statements.definitions import (
     AlterSchema,

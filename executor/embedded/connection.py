@@ -35,8 +35,7 @@ from executor.embedded.printing.dialect import DuckPrinter
 from executor.embedded.results import PORTION, STREAMED, OpenRows, arrow_reader, arrow_table, conform
 from executor.files.file_tables import FileRows
 from executor.printing.nodes import column_name
-from planner.algebra.relations import Limit, Relation, Scan
-from planner.algebra.scalars import Parameter, Scalar
+from planner.algebra.nodes import Limit, Parameter, Relation, Scalar, Scan
 from planner.algebra.walk import contains, free_columns, kinds_of, replace_parameters, walk
 from planner.cancellation import cancelled, leave
 from planner.lowering.single_parameters import separate_parameters

@@ -35,8 +35,7 @@ from executor.engine import Inputs, Job, JobResult
 from executor.files.file_tables import FileRows, folders
 from executor.printing.nodes import column_name, leaf_name
 from executor.small import Grouping, Merge, grouping_of, merge_of
-from planner.algebra.relations import Aggregate, Delta, Project, Relation, Snapshot
-from planner.algebra.scalars import ColumnRef
+from planner.algebra.nodes import Aggregate, ColumnRef, Delta, Project, Relation, Snapshot
 from planner.algebra.walk import walk
 from planner.incremental.programs.program import State, Statement
 from planner.placement import Power

@@ -20,7 +20,7 @@ from executor.embedded.errors import translate
 from executor.embedded.functions import library
 from executor.embedded.functions.batches import Batches
 from executor.embedded.printing.dialect import STORE
-from planner.algebra.relations import Relation
+from planner.algebra.nodes import Relation
 from planner.cancellation import Calls, current
 from planner.placement import Power
 

@@ -19,7 +19,7 @@ from executor.carriers import packed, unpacked
 from executor.embedded.connection import Connection
 from executor.embedded.instance import Instance
 from executor.printing.nodes import leaf_name
-from planner.algebra.relations import Project, Snapshot
+from planner.algebra.nodes import Project, Snapshot
 from planner.algebra.serialize import decode_relation
 
 #: The name of the snapshot that stands for the arguments.

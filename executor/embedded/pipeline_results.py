@@ -23,8 +23,7 @@ from executor.files.file_tables import FileRows
 from executor.printing.nodes import column_name, leaf_name, quoted
 from executor.small import small_of
 from executor.small.values import CELLS
-from planner.algebra.relations import ROW_ID, Join, Relation, Scan, Snapshot
-from planner.algebra.scalars import Column
+from planner.algebra.nodes import ROW_ID, Column, Join, Relation, Scan, Snapshot
 from planner.algebra.walk import walk
 
 #: What stands for a slice's bounds in a text that is printed once for all of them.

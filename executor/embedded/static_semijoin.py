@@ -23,8 +23,7 @@ import pyarrow as pa
 
 from executor.printing.nodes import leaf_name
 from planner.algebra.construction import conjuncts
-from planner.algebra.relations import Delta, Join, Relation, Snapshot
-from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Scalar
+from planner.algebra.nodes import Call, Cast, Column, ColumnRef, Delta, Join, Relation, Scalar, Snapshot
 from planner.algebra.walk import walk
 
 #: Rows up to which a static input is hashed in less time than it takes to cut it.

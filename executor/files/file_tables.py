@@ -28,7 +28,7 @@ from executor.files import delta_tables
 from executor.files.followed_folders import OwnFiles, SourceFile, names_of_format
 from executor.files.parquet_footers import Footer, footer, is_exact
 from executor.files.reader import batches
-from planner.algebra.relations import Scan
+from planner.algebra.nodes import Scan
 from planner.placement import Size
 from planner.statistics import ColumnStatistics, TableStatistics
 

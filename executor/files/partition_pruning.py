@@ -20,8 +20,7 @@ from catalog.values.types import INT4
 from executor.files.followed_folders import OwnFiles
 from executor.printing.nodes import leaf_name
 from planner.algebra.construction import SUBQUERIES, Fresh, conjunction, conjuncts, volatility
-from planner.algebra.relations import Filter, Project, Relation, Scan
-from planner.algebra.scalars import ColumnRef
+from planner.algebra.nodes import ColumnRef, Filter, Project, Relation, Scan
 from planner.algebra.walk import RELATIONS, Node, children, used_columns, walk
 
 _PLACE: Final = "__place"

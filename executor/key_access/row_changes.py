@@ -21,7 +21,7 @@ from executor.small.values import FAILURES
 from executor.tables.statements.changes_by_key import NotByKey
 from executor.tables.statements.row_plans import RowChange, RowPlan, row_plan
 from executor.tables.transaction import WriteTransaction
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 
 if TYPE_CHECKING:
     from executor.transactions.transaction import Transaction

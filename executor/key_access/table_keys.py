@@ -28,7 +28,7 @@ from executor.rows.table_rows import WORN_ROWS, TableRows
 from executor.tables.journal import Entry, RowsChanged
 from executor.traces.index import Row
 from executor.traces.keyed_rows import Columns, Key
-from planner.algebra.relations import Relation
+from planner.algebra.nodes import Relation
 
 #: Rows that are read in the time of one read by key that an engine answers.
 _ROWS_PER_READ: Final = 4096

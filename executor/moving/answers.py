@@ -17,7 +17,7 @@ from executor.remote_reads.messages import NOT_HERE, Answer, Question, decode_qu
 from executor.replicas.replica import replica_of
 from executor.tables.temporary import Temporary
 from executor.transactions.transaction import Transaction
-from planner.algebra.relations import Filter, Relation, Scan
+from planner.algebra.nodes import Filter, Relation, Scan
 
 
 def answer(reader: Reader, data: bytes) -> bytes:

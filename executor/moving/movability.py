@@ -14,7 +14,7 @@ from executor.core.core import Core
 from executor.replicas.replica import streams_of
 from executor.traces.layout import home_of
 from executor.views.runtime import ViewRuntime
-from planner.algebra.relations import Scan
+from planner.algebra.nodes import Scan
 from planner.algebra.walk import walk
 from planner.incremental.programs.inlining import Below, inlined
 from planner.incremental.programs.lending import lending

@@ -46,8 +46,7 @@ from executor.traces.manifest import schema_of
 from executor.traces.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from executor.views.storage import Handover
 from planner.algebra.allow_list import check_call, require_zone
-from planner.algebra.relations import Delta, Snapshot
-from planner.algebra.scalars import Column
+from planner.algebra.nodes import Column, Delta, Snapshot
 from planner.algebra.validate import validate
 from planner.algebra.walk import Node, walk
 from planner.incremental.names import LSN, ORDINAL, stored_name

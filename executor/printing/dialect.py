@@ -18,8 +18,22 @@ from sqlglot.generator import Generator
 from catalog.values.errors import unsupported
 from catalog.values.types import SqlType
 from executor.printing.nodes import Build, Expr, column_name, identifier, leaf_name
-from planner.algebra.relations import Delta, Join, Scan, Snapshot, Unnest, Values
-from planner.algebra.scalars import AggregateCall, Call, Cast, Column, Literal, Parameter, ScalarSubquery, WindowCall
+from planner.algebra.nodes import (
+    AggregateCall,
+    Call,
+    Cast,
+    Column,
+    Delta,
+    Join,
+    Literal,
+    Parameter,
+    ScalarSubquery,
+    Scan,
+    Snapshot,
+    Unnest,
+    Values,
+    WindowCall,
+)
 
 
 class Dialect(ABC):

@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from sqlglot import exp
 
 from executor.printing.nodes import Expr, operand
-from planner.algebra.scalars import Call, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import Call, ColumnRef, Literal, Scalar
 
 SYMBOLS: Final = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 #: Sizes that are neither overflow nor underflow.

@@ -1,4 +1,4 @@
-"""Values of Arrow as literals and parameters hold them (``planner.algebra.scalars.Value``).
+"""Values of Arrow as literals and parameters hold them (``planner.algebra.nodes.Value``).
 
 Owns: the conversion. Knows nothing of SQL types: what an Arrow type is to a client, the protocol knows.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from catalog.values.times.timestamps import INFINITE_DAYS, INFINITE_MICROSECONDS
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 
 
 def literal_value(scalar: pa.Scalar) -> Value:

@@ -13,8 +13,7 @@ from sqlglot import exp
 
 from catalog.values.errors import SqlError
 from catalog.values.types import MAX_PRECISION
-from planner.algebra.relations import Delta, Scan, Snapshot
-from planner.algebra.scalars import Call, Column
+from planner.algebra.nodes import Call, Column, Delta, Scan, Snapshot
 
 #: A node of sqlglot's tree. (sqlglot ships no types that mypy follows here.)
 Expr = Any

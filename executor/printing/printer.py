@@ -19,8 +19,7 @@ from sqlglot import exp
 from executor.printing.nodes import CHAINS, Expr, case, identifier, operand
 from executor.printing.selects import FREEZE, Block, Selects
 from planner.algebra.functions import RANKING_FUNCTIONS
-from planner.algebra.relations import InZone, Relation, SortKey, With
-from planner.algebra.scalars import (
+from planner.algebra.nodes import (
     AggregateCall,
     Call,
     Case,
@@ -28,11 +27,15 @@ from planner.algebra.scalars import (
     ColumnRef,
     Exists,
     InSubquery,
+    InZone,
     Literal,
     Parameter,
+    Relation,
     Scalar,
     ScalarSubquery,
+    SortKey,
     WindowCall,
+    With,
 )
 from planner.algebra.walk import children
 

@@ -20,14 +20,17 @@ from sqlglot import exp
 
 from executor.printing.dialect import Dialect
 from executor.printing.nodes import Expr, chain, column_name, function, identifier, reference
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
+    Column,
+    ColumnRef,
     Delta,
     Filter,
     Fixpoint,
     InZone,
     Join,
     Limit,
+    Literal,
     Project,
     Scan,
     SetOperation,
@@ -39,7 +42,6 @@ from planner.algebra.relations import (
     Window,
     Working,
 )
-from planner.algebra.scalars import Column, ColumnRef, Literal
 from planner.algebra.walk import is_dependent
 
 #: Levels of an expression that the generator may recurse over.

@@ -23,7 +23,7 @@ from executor.files.followed_folders import OwnFiles
 from executor.files.partition_pruning import FileReading
 from executor.queries.spark_queries import Analytics, SparkQuery
 from executor.queries.statistics import statistics_of
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from planner.placement import Cost, estimate, with_kernel
 
 #: The files of a foreign table that a plan has to read, by a catalog and the parameters' values.

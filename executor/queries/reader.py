@@ -52,8 +52,7 @@ from executor.tables.transaction import WriteTransaction
 from executor.traces.trace import InputTrace
 from executor.transactions.transaction import OutdatedError, RepeatableSnapshot, Transaction
 from executor.views.runtime import ViewPassed, ViewRuntime
-from planner.algebra.relations import Relation, Scan, Values
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Relation, Scan, Value, Values
 from planner.algebra.walk import find
 from planner.bind.state.context import restricted
 from planner.scales.large_quotients import with_large_quotients

@@ -29,8 +29,7 @@ from executor.spark.engine import SparkEngine
 from executor.traces.manifest import schema_of
 from executor.traces.parquet import read_table, write_batches
 from executor.views.storage import ViewStore
-from planner.algebra.relations import Project, Relation, Scan, Snapshot, With
-from planner.algebra.scalars import Column, Literal, Value
+from planner.algebra.nodes import Column, Literal, Project, Relation, Scan, Snapshot, Value, With
 from planner.algebra.walk import replace_parameters, transform, walk
 from planner.incremental.programs.program import State, Statement
 from planner.lowering import lowered

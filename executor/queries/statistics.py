@@ -16,7 +16,7 @@ from catalog.objects import Table
 from executor.files import file_tables
 from executor.files.followed_folders import OwnFiles
 from executor.tables.store import TableStore
-from planner.algebra.relations import PART, ROW_ID, Join, Relation, Scan
+from planner.algebra.nodes import PART, ROW_ID, Join, Relation, Scan
 from planner.algebra.walk import walk
 from planner.statistics import Statistics, TableStatistics
 

@@ -21,8 +21,7 @@ from executor.subscriptions.change_scan import ChangeScan
 from executor.traces.state import StateTrace
 from executor.transactions.transaction import Transaction
 from executor.views.path_runner import named, reads_places
-from planner.algebra.relations import Relation
-from planner.algebra.scalars import Literal, Parameter, Value
+from planner.algebra.nodes import Literal, Parameter, Relation, Value
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Statement
 from planner.statements.statement import Query

@@ -32,7 +32,7 @@ from executor.remote_reads.remote_views import Elsewhere
 from executor.replicas.replica import Replica, Replicas, replica_of
 from executor.views.location import Lent
 from executor.views.runtime import ViewRuntime
-from planner.algebra.relations import Scan
+from planner.algebra.nodes import Scan
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Borrowed
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 from catalog.values.errors import SqlError
 from executor.traces.checked import WRONG
 from planner.algebra.allow_list import check_call
-from planner.algebra.relations import Filter, Relation, Scan
+from planner.algebra.nodes import Filter, Relation, Scan
 from planner.algebra.serialize import decode_relation, encode_relation
 from planner.algebra.validate import validate
 from planner.algebra.walk import RELATIONS, walk

@@ -34,8 +34,7 @@ from executor.views.location import Away
 from executor.views.runtime import ViewRuntime
 from planner.algebra.allow_list import check_call
 from planner.algebra.construction import SUBQUERIES, conjunction, conjuncts, volatility
-from planner.algebra.relations import Filter, Relation, Scan
-from planner.algebra.scalars import Column, Parameter, Value
+from planner.algebra.nodes import Column, Filter, Parameter, Relation, Scan, Value
 from planner.algebra.walk import Node, children, replace_parameters, used_columns, walk
 
 #: Sends a question to the server at an address, and waits for its answer until it is cancelled. Raises OSError where it

@@ -17,7 +17,7 @@ from catalog.values.nested_types import holds
 from catalog.values.times.infinite_dates import is_moment, require_finite_values
 from catalog.values.times.precision import fit_moment
 from catalog.values.types import ROUNDED, UNCONSTRAINED, SqlType
-from planner.algebra.scalars import Call, Cast, Literal, Parameter, Scalar, Value
+from planner.algebra.nodes import Call, Cast, Literal, Parameter, Scalar, Value
 from planner.statements.statement import Insert
 
 

@@ -19,8 +19,20 @@ from executor.small.quotients import scaled_text_of, shows
 from executor.small.values import INTEGERS, KEYS
 from executor.traces.index import NO_ROW, Row
 from planner.algebra.construction import conjuncts
-from planner.algebra.relations import Filter, Project, Relation, Scan
-from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar, Value
+from planner.algebra.nodes import (
+    Call,
+    Cast,
+    Column,
+    ColumnRef,
+    Filter,
+    Literal,
+    Parameter,
+    Project,
+    Relation,
+    Scalar,
+    Scan,
+    Value,
+)
 from planner.statements.statement import Query
 
 _STRINGS = ("text", "varchar")

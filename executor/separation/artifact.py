@@ -42,7 +42,7 @@ from executor.traces.checked import WRONG
 from executor.traces.parquet import StoredFile, describe_file, read_count, read_table, verify_file, write_batches
 from planner.algebra.allow_list import check_call, require_zone
 from planner.algebra.identity import NodeSet
-from planner.algebra.relations import ROW_ID, Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
+from planner.algebra.nodes import ROW_ID, Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
 from planner.algebra.serialize import decode_relation, encode_relation
 from planner.algebra.validate import validate
 from planner.algebra.walk import Node, walk

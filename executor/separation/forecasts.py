@@ -18,7 +18,7 @@ from executor.printing.nodes import leaf_name
 from executor.queries.statistics import all_statistics_of
 from executor.separation.artifact import StoredRun
 from executor.separation.shared_files import SharedFiles, is_shared, shared_apart
-from planner.algebra.relations import Relation, Scan, Snapshot
+from planner.algebra.nodes import Relation, Scan, Snapshot
 from planner.algebra.walk import walk
 from planner.rules.joins.cardinality import Cardinality
 from planner.separation.carried_state import Forecast

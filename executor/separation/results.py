@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 import pyarrow as pa
 
 from executor.embedded.pipeline_results import Kept
-from planner.algebra.relations import Relation, Snapshot
+from planner.algebra.nodes import Relation, Snapshot
 from planner.separation.slicing import Leaf
 
 EngineName = Literal["embedded", "spark"]

@@ -40,8 +40,7 @@ from executor.separation.shared_files import shared_apart, shared_of
 from executor.separation.spark_results import SparkResults
 from executor.separation.step_runner import Moved, NotInSteps, Stepwise
 from executor.separation.steps import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
-from planner.algebra.relations import Relation, Scan, Snapshot
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Relation, Scan, Snapshot, Value
 from planner.algebra.walk import walk
 from planner.separation.inputs import inputs_apart
 from planner.statements.statement import Output

@@ -23,7 +23,7 @@ from executor.commit.files import disk_error
 from executor.embedded.connection import Bindings
 from executor.files.file_tables import FileColumn, FileRows
 from executor.printing.nodes import leaf_name
-from planner.algebra.relations import Relation, Scan, Snapshot
+from planner.algebra.nodes import Relation, Scan, Snapshot
 from planner.algebra.walk import descend, walk
 from planner.incremental.names import Names
 from planner.separation.cuts import taken_names

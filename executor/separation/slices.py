@@ -18,7 +18,7 @@ from executor.core.core import Core
 from executor.queries.statistics import all_statistics_of
 from executor.separation.results import EngineName, Results
 from planner.algebra.identity import NodeSet
-from planner.algebra.relations import Aggregate, Limit, Relation, Scan
+from planner.algebra.nodes import Aggregate, Limit, Relation, Scan
 from planner.algebra.walk import walk
 from planner.placement import BREAKERS, EMBEDDED_ROWS, SPARK_ROWS, SPARK_START
 from planner.rules.joins.cardinality import Cardinality

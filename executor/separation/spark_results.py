@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from executor.embedded.pipeline_results import Kept
 from executor.files.followed_folders import OwnFiles
 from executor.queries.spark_queries import Analytics, SparkQuery, Stored, trace_of
-from planner.algebra.relations import PART, Relation, Scan, Snapshot
+from planner.algebra.nodes import PART, Relation, Scan, Snapshot
 from planner.algebra.walk import descend
 from planner.separation.cuts import taken_names
 from planner.separation.slicing import Leaf, slice_of

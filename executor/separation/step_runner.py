@@ -21,7 +21,7 @@ from executor.separation.forecasts import Forecasting
 from executor.separation.results import Results
 from executor.separation.running_queries import Request, RunningQuery, unknown
 from executor.separation.slices import Sliced
-from planner.algebra.relations import Relation, Snapshot
+from planner.algebra.nodes import Relation, Snapshot
 from planner.separation.carried_state import LEAST, Decision, decide
 from planner.separation.cuts import Pipeline, Pipelined, remaining, select_state
 from planner.separation.slicing import Leaf, merged, rest

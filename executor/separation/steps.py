@@ -26,8 +26,7 @@ from executor.files import file_tables
 from executor.queries.statistics import all_statistics_of, statistics_of
 from executor.separation.results import EngineName
 from executor.separation.slices import Counts, Sliced, rows_of, slicing_of, speed_of
-from planner.algebra.relations import Relation, Scan, Snapshot
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Relation, Scan, Snapshot, Value
 from planner.algebra.walk import replace_parameters, walk
 from planner.placement import BREAKERS
 from planner.rules import with_ordered_joins

@@ -22,8 +22,7 @@ from executor.small.values import FAILURES, KEYS, Unusual
 from executor.small.vector_columns import Computed, Rows, family, source_of
 from executor.small.vector_expressions import Compiler
 from executor.small.vectors import LARGEST, Values, Vector, column_of, either
-from planner.algebra.relations import Aggregate, Delta, Filter, Project, Relation
-from planner.algebra.scalars import AggregateCall, Column, ColumnRef
+from planner.algebra.nodes import Aggregate, AggregateCall, Column, ColumnRef, Delta, Filter, Project, Relation
 
 #: Rows up to which numpy, on one thread and with every intermediate column in memory, is quicker than an engine.
 ROWS: Final = 8192

@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from executor.small.value_expressions import Computed, Rows, compiled
 from executor.small.values import ORDERED, Cells
-from planner.algebra.relations import Limit, Sort, SortKey
-from planner.algebra.scalars import Literal, Scalar
+from planner.algebra.nodes import Limit, Literal, Scalar, Sort, SortKey
 
 #: Order of code points is that of their bytes in UTF-8.
 TEXTS: Final = frozenset(("text", "varchar", "bpchar"))

@@ -13,8 +13,20 @@ from executor.small import values
 from executor.small.ordering import limit_of, sort_of, taken
 from executor.small.value_expressions import Computed, Rows, compiled, keeps
 from executor.small.values import FAILURES, Cells, array_of, fold_of, folded, known_cells
-from planner.algebra.relations import Aggregate, Filter, Limit, Project, Relation, Scan, Snapshot, Sort
-from planner.algebra.scalars import Cast, Column, ColumnRef, Scalar
+from planner.algebra.nodes import (
+    Aggregate,
+    Cast,
+    Column,
+    ColumnRef,
+    Filter,
+    Limit,
+    Project,
+    Relation,
+    Scalar,
+    Scan,
+    Snapshot,
+    Sort,
+)
 
 _Step = Callable[[Mapping[str, pa.Table], Sequence[Any]], Rows]
 

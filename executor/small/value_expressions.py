@@ -18,7 +18,7 @@ from catalog.values.types import SqlType
 from executor.small.quotients import average_of, quotient_scale_of, scaled_text_of, shows
 from executor.small.values import DIGITS, INTEGERS, Cells, Unusual, cells_of
 from planner.algebra.functions import COMPARISONS
-from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
+from planner.algebra.nodes import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
 
 #: Types of constants whose values are the cells.
 _VALUES: Final = (*INTEGERS, "numeric", "bool", "text")

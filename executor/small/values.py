@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from catalog.values.types import SPANS, SqlType
-from planner.algebra.scalars import AggregateCall, ColumnRef
+from planner.algebra.nodes import AggregateCall, ColumnRef
 
 #: Values (rows times columns) up to which Python is quicker than an engine.
 CELLS: Final = 768

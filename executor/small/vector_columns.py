@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from catalog.values.types import SqlType
 from executor.small.values import INTEGERS
 from executor.small.vectors import Values, Vector, scaled, vector_of
-from planner.algebra.scalars import Column
+from planner.algebra.nodes import Column
 
 _MOMENTS: Final = ("date", "time", "timestamp", "timestamptz")
 

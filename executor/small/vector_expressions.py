@@ -21,7 +21,7 @@ from executor.small.values import EXACT, INTEGERS
 from executor.small.vector_columns import Computed, Rows, Scope, Sources, alike, at, family
 from executor.small.vector_operations import chosen, operation, truth_of
 from executor.small.vectors import LARGEST, Nulls, Vector, nulls_of, vector_of
-from planner.algebra.scalars import Call, Case, Cast, Column, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import Call, Case, Cast, Column, ColumnRef, Literal, Scalar
 
 #: Calls that are compiled here, beside those of ``vector_operations``: the latter over texts.
 NULL_TESTS: Final = ("is_null", "is_not_null")

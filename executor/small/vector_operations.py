@@ -18,7 +18,7 @@ from executor.small.values import Unusual
 from executor.small.vector_columns import Computed, Rows, alike, at, family
 from executor.small.vectors import LARGEST, Nulls, Values, Vector, either, size_of
 from planner.algebra.functions import COMPARISONS
-from planner.algebra.scalars import Call
+from planner.algebra.nodes import Call
 
 #: What an earlier argument is to a later one that it stands before.
 _EXTREMES: Final[dict[str, Callable[[Any, Any], Any]]] = {"greatest": operator.ge, "least": operator.le}

@@ -18,8 +18,7 @@ from executor.sql.environment import Environment
 from executor.tables.definitions.altering import Step, add_step
 from executor.transactions.transaction import Transaction
 from planner.algebra.construction import volatility
-from planner.algebra.relations import Project, Relation, Scan, Values
-from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import Call, Column, ColumnRef, Literal, Project, Relation, Scalar, Scan, Values
 from planner.algebra.walk import used_columns, walk
 from planner.statements.definitions import AlterTable
 

@@ -26,8 +26,7 @@ from executor.tables.statements.effects import numbered
 from executor.traces.layout import schema_of, stored_rows
 from executor.transactions.transaction import Transaction
 from planner.algebra.bound_rows import bound
-from planner.algebra.relations import Project, Relation, Values
-from planner.algebra.scalars import Column, ColumnRef
+from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Values
 from planner.statements.statement import CopyIn
 
 #: A COPY of no more rows than this goes into the commit record itself.

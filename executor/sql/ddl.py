@@ -44,7 +44,7 @@ from executor.tables.temporary import drop_temporary
 from executor.transactions.result import Result
 from executor.transactions.transaction import NewView, OutdatedError, Transaction
 from executor.upkeep.folder_watcher import arrived_before
-from planner.algebra.relations import Scan
+from planner.algebra.nodes import Scan
 from planner.algebra.walk import walk
 from planner.bind.definitions.sequences import call_of, require_within
 from planner.bind.definitions.view_definitions.live_tables import live_text

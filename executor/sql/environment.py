@@ -28,7 +28,7 @@ from executor.tables.statements import effect_calls as drawing
 from executor.tables.statements.effect_calls import Caller
 from executor.tables.temporary import Temporary
 from executor.transactions.transaction import Transaction
-from planner.algebra.relations import Relation
+from planner.algebra.nodes import Relation
 
 
 class Environment:

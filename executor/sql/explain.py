@@ -31,8 +31,7 @@ from executor.transactions.result import Result
 from executor.transactions.transaction import Transaction
 from executor.views.location import Away
 from executor.views.runtime import ViewRuntime
-from planner.algebra.relations import Relation
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Relation, Value
 from planner.explain.changes import change_json, explain_change, relations_of
 from planner.explain.plans import Facts, Rows, explain_program, explain_relation, program_json, relation_json
 from planner.incremental.programs.program import Path

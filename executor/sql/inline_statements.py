@@ -19,7 +19,7 @@ from executor.sql.environment import Environment
 from executor.sql.transaction_block import Block
 from executor.tables.statements.row_plans import RowChange
 from executor.traces.index import Row
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from planner.statements.statement import Insert
 
 #: Called when something is durable, or with why it is not.

@@ -22,7 +22,7 @@ from executor.tables.statements.effects import Modification, parts_of
 from executor.traces.layout import schema_of, stored_rows
 from executor.transactions.result import Result, changed
 from executor.transactions.transaction import Transaction
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from planner.statements.definitions import CreateTable
 from planner.statements.statement import CreateTableAs, Delete, Insert, Merge, Modifying, Query, Update
 

@@ -37,7 +37,7 @@ from executor.sql.transaction_block import Block
 from executor.tables.temporary import drop_temporary
 from executor.transactions.result import Result
 from executor.transactions.transaction import OutdatedError, Transaction
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from planner.statements.definitions import Truncate
 from planner.statements.statement import (
     CopyIn,

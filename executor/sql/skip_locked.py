@@ -25,8 +25,7 @@ from executor.traces.keyed_rows import Columns, Key
 from executor.transactions.transaction import Transaction
 from planner.algebra.bound_rows import bound
 from planner.algebra.construction import conjunction, equality
-from planner.algebra.relations import Filter, Join, Limit, Project, Relation, Scan, Sort
-from planner.algebra.scalars import Column, ColumnRef, Value
+from planner.algebra.nodes import Column, ColumnRef, Filter, Join, Limit, Project, Relation, Scan, Sort, Value
 from planner.algebra.walk import walk
 from planner.statements.statement import Query
 

@@ -28,9 +28,8 @@ from executor.tables.statements.changes_by_key import NotByKey, Readings
 from executor.tables.statements.lock_needs import Need, needs, neighbours, of_insertion
 from executor.tables.store import WriteTransaction
 from executor.transactions.transaction import Transaction
-from planner.algebra.relations import Relation as Algebra
-from planner.algebra.relations import Scan
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Relation as Algebra
+from planner.algebra.nodes import Scan, Value
 from planner.algebra.walk import walk
 from planner.statements.definitions import AlterSequence, Truncate
 from planner.statements.statement import (

@@ -21,7 +21,7 @@ from executor.commit.encoding.frames import ValuesEncoder
 from executor.commit.records import RowValues, StreamRows
 from executor.rows.literal_rows import Maker, row_makers
 from executor.traces.layout import schema_of, stored_rows
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from planner.statements.statement import Insert
 
 if TYPE_CHECKING:

@@ -33,8 +33,7 @@ from executor.traces.bookmark import Bookmark
 from executor.traces.state import StateTrace
 from executor.traces.trace import Released
 from executor.views.runtime import ViewRuntime
-from planner.algebra.relations import Join, Snapshot
-from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef
+from planner.algebra.nodes import AggregateCall, Call, Column, ColumnRef, Join, Snapshot
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Program, State
 

@@ -17,7 +17,7 @@ from executor.core.core import Core
 from executor.subscriptions.arrival_scan import PAUSE, ArrivalScan, Interval, Notify, Patience
 from executor.subscriptions.change_feed import Difference, ViewChanges, ViewReader
 from executor.traces.layout import LSN, ORDINAL
-from planner.algebra.relations import CHANGE_SOURCES
+from planner.algebra.nodes import CHANGE_SOURCES
 from planner.stream_queries import Changes
 
 

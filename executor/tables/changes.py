@@ -18,7 +18,7 @@ from executor.embedded.connection import Connection
 from executor.embedded.printing.dialect import STORE
 from executor.printing.nodes import quoted
 from executor.rows.row_shapes import schema_of
-from planner.algebra.relations import ROW_ID
+from planner.algebra.nodes import ROW_ID
 
 
 class Changes(Struct, frozen=True):

@@ -43,7 +43,7 @@ from executor.tables.statements.changes_by_key import KeyedTables, Readings
 from executor.tables.statements.effects import OverRows, typed
 from executor.tables.transaction import WriteTransaction
 from executor.tables.unsettled import Unsettled
-from planner.algebra.relations import Relation
+from planner.algebra.nodes import Relation
 from planner.statistics import ColumnStatistics, TableStatistics
 
 META: Final = f"{STORE}.main.__millstream"

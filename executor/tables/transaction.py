@@ -58,8 +58,8 @@ from executor.tables.statements.lock_needs import Need, needs, neighbours, of_in
 from executor.tables.statements.row_plans import RowPlan
 from executor.traces.index import Row
 from executor.traces.keyed_rows import Columns, Key, keys_in
-from planner.algebra.relations import Relation as Algebra
-from planner.algebra.scalars import Column, Scalar
+from planner.algebra.nodes import Column, Scalar
+from planner.algebra.nodes import Relation as Algebra
 from planner.lowering.effects import calls_of
 from planner.statements.statement import Generated, Insert
 from planner.statements.walk import roots

@@ -28,7 +28,7 @@ from executor.tables.temporary import Temporary
 from executor.tables.transaction import WriteTransaction
 from executor.views.pins import PinnedLsns
 from executor.views.storage import Handover
-from planner.algebra.relations import Relation, Scan
+from planner.algebra.nodes import Relation, Scan
 from planner.algebra.walk import walk
 from planner.incremental.programs.program import Program
 

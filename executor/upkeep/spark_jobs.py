@@ -26,7 +26,7 @@ from executor.upkeep.embedded_jobs import DROPPED, EmbeddedJobs, begin, end
 from executor.upkeep.jobs import JobList, JobRecord
 from executor.upkeep.paths import PathTask, Sources, adjacent, is_due, upper_lsn
 from executor.views.failure import is_of_the_rows
-from planner.algebra.relations import Delta
+from planner.algebra.nodes import Delta
 from planner.algebra.walk import walk
 from planner.incremental.programs.program import Statement
 

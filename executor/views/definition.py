@@ -7,7 +7,7 @@ never what they mean.
 from __future__ import annotations
 
 from catalog.objects import View
-from planner.algebra.relations import Relation
+from planner.algebra.nodes import Relation
 from planner.incremental.programs.labels import with_labels
 from planner.incremental.programs.program import Program
 from planner.incremental.programs.renaming import with_current_names

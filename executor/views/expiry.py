@@ -22,8 +22,20 @@ import pyarrow.compute
 
 from catalog.values.types import BOOL, INT8
 from planner.algebra.event_time import later
-from planner.algebra.relations import Filter, Project, Relation, Snapshot, SortKey, Window
-from planner.algebra.scalars import Call, Case, Column, ColumnRef, Literal, WindowCall
+from planner.algebra.nodes import (
+    Call,
+    Case,
+    Column,
+    ColumnRef,
+    Filter,
+    Literal,
+    Project,
+    Relation,
+    Snapshot,
+    SortKey,
+    Window,
+    WindowCall,
+)
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Expiry
 

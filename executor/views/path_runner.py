@@ -14,7 +14,7 @@ import pyarrow as pa
 from executor.engine import Inputs, Job, MemoryEngine
 from executor.traces.layout import LSN, ORDINAL
 from executor.traces.trace import InputTrace
-from planner.algebra.relations import Delta
+from planner.algebra.nodes import Delta
 from planner.algebra.walk import walk
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Path, Program, State, Statement, states_read

@@ -29,7 +29,7 @@ from executor.views.location import Away, Loans, Location
 from executor.views.path_runner import PathRunner, named
 from executor.views.pins import PinnedLsns
 from executor.views.progress import PendingRun, Progress
-from planner.algebra.relations import Relation
+from planner.algebra.nodes import Relation
 from planner.incremental.programs.program import Path, Program, State
 
 #: Runs kept apart for the next commit before they are merged into one.

@@ -10,9 +10,8 @@ from typing import Final
 from catalog.values.errors import SqlError
 from catalog.values.times.zones import session_zone
 from planner.algebra.functions import AGGREGATES, DRAWN_FUNCTIONS, FUNCTIONS, SESSION_FUNCTIONS, WINDOW_FUNCTIONS
+from planner.algebra.nodes import AggregateCall, Call, InZone, WindowCall
 from planner.algebra.partial_aggregates import FINALS
-from planner.algebra.relations import InZone
-from planner.algebra.scalars import AggregateCall, Call, WindowCall
 from planner.algebra.walk import Node
 
 #: But for what differs from call to call.

@@ -5,8 +5,7 @@ Owns the names of such leaves; the executor binds rows to a name.
 
 from __future__ import annotations
 
-from planner.algebra.relations import Snapshot
-from planner.algebra.scalars import Column
+from planner.algebra.nodes import Column, Snapshot
 
 
 def bound(row: tuple[Column, ...], prefix: str = "__rows") -> Snapshot:

@@ -15,14 +15,16 @@ from msgspec.structs import replace
 
 from catalog.values.types import BOOL, SqlType
 from planner.algebra.functions import COMPARISONS, FUNCTIONS
-from planner.algebra.relations import Filter, Project, Relation
-from planner.algebra.scalars import (
+from planner.algebra.nodes import (
     Call,
     Column,
     ColumnRef,
     Exists,
+    Filter,
     InSubquery,
     Literal,
+    Project,
+    Relation,
     Scalar,
     ScalarSubquery,
 )

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from catalog.values.types import INTERVAL
-from planner.algebra.scalars import Call, Literal, Scalar
+from planner.algebra.nodes import Call, Literal, Scalar
 
 _DAY: Final = 86_400_000_000
 

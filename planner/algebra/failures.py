@@ -10,8 +10,8 @@ from typing import Final
 
 from catalog.values.times.precision import expressed
 from catalog.values.types import OIDS, SqlType
+from planner.algebra.nodes import Call, Cast, Literal
 from planner.algebra.nulls import TOTAL
-from planner.algebra.scalars import Call, Cast, Literal
 from planner.algebra.walk import Node, walk
 
 #: Functions that give a value, or NULL, for any arguments.

@@ -9,8 +9,24 @@ from typing import Final
 
 from planner.algebra.functions import OPERATORS
 from planner.algebra.identity import NodeMap
-from planner.algebra.relations import Aggregate, Filter, Join, Limit, Project, Relation, Sort, Unnest, Window
-from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Exists, Literal, Scalar
+from planner.algebra.nodes import (
+    Aggregate,
+    Call,
+    Cast,
+    Column,
+    ColumnRef,
+    Exists,
+    Filter,
+    Join,
+    Limit,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    Sort,
+    Unnest,
+    Window,
+)
 from planner.algebra.walk import inputs
 
 #: Functions that are NULL whenever an argument is, and only then.

@@ -30,9 +30,8 @@ from msgspec import Struct
 
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, FLOAT4, FLOAT8, INT4, INT8, TEXT, UNCONSTRAINED, SqlType, array, numeric, record
+from planner.algebra.nodes import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar, SortKey
 from planner.algebra.nulls import is_never_null
-from planner.algebra.relations import SortKey
-from planner.algebra.scalars import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar
 from planner.algebra.signature import key_of
 from planner.algebra.walk import used_columns, walk
 

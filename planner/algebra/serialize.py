@@ -25,8 +25,7 @@ from catalog.struct_types import Typed
 from catalog.values.errors import unsupported
 from catalog.values.types import Composite, Enumeration, SqlType
 from planner.algebra.identity import NodeMap
-from planner.algebra.relations import Relation
-from planner.algebra.scalars import Column
+from planner.algebra.nodes import Column, Relation
 from planner.algebra.walk import NODES, RELATIONS, Node, walk
 
 _TREES: Final[Classes] = classes(*NODES)

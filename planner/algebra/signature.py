@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from decimal import Decimal
 from typing import Any
 
-from planner.algebra.scalars import Column
+from planner.algebra.nodes import Column
 from planner.algebra.walk import NODES, RELATIONS, Node, walk
 
 

@@ -9,8 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from planner.algebra.relations import Delta, Fixpoint, Join, Relation, Scan, SetOperation, Snapshot, Values
-from planner.algebra.scalars import Column, InSubquery, ScalarSubquery
+from planner.algebra.nodes import (
+    Column,
+    Delta,
+    Fixpoint,
+    InSubquery,
+    Join,
+    Relation,
+    ScalarSubquery,
+    Scan,
+    SetOperation,
+    Snapshot,
+    Values,
+)
 from planner.algebra.walk import RELATION_KINDS, Node, children, contains, inputs, is_relation, used_columns
 
 

@@ -16,16 +16,28 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
+    AggregateCall,
+    Call,
+    Case,
+    Cast,
+    Column,
+    ColumnRef,
     Delta,
+    Exists,
     Filter,
     Fixpoint,
+    InSubquery,
     InZone,
     Join,
     Limit,
+    Literal,
+    Parameter,
     Project,
     Relation,
+    Scalar,
+    ScalarSubquery,
     Scan,
     SetOperation,
     Snapshot,
@@ -34,23 +46,9 @@ from planner.algebra.relations import (
     Unnest,
     Values,
     Window,
+    WindowCall,
     With,
     Working,
-)
-from planner.algebra.scalars import (
-    AggregateCall,
-    Call,
-    Case,
-    Cast,
-    Column,
-    ColumnRef,
-    Exists,
-    InSubquery,
-    Literal,
-    Parameter,
-    Scalar,
-    ScalarSubquery,
-    WindowCall,
 )
 
 Node = Relation | Scalar | AggregateCall | WindowCall | SortKey

@@ -14,7 +14,7 @@ from pglast import ast
 
 from catalog.catalog import Catalog
 from catalog.values.types import SqlType
-from planner.algebra.scalars import Cast, Column, Scalar
+from planner.algebra.nodes import Cast, Column, Scalar
 from planner.bind.calls.functions import call_by_name
 from planner.bind.changes import index_expressions
 from planner.bind.changes.with_changes import bind_modifying

@@ -29,8 +29,7 @@ from catalog.objects import (
 from catalog.privileges import DATABASE, OF_DATABASE, OF_SEQUENCE, OF_TABLE
 from catalog.roles import READ_SERVER_FILES, WRITE_SERVER_FILES
 from catalog.values.errors import SqlError
-from planner.algebra.relations import Project, Scan
-from planner.algebra.scalars import Column, ColumnRef
+from planner.algebra.nodes import Column, ColumnRef, Project, Scan
 from planner.algebra.walk import used_columns, walk
 from planner.bind.lookup.relations import WORDS, require_room
 from planner.bind.state.bind_state import Need

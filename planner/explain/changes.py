@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from planner.algebra.relations import Relation
+from planner.algebra.nodes import Relation
 from planner.explain.plans import explain_relation, relation_json
 from planner.statements.statement import Delete, Insert, Merge, Modifying, Query, RowChange, RowStatement, Update
 

@@ -13,8 +13,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from catalog.values.types import INTERVAL
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
+    Column,
+    ColumnRef,
     Delta,
     Filter,
     Fixpoint,
@@ -22,6 +24,7 @@ from planner.algebra.relations import (
     Join,
     JoinKind,
     Limit,
+    Literal,
     Project,
     Relation,
     Scan,
@@ -34,7 +37,6 @@ from planner.algebra.relations import (
     With,
     Working,
 )
-from planner.algebra.scalars import Column, ColumnRef, Literal
 from planner.algebra.walk import Node, children, inputs, produced_columns, walk
 from planner.explain.scalars import Item, deparse
 from planner.incremental.programs.program import Path, Program, State, Statement, Static

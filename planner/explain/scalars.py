@@ -12,8 +12,7 @@ from typing import Final
 from catalog.values import multiranges, ranges
 from catalog.values.types import RANGES, SPANS
 from planner.algebra.functions import OPERATORS, WINDOW_FUNCTIONS
-from planner.algebra.relations import SortKey
-from planner.algebra.scalars import (
+from planner.algebra.nodes import (
     AggregateCall,
     Call,
     Case,
@@ -26,6 +25,7 @@ from planner.algebra.scalars import (
     Parameter,
     Scalar,
     ScalarSubquery,
+    SortKey,
     WindowCall,
 )
 from planner.algebra.walk import RELATIONS, children

@@ -11,8 +11,9 @@ from typing import Final
 
 from catalog.values.errors import SqlError, unsupported
 from planner.algebra.functions import FUNCTIONS
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
+    Call,
     Fixpoint,
     Join,
     Limit,
@@ -20,7 +21,6 @@ from planner.algebra.relations import (
     Scan,
     Window,
 )
-from planner.algebra.scalars import Call
 from planner.algebra.walk import (
     RELATIONS,
     Node,

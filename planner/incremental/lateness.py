@@ -17,8 +17,23 @@ from msgspec import Struct
 from catalog.values.types import BOOL
 from planner.algebra.construction import Fresh, conjunction, equality, keep_columns
 from planner.algebra.event_time import later
-from planner.algebra.relations import Aggregate, Delta, Join, Project, Relation, Snapshot, SortKey, Window
-from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Call,
+    Column,
+    ColumnRef,
+    Delta,
+    Join,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    Snapshot,
+    SortKey,
+    Window,
+    WindowCall,
+)
 from planner.incremental.names import LSN, stored_name
 
 _TRUE: Final = Literal(True, BOOL)

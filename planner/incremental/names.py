@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from planner.algebra.scalars import Column
+from planner.algebra.nodes import Column
 
 #: Where a row stands in its stream: columns of a delta.
 LSN: Final = "__lsn"

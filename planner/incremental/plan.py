@@ -13,8 +13,7 @@ from msgspec import Struct
 from catalog.values.errors import unsupported
 from planner.algebra.construction import Fresh, keep_columns
 from planner.algebra.event_time import Keeping
-from planner.algebra.relations import Aggregate, Filter, Project, Relation, Scan, Snapshot
-from planner.algebra.scalars import Column, ColumnRef, Scalar
+from planner.algebra.nodes import Aggregate, Column, ColumnRef, Filter, Project, Relation, Scalar, Scan, Snapshot
 from planner.algebra.validate import validate
 from planner.algebra.walk import transform, walk
 from planner.incremental.checks import check

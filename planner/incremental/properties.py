@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from planner.algebra.identity import NodeMap
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
     Delta,
     Scan,

@@ -31,8 +31,20 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL
 from planner.algebra.construction import Fresh, conjuncts, filtered, keep_columns
 from planner.algebra.event_time import SHOWN_SESSION, Keeping, Watermark, later, microseconds
-from planner.algebra.relations import Aggregate, Filter, Join, Project, Relation, Scan
-from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Call,
+    Column,
+    ColumnRef,
+    Filter,
+    Join,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    Scan,
+)
 from planner.algebra.walk import transform, walk
 from planner.incremental.lateness import Horizon
 from planner.incremental.methods.split.groupings import Grouping, Groupings

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from planner.algebra.construction import Fresh
-from planner.algebra.relations import Relation
+from planner.algebra.nodes import Relation
 from planner.algebra.walk import transform
 from planner.lowering.aggregates import simple_calls
 from planner.lowering.frames import by_number, counted

@@ -17,9 +17,20 @@ from msgspec.structs import replace
 
 from catalog.values.types import BOOL, INT8, JSONB, TEXT
 from planner.algebra.construction import Fresh
+from planner.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Call,
+    Cast,
+    Column,
+    ColumnRef,
+    Literal,
+    Project,
+    Scalar,
+    Window,
+    WindowCall,
+)
 from planner.algebra.partial_aggregates import Split, StateColumn, split
-from planner.algebra.relations import Aggregate, Project, Window
-from planner.algebra.scalars import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.lowering.documents import separator
 
 _VARIANCES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))

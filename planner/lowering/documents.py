@@ -6,7 +6,7 @@ json_agg() writes rows and arrays on lines of their own, but not the null that s
 from __future__ import annotations
 
 from catalog.values.errors import unsupported
-from planner.algebra.scalars import Call, Case, Scalar
+from planner.algebra.nodes import Call, Case, Scalar
 
 
 def comes_on_lines(item: Scalar) -> bool:

@@ -26,8 +26,22 @@ from planner.algebra.bound_rows import bound
 from planner.algebra.construction import SUBQUERIES, Fresh, conjunction, conjuncts, equality
 from planner.algebra.functions import DRAWN_FUNCTIONS
 from planner.algebra.identity import NodeMap
-from planner.algebra.relations import Aggregate, Filter, Join, Limit, Project, Relation, Sort, Values
-from planner.algebra.scalars import Call, Case, Column, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import (
+    Aggregate,
+    Call,
+    Case,
+    Column,
+    ColumnRef,
+    Filter,
+    Join,
+    Limit,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    Sort,
+    Values,
+)
 from planner.algebra.walk import children, descend, produced_columns, transform, used_columns, walk
 
 _NOTHING: Final = Literal(0, INT4)

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from catalog.values.types import INT8
 from planner.algebra.construction import Fresh, keep_columns
-from planner.algebra.relations import Limit, SortKey, Window
-from planner.algebra.scalars import ColumnRef, WindowCall
+from planner.algebra.nodes import ColumnRef, Limit, SortKey, Window, WindowCall
 from planner.lowering.aggregates import Calls
 from planner.rules.row_order.number_rows import is_constant, number_rows
 

@@ -21,8 +21,21 @@ from msgspec.structs import replace
 
 from catalog.values.types import BOOL, INT4, INT8, SqlType, array
 from planner.algebra.construction import Fresh, filtered, keep_columns
-from planner.algebra.relations import Aggregate, Project, Relation, SetOperation, Window
-from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, InSubquery, Literal, Scalar, WindowCall
+from planner.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Call,
+    Column,
+    ColumnRef,
+    InSubquery,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    SetOperation,
+    Window,
+    WindowCall,
+)
 
 _LENGTH = SqlType("numeric", (38, 0))
 #: The greatest and the least by the size of another.

@@ -22,8 +22,23 @@ from msgspec.structs import replace
 from catalog.values.types import BOOL, INT8, TEXT, TIMESTAMP, SqlType, array
 from planner.algebra.construction import TRUE, Fresh, conjunction, keep_columns, substitute, volatility
 from planner.algebra.functions import AGGREGATES
-from planner.algebra.relations import Aggregate, Join, Project, Relation, SortKey, Window
-from planner.algebra.scalars import AggregateCall, Call, Case, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Call,
+    Case,
+    Cast,
+    Column,
+    ColumnRef,
+    Join,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    SortKey,
+    Window,
+    WindowCall,
+)
 from planner.lowering.outer_values import has_equal_values
 from planner.rules.row_order.number_rows import is_constant
 

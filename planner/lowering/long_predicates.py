@@ -18,8 +18,7 @@ from typing import Any, Final
 
 from catalog.values.types import BOOL
 from planner.algebra.construction import FALSE, TRUE, conjuncts, filtered
-from planner.algebra.relations import Filter, Relation
-from planner.algebra.scalars import Call, Case, Scalar
+from planner.algebra.nodes import Call, Case, Filter, Relation, Scalar
 from planner.algebra.walk import RELATION_KINDS, contains, kinds_of, transform_relations
 
 _MOST: Final = 200

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from catalog.values.types import array
 from planner.algebra.construction import Fresh
-from planner.algebra.relations import Project, Window
-from planner.algebra.scalars import Call, Column, ColumnRef, Scalar, WindowCall
+from planner.algebra.nodes import Call, Column, ColumnRef, Project, Scalar, Window, WindowCall
 from planner.lowering.aggregates import Calls
 from planner.rules.row_order.compute_ntile import checked
 from planner.rules.row_order.number_rows import is_constant

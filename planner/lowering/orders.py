@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from catalog.values.opaque import KEYED
 from catalog.values.types import BYTEA, TEXT
 from planner.algebra.construction import Fresh
-from planner.algebra.relations import SortKey
-from planner.algebra.scalars import Call, Scalar
+from planner.algebra.nodes import Call, Scalar, SortKey
 from planner.lowering.intervals import is_of_intervals, length
 
 

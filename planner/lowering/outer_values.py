@@ -20,8 +20,7 @@ from catalog.values.nested_types import holds
 from catalog.values.types import BOOL, TEXT, SqlType
 from planner.algebra.construction import Fresh, keep_columns, outermost_subqueries, shown_columns
 from planner.algebra.identity import NodeSet
-from planner.algebra.relations import Join, Project, Relation
-from planner.algebra.scalars import (
+from planner.algebra.nodes import (
     Call,
     Case,
     Cast,
@@ -29,7 +28,10 @@ from planner.algebra.scalars import (
     ColumnRef,
     Exists,
     InSubquery,
+    Join,
     Literal,
+    Project,
+    Relation,
     Scalar,
     ScalarSubquery,
 )

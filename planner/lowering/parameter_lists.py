@@ -19,8 +19,7 @@ from msgspec.structs import replace
 from catalog.values.identifiers import LONGEST_NAME
 from catalog.values.types import OIDS, array
 from planner.algebra.construction import conjunction, conjuncts
-from planner.algebra.relations import Filter, Join, Relation
-from planner.algebra.scalars import Call, Cast, Literal, Parameter, Scalar, Value
+from planner.algebra.nodes import Call, Cast, Filter, Join, Literal, Parameter, Relation, Scalar, Value
 from planner.algebra.walk import calls_of, contains, descend_relations, find, kinds_of, transform_relations
 
 _PARAMETERS: Final = kinds_of(Parameter)

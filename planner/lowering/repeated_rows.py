@@ -16,8 +16,7 @@ from msgspec import Struct
 
 from catalog.values.nested_types import holds
 from catalog.values.scales import is_unconstrained
-from planner.algebra.relations import Project, Relation, Snapshot, Values
-from planner.algebra.scalars import Call, Column, ColumnRef, Parameter, Scalar
+from planner.algebra.nodes import Call, Column, ColumnRef, Parameter, Project, Relation, Scalar, Snapshot, Values
 from planner.algebra.walk import RELATION_KINDS, contains, kinds_of, transform, walk
 
 #: Rows below which the statement is short enough as it is.

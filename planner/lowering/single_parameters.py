@@ -16,8 +16,7 @@ from typing import Any, Final
 from catalog.values.types import SqlType
 from planner.algebra.construction import volatility
 from planner.algebra.failures import may_raise
-from planner.algebra.relations import Relation
-from planner.algebra.scalars import Call, Case, Cast, Literal, Parameter, Scalar
+from planner.algebra.nodes import Call, Case, Cast, Literal, Parameter, Relation, Scalar
 from planner.algebra.walk import children, kinds_of, transform, transform_relations
 from planner.scales.nested import has_scales
 

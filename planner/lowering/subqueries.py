@@ -18,8 +18,20 @@ from msgspec.structs import replace
 from catalog.values.types import INT4
 from planner.algebra.construction import SUBQUERIES, Fresh, conjunction, conjuncts, keep_columns
 from planner.algebra.identity import NodeSet
-from planner.algebra.relations import Filter, Join, Limit, Project, Relation, Values
-from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar, ScalarSubquery
+from planner.algebra.nodes import (
+    Call,
+    Column,
+    ColumnRef,
+    Filter,
+    Join,
+    Limit,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    ScalarSubquery,
+    Values,
+)
 from planner.algebra.walk import descend, free_columns, is_dependent, replace_columns, used_columns
 from planner.rules.subqueries.correlation import rows_at_most_one
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from pglast import parser
 
 from catalog.values.types import INT4, INT8, NUMERIC, UNKNOWN, numeric
-from planner.algebra.scalars import Literal
+from planner.algebra.nodes import Literal
 from planner.parse.lengths import LIMIT
 
 _STATEMENTS: Final = frozenset(("INSERT", "SELECT", "UPDATE", "DELETE_P"))

@@ -20,7 +20,7 @@ from itertools import cycle, islice
 from typing import Final
 
 from catalog.values.errors import SqlError
-from planner.algebra.relations import Relation
+from planner.algebra.nodes import Relation
 from planner.algebra.validate import validate
 from planner.algebra.walk import by_class
 from planner.rules.errors.guard_arguments import guard_arguments

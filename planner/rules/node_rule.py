@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from planner.algebra.relations import Relation
+from planner.algebra.nodes import Relation
 from planner.algebra.walk import contains, transform_relations
 
 Change = Callable[[Any], Any]

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from catalog.objects import ColumnDefinition, Stream, Table, View
 from catalog.values.errors import SqlError
 from catalog.values.scales import has_unconstrained, scale_name
-from planner.algebra.relations import Project, Relation, Values
-from planner.algebra.scalars import Call, Column, Literal, Parameter, Scalar
+from planner.algebra.nodes import Call, Column, Literal, Parameter, Project, Relation, Scalar, Values
 from planner.scales.columns import projected
 from planner.scales.expressions import of_type
 from planner.scales.nested import in_place

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from catalog.values.scales import scale_kind, scale_name
 from catalog.values.types import SqlType
 from planner.algebra.identity import NodeMap
-from planner.algebra.relations import Project, Relation, With
-from planner.algebra.scalars import Column, ColumnRef, Scalar
+from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Scalar, With
 from planner.scales.expressions import UNKNOWN, of_type
 
 NewColumn = Callable[[str, SqlType], Column]

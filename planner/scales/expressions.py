@@ -14,7 +14,7 @@ from typing import Final, TypeGuard
 from catalog.values.scales import has_unconstrained, is_padded, scale_kind
 from catalog.values.types import BOOL, INT4, QUOTIENT, TEXT, SqlType, array, record
 from planner.algebra.construction import has_subquery, volatility
-from planner.algebra.scalars import Call, Case, Cast, Literal, Parameter, Scalar
+from planner.algebra.nodes import Call, Case, Cast, Literal, Parameter, Scalar
 from planner.scales.nested import INTEGERS, has_scales, in_place, shown_kind
 
 #: No rule tells how many decimals a value shows.

@@ -13,8 +13,20 @@ from msgspec.structs import replace
 
 from catalog.values.types import BOOL, INT4, INT8, SqlType, array
 from planner.algebra.construction import has_subquery, volatility
-from planner.algebra.relations import Aggregate, Project, Relation, SortKey, Window
-from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Call,
+    Column,
+    ColumnRef,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    SortKey,
+    Window,
+    WindowCall,
+)
 from planner.scales.columns import Scales
 from planner.scales.expressions import UNKNOWN, differs, quotient_scale
 from planner.scales.nested import has_scales, in_place

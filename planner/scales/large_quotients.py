@@ -15,8 +15,20 @@ from msgspec.structs import replace
 
 from catalog.values.types import LARGE_QUOTIENT, QUOTIENT, SPREAD, SqlType
 from planner.algebra.functions import COMPARISONS
-from planner.algebra.relations import Delta, Relation, Scan, Snapshot, Values
-from planner.algebra.scalars import AggregateCall, Call, Case, Cast, Column, ColumnRef, Literal
+from planner.algebra.nodes import (
+    AggregateCall,
+    Call,
+    Case,
+    Cast,
+    Column,
+    ColumnRef,
+    Delta,
+    Literal,
+    Relation,
+    Scan,
+    Snapshot,
+    Values,
+)
 from planner.algebra.walk import NODES, SCALARS, Node, transform, walk
 
 #: What makes quotients, or passes them on.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from catalog.values.scales import has_unconstrained, is_padded, scale_kind
 from catalog.values.types import TEXT, SqlType, array, row, shaped
-from planner.algebra.scalars import Literal, Scalar
+from planner.algebra.nodes import Literal, Scalar
 
 #: Integers show no decimals.
 INTEGERS = frozenset(("int2", "int4", "int8"))

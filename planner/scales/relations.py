@@ -20,11 +20,20 @@ from catalog.values.scales import is_padded, scale_name
 from catalog.values.types import BOOL, INT4, JSON, TEXT, SqlType
 from planner.algebra.construction import rename_columns, volatility
 from planner.algebra.identity import NodeMap
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
+    Call,
+    Case,
+    Cast,
+    Column,
+    ColumnRef,
     Fixpoint,
+    InSubquery,
+    Literal,
     Project,
     Relation,
+    Scalar,
+    ScalarSubquery,
     Scan,
     SetOperation,
     Snapshot,
@@ -33,17 +42,6 @@ from planner.algebra.relations import (
     Window,
     With,
     Working,
-)
-from planner.algebra.scalars import (
-    Call,
-    Case,
-    Cast,
-    Column,
-    ColumnRef,
-    InSubquery,
-    Literal,
-    Scalar,
-    ScalarSubquery,
 )
 from planner.algebra.walk import RELATIONS, SCALARS, produced_columns, transform, walk
 from planner.rules.subqueries.correlation import rows_at_most_one

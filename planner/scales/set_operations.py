@@ -13,8 +13,21 @@ from msgspec.structs import replace
 from catalog.values.scales import scale_kind
 from catalog.values.types import BOOL, INT8
 from planner.algebra.construction import conjunction
-from planner.algebra.relations import Aggregate, Join, JoinKind, Project, Relation, SetOperation, Window
-from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Scalar, WindowCall
+from planner.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Call,
+    Column,
+    ColumnRef,
+    Join,
+    JoinKind,
+    Project,
+    Relation,
+    Scalar,
+    SetOperation,
+    Window,
+    WindowCall,
+)
 from planner.scales.columns import Scales
 from planner.scales.expressions import differs
 from planner.scales.nested import has_scales, in_place

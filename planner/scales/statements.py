@@ -19,8 +19,7 @@ from catalog.objects import CatalogObject, Stream, View
 from catalog.values.scales import is_padded
 from catalog.values.types import BOOL
 from planner.algebra.identity import NodeSet
-from planner.algebra.relations import Scan
-from planner.algebra.scalars import AggregateCall, Call, Cast, ColumnRef, Literal, Parameter, WindowCall
+from planner.algebra.nodes import AggregateCall, Call, Cast, ColumnRef, Literal, Parameter, Scan, WindowCall
 from planner.algebra.walk import Node, by_class, walk
 from planner.scales.changes import (
     altered,

@@ -20,7 +20,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from planner.algebra.relations import Relation
+from planner.algebra.nodes import Relation
 from planner.separation.cuts import Pipelined, remaining, select_state
 
 #: move the state, redo a part of it elsewhere, or wait for the pipeline that comes next.

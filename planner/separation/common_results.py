@@ -26,8 +26,20 @@ from msgspec.structs import replace
 
 from planner.algebra.construction import Fresh, has_subquery, keep_columns, rename_columns
 from planner.algebra.identity import NodeMap, replaced
-from planner.algebra.relations import Aggregate, Fixpoint, Relation, Scan, SetOperation, Snapshot, Sort, With
-from planner.algebra.scalars import AggregateCall, Column, InSubquery, ScalarSubquery
+from planner.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Column,
+    Fixpoint,
+    InSubquery,
+    Relation,
+    ScalarSubquery,
+    Scan,
+    SetOperation,
+    Snapshot,
+    Sort,
+    With,
+)
 from planner.algebra.signature import entries, signature
 from planner.algebra.walk import children, descend, is_relation, transform, walk
 from planner.incremental.names import Names, stored_name

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from planner.algebra.construction import volatility
 from planner.algebra.identity import NodeMap, NodeSet, replaced
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
     Filter,
     Fixpoint,

@@ -22,9 +22,8 @@ from msgspec.structs import replace
 
 from catalog.values.types import BOOL, INT4
 from planner.algebra.construction import Fresh, conjunction, rename_columns, volatility
-from planner.algebra.relations import PART, ROW_ID, Filter, Project, Relation, Scan, Snapshot
-from planner.algebra.scalars import Call, Column, Scalar
-from planner.algebra.scalars import Literal as Constant
+from planner.algebra.nodes import PART, ROW_ID, Call, Column, Filter, Project, Relation, Scalar, Scan, Snapshot
+from planner.algebra.nodes import Literal as Constant
 from planner.algebra.walk import RELATIONS, descend, free_columns, walk
 from planner.incremental.names import Names, stored_name
 from planner.separation.cuts import below_chain, taken_names

@@ -31,15 +31,18 @@ from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, INT8, UNCONSTRAINED
 from planner.algebra.construction import Fresh, filtered, volatility
 from planner.algebra.identity import NodeSet
-from planner.algebra.nulls import never_null
-from planner.algebra.partial_aggregates import MERGES, Split, merge_of, split
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     PART,
     ROW_ID,
     Aggregate,
+    AggregateCall,
+    Call,
+    Column,
+    ColumnRef,
     Filter,
     Join,
     Limit,
+    Literal,
     Project,
     Relation,
     Scan,
@@ -49,7 +52,8 @@ from planner.algebra.relations import (
     Unnest,
     With,
 )
-from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal
+from planner.algebra.nulls import never_null
+from planner.algebra.partial_aggregates import MERGES, Split, merge_of, split
 from planner.algebra.walk import descend, free_columns, walk
 from planner.incremental.methods.split.groupings import distinct_columns
 from planner.separation.cuts import is_closed

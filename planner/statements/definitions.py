@@ -14,7 +14,7 @@ from catalog.privileges import Rights
 from catalog.roles import Roles
 from catalog.routines import Function
 from catalog.values.errors import SqlError
-from planner.algebra.relations import Relation
+from planner.algebra.nodes import Relation
 from planner.parse.parser import Raw
 
 

@@ -13,8 +13,7 @@ from msgspec import Struct
 from catalog.objects import Index, Stream, Table, UniqueKey, View
 from catalog.values.types import SqlType
 from planner.algebra.event_time import Keeping
-from planner.algebra.relations import Relation
-from planner.algebra.scalars import Column, Scalar
+from planner.algebra.nodes import Column, Relation, Scalar
 from planner.parse.parser import Raw
 from planner.statements.definitions import Definition, Truncate
 from planner.statements.do_blocks import DoBlock

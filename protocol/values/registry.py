@@ -100,7 +100,7 @@ def encode_few(array: pa.Array, type_: SqlType, format_: int, timezone: str = "U
 
 
 def decode_value(data: bytes | memoryview, type_: SqlType, format_: int, timezone: str = "UTC") -> Value:
-    """One parameter's value, as planner.algebra.scalars.Literal holds it; a tuple for an array.
+    """One parameter's value, as planner.algebra.nodes.Literal holds it; a tuple for an array.
 
     Raises PostgreSQL's error for what is invalid, and 22023 for another format.
     """

@@ -25,7 +25,7 @@ from msgspec import Struct
 from catalog.objects import Stream
 from catalog.values.errors import SqlError
 from executor.rows.point_reads import PointReader
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from planner.statements.statement import Delete, Insert, Update
 from protocol.batch import Batch, Frame, batch_of, frame_of, messages_of
 from protocol.encoder import BIND_COMPLETE, NO_DATA, PARSE_COMPLETE, READY_FOR_QUERY

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from catalog.objects import Stream, Table
 from catalog.values.errors import SqlError
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from planner.statements.statement import Delete, Insert, Update
 from server.plans.planning import Plan
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.values.errors import SqlError
 from planner.algebra.functions import SESSION_VALUES
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from planner.statements.statement import Delete, Insert, Query, Statement, TransactionControl, Update
 from protocol.encoder import command_complete
 from server.fastpath.row_inserts import change_tag, hold

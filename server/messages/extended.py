@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.values.errors import SqlError, failed_transaction
 from catalog.values.types import SqlType, by_oid, is_known
 from executor.transactions.result import Result
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from planner.cancellation import leave
 from planner.statements.statement import CopyIn, Delete, Insert, Output, TransactionControl, Update
 from protocol import encoder

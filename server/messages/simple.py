@@ -18,7 +18,7 @@ from catalog.values.errors import SqlError
 from executor.rows.point_reads import PointReader
 from executor.traces.index import Row
 from executor.transactions.result import Result
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from planner.parse.parser import Raw, first_parameter
 from planner.statements.statement import CopyIn, CopyOut, Fetch, Insert
 from planner.statements.statement import Query as Select

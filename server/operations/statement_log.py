@@ -19,7 +19,7 @@ from planner.parse.parser import Raw, without_passwords
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from planner.algebra.scalars import Value
+    from planner.algebra.nodes import Value
 
 logger = logging.getLogger(__name__)
 

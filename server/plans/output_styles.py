@@ -17,7 +17,7 @@ from msgspec import Struct
 from catalog.values.errors import unsupported
 from catalog.values.times.time_fields import MDY
 from catalog.values.types import RANGES, SqlType
-from planner.algebra.scalars import AggregateCall, Call, Cast, Scalar, WindowCall
+from planner.algebra.nodes import AggregateCall, Call, Cast, Scalar, WindowCall
 from protocol.values.styles import ESCAPE, SHORTEST
 from server.settings.settings import Settings
 

@@ -24,8 +24,7 @@ from catalog.values.scales import is_padded
 from catalog.values.times.styles import USUAL, Reading
 from catalog.values.types import NAMED_OIDS, UNKNOWN, SqlType
 from planner.algebra.functions import SESSION_FUNCTIONS, SESSION_VALUES
-from planner.algebra.relations import Scan
-from planner.algebra.scalars import Call, Cast, Literal, Parameter, Value
+from planner.algebra.nodes import Call, Cast, Literal, Parameter, Scan, Value
 from planner.algebra.walk import by_class, find, kinds_of, walk
 from planner.bind import Context, bind
 from planner.bind.state.context import Separated, none_separated

@@ -17,7 +17,7 @@ from executor.key_access.point_sources import point_reader
 from executor.rows.point_reads import Picked, PointReader
 from executor.rows.value_rows import ValueRow
 from executor.traces.index import Row
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from planner.statements.statement import Query
 from protocol.datarow import encode_rows
 from protocol.encoder import command_complete

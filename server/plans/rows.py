@@ -16,7 +16,7 @@ from catalog.values.errors import SqlError
 from catalog.values.nested_texts import split_array
 from catalog.values.types import NAMED_OIDS, UNKNOWN, SqlType, shaped
 from executor.printing.literals import literal_value
-from planner.algebra.scalars import Literal, Value
+from planner.algebra.nodes import Literal, Value
 from planner.bind.conversion.named_oids import oid_named
 from planner.bind.state.context import Context
 from planner.statements.statement import Output

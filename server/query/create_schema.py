@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from catalog.values.identifiers import quote_name
 from executor.transactions.result import Result
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from planner.statements.definitions import CreateSchema
 from server.plans.planning import Plan
 from server.session.one_transaction import as_one_transaction

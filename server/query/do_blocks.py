@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.values.errors import SqlError, Subject, unsupported
 from executor.transactions.result import Result
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from planner.statements.do_blocks import DoBlock, If, Raise, Run, RunText, Step, Steps
 from planner.statements.error_conditions import state_of
 from planner.statements.statement import CopyIn, CopyOut, Query, TransactionControl

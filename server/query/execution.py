@@ -18,8 +18,7 @@ from catalog.values.nested_types import delimiter_of
 from catalog.values.types import SqlType, shaped
 from executor.sql.replanning import Planned
 from executor.transactions.result import Result
-from planner.algebra.relations import Project, Values
-from planner.algebra.scalars import Column, Value
+from planner.algebra.nodes import Column, Project, Value, Values
 from planner.bind.commands.utility import execute_argument
 from planner.scales import showing
 from planner.statements.definitions import (

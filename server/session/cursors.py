@@ -18,7 +18,7 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
 from executor.tables.savepoints import Savepoints
 from executor.transactions.result import Result
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from planner.statements.statement import DeclareCursor, Fetch, Output
 from server.plans.rows import sent_value
 from server.session.forward_rows import PORTION_ROWS, Forward

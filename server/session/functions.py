@@ -20,8 +20,19 @@ from catalog.values.times.zones import session_zone
 from catalog.values.types import TEXT
 from planner.algebra.construction import conjuncts, substitute
 from planner.algebra.functions import CALLED_BY_ROW, SESSION_FUNCTIONS
-from planner.algebra.relations import Filter, Project, Values
-from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar, Value
+from planner.algebra.nodes import (
+    Call,
+    Cast,
+    Column,
+    ColumnRef,
+    Filter,
+    Literal,
+    Parameter,
+    Project,
+    Scalar,
+    Value,
+    Values,
+)
 from planner.algebra.walk import find, kinds_of, walk
 from planner.statements.statement import Query, Statement
 from planner.statements.walk import rewrite

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError
 from executor.tables.savepoints import Savepoints
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from planner.statements.statement import Output
 from protocol.messages import Bind
 from server.plans.planning import Plan

@@ -29,7 +29,7 @@ from executor.queries.client import Client
 from executor.sql.session import DatabaseSession
 from executor.subscriptions.arrival_scan import Patience
 from executor.transactions.result import Result
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from planner.bind.state.context import restricted
 from planner.cancellation import Calls
 from planner.parse.parser import Raw

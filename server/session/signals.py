@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from catalog.roles import SIGNAL_BACKEND
 from catalog.values.errors import SqlError
 from executor.separation.running_queries import Wish
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from server.net.connection import SHUTDOWN
 from server.session.identity import is_superuser
 

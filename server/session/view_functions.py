@@ -18,7 +18,7 @@ from catalog.values.identifiers import split_name
 from executor.cluster.view_ownership import Owned
 from executor.moving import view_artifact as artifact
 from executor.separation.artifact import is_query_id
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from planner.bind.lookup.relations import find_named
 from server.session import signals
 from server.session.identity import is_superuser

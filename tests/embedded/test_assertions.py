@@ -13,8 +13,7 @@ from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, INT4, TEXT
 from executor.embedded.connection import Connection
 from executor.embedded.instance import Instance
-from planner.algebra.relations import Join, Relation, Scan
-from planner.algebra.scalars import Call, Column, ColumnRef
+from planner.algebra.nodes import Call, Column, ColumnRef, Join, Relation, Scan
 
 SCHEMA, NAME = Column(1, "schema", INT4), Column(2, "name", TEXT)
 CLASS, OF, KIND = Column(3, "class", INT4), Column(4, "of", INT4), Column(5, "kind", INT4)

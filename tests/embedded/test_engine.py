@@ -15,21 +15,28 @@ from executor.embedded import engine as engine_module
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.results import OpenRows
 from executor.engine import Inputs, Job
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
+    AggregateCall,
+    Call,
+    Cast,
+    Column,
+    ColumnRef,
     Delta,
     Filter,
     Join,
     Limit,
+    Literal,
+    Parameter,
     Project,
     Relation,
+    Scalar,
     Scan,
     Snapshot,
     Sort,
     SortKey,
     Values,
 )
-from planner.algebra.scalars import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
 from planner.incremental.programs.program import State, Statement
 from tests.embedded.sql import evaluate, rows_of
 from tests.rig.beside import Beside, at_once

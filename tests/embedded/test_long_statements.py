@@ -11,8 +11,7 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.printing.dialect import DuckPrinter
-from planner.algebra.relations import Filter, Scan
-from planner.algebra.scalars import Call
+from planner.algebra.nodes import Call, Filter, Scan
 from planner.algebra.walk import RELATION_KINDS, contains, transform_relations
 from planner.algebra.walk import calls_of as calls_of_functions
 from planner.bind.state import collected_calls

@@ -7,19 +7,24 @@ import pytest
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, INT4, TEXT
 from executor.embedded.printing.dialect import DuckPrinter
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
+    AggregateCall,
+    Call,
+    Column,
+    ColumnRef,
     Filter,
     Join,
     Limit,
+    Literal,
     Project,
     Relation,
+    Scalar,
     Scan,
     SetOperation,
     Sort,
     SortKey,
 )
-from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
 
 A, B = Column(1, "a", INT4), Column(2, "b", INT4)
 C = Column(3, "c", INT4)

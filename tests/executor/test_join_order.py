@@ -19,7 +19,7 @@ from executor.embedded.printing.dialect import DuckPrinter
 from executor.embedded.results import OpenRows
 from executor.files import file_tables
 from executor.files.file_tables import FileRows
-from planner.algebra.relations import Relation
+from planner.algebra.nodes import Relation
 from planner.algebra.walk import replace_parameters
 from planner.rules import optimise
 from planner.statements.statement import Query

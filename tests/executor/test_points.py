@@ -15,7 +15,7 @@ from executor.database.database import Database
 from executor.key_access.point_sources import point_reader
 from executor.traces import keyed_rows, state
 from executor.traces.parts import Parts
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 from planner.statements.statement import Query
 from tests.embedded.sql import query
 from tests.executor.client import Client, open_database

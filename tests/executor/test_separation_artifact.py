@@ -24,7 +24,7 @@ from executor.separation import artifact, steps
 from executor.separation.running_queries import RunningQuery
 from executor.separation.shared_files import SharedFile, SharedFiles
 from executor.traces import parquet
-from planner.algebra.relations import Relation, Snapshot
+from planner.algebra.nodes import Relation, Snapshot
 from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES, Asked, leave, separable, whole
 from tests.rig.beside import Beside

@@ -13,7 +13,7 @@ from executor.database.database import Database
 from executor.embedded.pipeline_results import KeptResults
 from executor.separation import service, step_runner
 from executor.separation.running_queries import Request, RunningQuery
-from planner.algebra.relations import Relation, Snapshot
+from planner.algebra.nodes import Relation, Snapshot
 from planner.separation.carried_state import Decision, decide
 from tests.executor.client import Client, open_database
 from tests.executor.separating import QUERIES, TABLES, Asked, leave, separable, whole

@@ -14,7 +14,7 @@ from executor.embedded.engine import EmbeddedEngine
 from executor.small import merge_of, small_of, values
 from executor.small.quotients import quotient, scaled_text_of
 from executor.small.values import CELLS, EXACT
-from planner.algebra.scalars import AggregateCall, Column, ColumnRef
+from planner.algebra.nodes import AggregateCall, Column, ColumnRef
 from planner.incremental.programs.program import State
 from tests.executor.client import Client
 

@@ -28,9 +28,23 @@ from executor.small.values import FOLDS, KEYS, ORDERED
 from executor.small.vector_columns import family
 from executor.small.vector_expressions import NULL_TESTS, TEXT_TESTS
 from planner.algebra.functions import COMPARISONS, OPERATORS
+from planner.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Call,
+    Column,
+    ColumnRef,
+    Delta,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    Scan,
+    Snapshot,
+    Sort,
+    SortKey,
+)
 from planner.algebra.partial_aggregates import sum_type
-from planner.algebra.relations import Aggregate, Delta, Project, Relation, Scan, Snapshot, Sort, SortKey
-from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
 from planner.algebra.walk import transform_relations
 from planner.incremental.programs.program import State
 from planner.rules import optimise

@@ -8,7 +8,7 @@ from typing import Any
 
 from catalog.catalog import Catalog
 from catalog.values.types import SqlType
-from planner.algebra.scalars import AggregateCall, Scalar
+from planner.algebra.nodes import AggregateCall, Scalar
 from planner.algebra.validate import validate
 from planner.algebra.walk import walk
 from planner.bind import Bound, Context, bind

@@ -7,31 +7,29 @@ from itertools import count
 from typing import Any
 
 from catalog.values.types import BOOL, INT4, INT8, QUOTIENT, SqlType, array, numeric
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
+    AggregateCall,
+    Call,
+    Column,
+    ColumnRef,
+    Exists,
     Filter,
+    InSubquery,
     Join,
     JoinKind,
     Limit,
+    Literal,
     Project,
     Relation,
+    Scalar,
+    ScalarSubquery,
     Scan,
     SetOperation,
     Sort,
     SortKey,
     Values,
     Window,
-)
-from planner.algebra.scalars import (
-    AggregateCall,
-    Call,
-    Column,
-    ColumnRef,
-    Exists,
-    InSubquery,
-    Literal,
-    Scalar,
-    ScalarSubquery,
     WindowCall,
 )
 from planner.statements.statement import Output, Query

@@ -12,14 +12,25 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
+    AggregateCall,
+    Call,
+    Case,
+    Cast,
+    Column,
+    ColumnRef,
     Delta,
+    Exists,
     Filter,
+    InSubquery,
     Join,
     Limit,
+    Literal,
     Project,
     Relation,
+    Scalar,
+    ScalarSubquery,
     Scan,
     SetOperation,
     Snapshot,
@@ -27,19 +38,6 @@ from planner.algebra.relations import (
     SortKey,
     Values,
     Window,
-)
-from planner.algebra.scalars import (
-    AggregateCall,
-    Call,
-    Case,
-    Cast,
-    Column,
-    ColumnRef,
-    Exists,
-    InSubquery,
-    Literal,
-    Scalar,
-    ScalarSubquery,
 )
 from planner.algebra.walk import is_dependent
 

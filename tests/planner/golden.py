@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from planner.algebra.relations import Relation
+from planner.algebra.nodes import Relation
 from planner.explain.plans import explain_relation
 
 FOLDER = Path(__file__).parent / "golden"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.values.errors import SqlError
-from planner.algebra.relations import Delta, Join, Relation, Scan
+from planner.algebra.nodes import Delta, Join, Relation, Scan
 from planner.algebra.walk import walk
 from planner.statements.statement import Query
 from planner.stream_queries import RowLimit, plan_arriving

@@ -7,7 +7,7 @@ import pytest
 from catalog.catalog import Catalog
 from catalog.system import system_catalog
 from catalog.system.functions import OF_SUBQUERIES, READ, SCALARS, SHOWN
-from planner.algebra.relations import Scan
+from planner.algebra.nodes import Scan
 from planner.algebra.walk import walk
 from planner.bind import Context, bind
 from planner.parse.parser import parse

@@ -9,8 +9,7 @@ import pytest
 
 from catalog.values.errors import SqlError
 from catalog.values.types import INT4, NUMERIC, TEXT, SqlType, numeric
-from planner.algebra.relations import Filter, Join, Project, Scan
-from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Parameter
+from planner.algebra.nodes import Call, Cast, ColumnRef, Filter, Join, Literal, Parameter, Project, Scan
 from planner.algebra.validate import validate
 from planner.algebra.walk import walk
 from planner.parse.literals import parameterise

@@ -8,8 +8,24 @@ import pytest
 
 from catalog.values.errors import SqlError
 from catalog.values.types import INT4, INT8, QUOTIENT, TEXT, SqlType, numeric
-from planner.algebra.relations import Aggregate, Filter, Join, Limit, Project, Scan, SetOperation, Sort, Values
-from planner.algebra.scalars import Call, Column, ColumnRef, Exists, InSubquery, Literal, ScalarSubquery
+from planner.algebra.nodes import (
+    Aggregate,
+    Call,
+    Column,
+    ColumnRef,
+    Exists,
+    Filter,
+    InSubquery,
+    Join,
+    Limit,
+    Literal,
+    Project,
+    ScalarSubquery,
+    Scan,
+    SetOperation,
+    Sort,
+    Values,
+)
 from planner.algebra.validate import validate
 from planner.algebra.walk import free_columns, walk
 from planner.statements.statement import CreateView

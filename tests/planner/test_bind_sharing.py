@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.algebra.relations import Relation, Snapshot, With
+from planner.algebra.nodes import Relation, Snapshot, With
 from planner.algebra.validate import validate
 from planner.algebra.walk import walk
 from planner.explain.plans import explain_relation

@@ -35,7 +35,7 @@ from catalog.values.types import (
     array,
     numeric,
 )
-from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Parameter
+from planner.algebra.nodes import Call, Cast, Column, ColumnRef, Literal, Parameter
 from planner.bind.conversion.literals import value_of
 from tests.planner.binding import Database, aggregates, standard
 

@@ -8,7 +8,7 @@ import pytest
 
 from catalog.values.errors import SqlError
 from catalog.values.types import INT4, TEXT, UNKNOWN
-from planner.algebra.scalars import Literal
+from planner.algebra.nodes import Literal
 from planner.statements.statement import (
     CloseCursor,
     CopyIn,

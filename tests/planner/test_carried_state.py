@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.algebra.relations import Relation, Scan
+from planner.algebra.nodes import Relation, Scan
 from planner.algebra.walk import walk
 from planner.separation.carried_state import LEAST, Decision, Forecast, decide
 from planner.separation.cuts import select_state

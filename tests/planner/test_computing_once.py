@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.algebra.relations import Relation, With
+from planner.algebra.nodes import Relation, With
 from planner.algebra.validate import validate
 from planner.explain.plans import explain_relation
 from planner.rules import optimise

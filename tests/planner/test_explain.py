@@ -22,8 +22,7 @@ from catalog.values.types import (
     SqlType,
     numeric,
 )
-from planner.algebra.relations import Relation, SortKey
-from planner.algebra.scalars import AggregateCall, Call, Case, Cast, Literal, Parameter, Scalar
+from planner.algebra.nodes import AggregateCall, Call, Case, Cast, Literal, Parameter, Relation, Scalar, SortKey
 from planner.explain.plans import Facts, explain_program, explain_relation, program_json, relation_json
 from planner.explain.scalars import deparse
 from planner.incremental.plan import Planned, plan

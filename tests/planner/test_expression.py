@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from catalog.values.types import BOOL, INT4
-from planner.algebra.scalars import Call, Case, Cast, Literal, Scalar
+from planner.algebra.nodes import Call, Case, Cast, Literal, Scalar
 
 ONE = Literal(1, INT4)
 #: More levels than a thread's C stack has room for.

@@ -14,9 +14,8 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, FLOAT4, FLOAT8, INT2, INT4, INT8, NUMERIC, TEXT, SqlType, array, numeric
+from planner.algebra.nodes import AggregateCall, Delta, Literal, Relation, Scan, Snapshot, SortKey
 from planner.algebra.partial_aggregates import Child, Split, split
-from planner.algebra.relations import Delta, Relation, Scan, Snapshot, SortKey
-from planner.algebra.scalars import AggregateCall, Literal
 from planner.algebra.signature import signature
 from planner.algebra.walk import inputs, walk
 from planner.incremental.names import Names, stored_name

@@ -11,8 +11,7 @@ import pytest
 
 from catalog.values.types import FLOAT8, INT4
 from planner.algebra.construction import conjuncts
-from planner.algebra.relations import Filter, Join, Limit, Relation
-from planner.algebra.scalars import Call, Scalar
+from planner.algebra.nodes import Call, Filter, Join, Limit, Relation, Scalar
 from planner.algebra.validate import validate
 from planner.algebra.walk import walk
 from planner.rules import RULES, optimise, rewrite, with_ordered_joins
@@ -225,7 +224,7 @@ def _random_predicate(draw: random.Random, relation: Relation) -> Scalar:
 
 
 def _reference(column: Any) -> Scalar:
-    from planner.algebra.scalars import ColumnRef
+    from planner.algebra.nodes import ColumnRef
 
     return ColumnRef(column)
 

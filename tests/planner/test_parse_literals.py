@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.values.types import INT4, INT8, NUMERIC, UNKNOWN, numeric
-from planner.algebra.scalars import Literal
+from planner.algebra.nodes import Literal
 from planner.parse.literals import parameterise
 
 

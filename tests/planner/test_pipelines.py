@@ -8,8 +8,7 @@ import pytest
 
 from catalog.values.errors import SqlError
 from catalog.values.types import TIMESTAMPTZ, UUID
-from planner.algebra.relations import Aggregate, Join, Limit, Relation, Sort
-from planner.algebra.scalars import Call
+from planner.algebra.nodes import Aggregate, Call, Join, Limit, Relation, Sort
 from planner.algebra.validate import validate
 from planner.algebra.walk import walk
 from planner.incremental.checks import check

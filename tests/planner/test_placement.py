@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from catalog.values.types import INT4
-from planner.algebra.relations import Aggregate, Filter, Join, Relation, Scan, Sort, SortKey
-from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef
+from planner.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Call,
+    Column,
+    ColumnRef,
+    Filter,
+    Join,
+    Relation,
+    Scan,
+    Sort,
+    SortKey,
+)
 from planner.placement import KERNEL_PASSES, SPARK_ROWS, SPARK_START, Cost, Power, Size, estimate, with_kernel
 
 A, B, N = (Column(number, name, INT4) for number, name in enumerate("abn"))

@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.values.types import BOOL, INT8
-from planner.algebra.relations import Relation, Sort, SortKey
-from planner.algebra.scalars import (
+from planner.algebra.nodes import (
     AggregateCall,
     ColumnRef,
     Literal,
+    Relation,
     Scalar,
+    Sort,
+    SortKey,
     WindowCall,
 )
 from planner.algebra.validate import validate

@@ -7,8 +7,19 @@ from decimal import Decimal
 import pytest
 
 from catalog.values.types import FLOAT8, INT4, INT8, NUMERIC, TEXT, SqlType, numeric
-from planner.algebra.relations import Project, Relation, Snapshot, Values
-from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
+from planner.algebra.nodes import (
+    Call,
+    Cast,
+    Column,
+    ColumnRef,
+    Literal,
+    Parameter,
+    Project,
+    Relation,
+    Scalar,
+    Snapshot,
+    Values,
+)
 from planner.algebra.validate import validate
 from planner.lowering.repeated_rows import repeated_rows
 

@@ -12,18 +12,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.values.types import BOOL, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, TEXT, TIMESTAMP, array, numeric
-from planner.algebra.relations import Filter, Limit, Project, Relation, Snapshot, SortKey, Unnest, Values, With
-from planner.algebra.scalars import (
+from planner.algebra.nodes import (
     Call,
     Case,
     Cast,
     Column,
     ColumnRef,
     Exists,
+    Filter,
+    Limit,
     Literal,
     Parameter,
+    Project,
+    Relation,
     Scalar,
+    Snapshot,
+    SortKey,
+    Unnest,
+    Values,
     WindowCall,
+    With,
 )
 from planner.algebra.validate import validate
 from planner.rules import RULES, Rule, optimise

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, INT4, INT8
 from planner.algebra.construction import has_subquery
-from planner.algebra.relations import Filter, Join, Limit, Project, Relation, Values
-from planner.algebra.scalars import Case, Literal, Scalar
+from planner.algebra.nodes import Case, Filter, Join, Limit, Literal, Project, Relation, Scalar, Values
 from planner.algebra.validate import validate
 from planner.algebra.walk import is_dependent, walk
 from planner.rules import decorrelate, optimise, unnest

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from catalog.values.types import BOOL, FLOAT8, INT4, INT8, TEXT
 from planner.algebra.construction import keep_columns
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
+    ColumnRef,
     Fixpoint,
     Limit,
+    Literal,
     Relation,
     Scan,
     SetOperation,
@@ -25,7 +27,6 @@ from planner.algebra.relations import (
     With,
     Working,
 )
-from planner.algebra.scalars import ColumnRef, Literal
 from planner.algebra.validate import validate
 from planner.algebra.walk import transform, walk
 from planner.explain.plans import explain_relation

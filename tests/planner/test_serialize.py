@@ -27,8 +27,7 @@ from catalog.values.types import (
     array,
     numeric,
 )
-from planner.algebra.relations import Project, Relation, Snapshot
-from planner.algebra.scalars import Call, Column, Literal, Scalar
+from planner.algebra.nodes import Call, Column, Literal, Project, Relation, Scalar, Snapshot
 from planner.algebra.validate import validate
 from planner.algebra.walk import walk
 from planner.incremental.plan import plan

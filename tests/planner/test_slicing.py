@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from catalog.values.types import FLOAT8, INT8
-from planner.algebra.relations import ROW_ID, Aggregate, Limit, Relation, Scan, Snapshot
-from planner.algebra.scalars import ColumnRef
+from planner.algebra.nodes import ROW_ID, Aggregate, ColumnRef, Limit, Relation, Scan, Snapshot
 from planner.algebra.validate import validate
 from planner.algebra.walk import walk
 from planner.incremental.names import stored_name

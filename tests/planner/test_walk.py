@@ -6,18 +6,8 @@ import pytest
 
 from catalog.values.types import BOOL, INT4, INT8
 from planner.algebra import walk
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
-    Filter,
-    Join,
-    Project,
-    Relation,
-    Scan,
-    SetOperation,
-    Sort,
-    SortKey,
-)
-from planner.algebra.scalars import (
     AggregateCall,
     Call,
     Case,
@@ -25,10 +15,18 @@ from planner.algebra.scalars import (
     Column,
     ColumnRef,
     Exists,
+    Filter,
+    Join,
     Literal,
     Parameter,
+    Project,
+    Relation,
     Scalar,
     ScalarSubquery,
+    Scan,
+    SetOperation,
+    Sort,
+    SortKey,
 )
 from planner.algebra.walk import Node, calls_of, contains, descend_relations, kinds_of, transform, transform_relations
 

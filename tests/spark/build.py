@@ -13,8 +13,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from catalog.values.types import BOOL, DATE, FLOAT8, INT2, INT4, INT8, TEXT, TIMESTAMP, TIMESTAMPTZ, SqlType, numeric
-from planner.algebra.relations import Aggregate, Delta, Filter, Join, Project, Relation, Snapshot
-from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Call,
+    Column,
+    ColumnRef,
+    Delta,
+    Filter,
+    Join,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    Snapshot,
+)
 from planner.incremental.programs.program import State, Statement
 
 STREAM = 16400

@@ -21,7 +21,7 @@ from executor.queries import spark_queries
 from executor.queries.spark_queries import Analytics
 from executor.spark.engine import SparkEngine
 from planner import placement
-from planner.algebra.relations import Relation
+from planner.algebra.nodes import Relation
 from planner.bind import bind
 from planner.bind.state.context import Context
 from planner.lowering import lowered

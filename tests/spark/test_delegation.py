@@ -14,8 +14,19 @@ from executor.carriers import packed, unpacked
 from executor.embedded.kernel import evaluate
 from executor.spark.printing.query_dialect import QueryPrinter
 from executor.spark.printing.statements import Printed, print_statements
-from planner.algebra.relations import Aggregate, Relation, SetOperation, Sort, SortKey, Window
-from planner.algebra.scalars import AggregateCall, Case, ColumnRef, ScalarSubquery, WindowCall
+from planner.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Case,
+    ColumnRef,
+    Relation,
+    ScalarSubquery,
+    SetOperation,
+    Sort,
+    SortKey,
+    Window,
+    WindowCall,
+)
 from planner.incremental.programs.program import State, Statement
 from planner.lowering import lowered
 from tests.spark.build import call, column, join, listed, lit, snapshot, where

@@ -15,7 +15,7 @@ from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, FLOAT8, INT2, INT4, INT8, TEXT, numeric
 from executor.engine import EngineUnavailable, Inputs, Job
 from executor.spark.engine import SparkEngine
-from planner.algebra.scalars import AggregateCall, Cast, Scalar
+from planner.algebra.nodes import AggregateCall, Cast, Scalar
 from planner.incremental.programs.program import State, Statement
 from tests.rig.compare import assert_same_rows
 from tests.spark.build import STREAM, call, delta, grouped, join, listed, lit, rows, snapshot, stored, where

@@ -6,8 +6,7 @@ import pytest
 
 from catalog.values.types import BOOL, INT4
 from executor.spark.printing.in_subqueries import three_valued
-from planner.algebra.relations import Project, Relation
-from planner.algebra.scalars import Exists, InSubquery, Scalar
+from planner.algebra.nodes import Exists, InSubquery, Project, Relation, Scalar
 from planner.algebra.walk import walk
 from tests.spark.build import call, column, delta, lit, snapshot, where
 

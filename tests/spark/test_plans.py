@@ -14,8 +14,7 @@ from catalog.values.errors import SqlError
 from catalog.values.types import INT4, INT8, TEXT, numeric
 from executor.engine import ArrivedFiles, Inputs, Job
 from executor.spark.engine import SparkEngine
-from planner.algebra.relations import Delta
-from planner.algebra.scalars import AggregateCall, ColumnRef
+from planner.algebra.nodes import AggregateCall, ColumnRef, Delta
 from planner.incremental.programs.program import State, Statement
 from tests.rig.compare import assert_same_rows
 from tests.spark.build import COLUMNS, STREAM, call, column, delta, grouped, join, listed, lit, rows, snapshot, stored

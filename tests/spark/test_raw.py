@@ -15,7 +15,7 @@ from executor.engine import ArrivedFiles, Inputs, Job
 from executor.files.followed_folders import SourceFile
 from executor.files.reader import read_files
 from executor.spark.engine import SparkEngine
-from planner.algebra.scalars import AggregateCall
+from planner.algebra.nodes import AggregateCall
 from tests.rig.compare import assert_same_rows
 from tests.spark.build import COLUMNS, STREAM, delta, grouped, listed, rows
 

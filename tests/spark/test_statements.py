@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from catalog.values.types import BOOL, INT4, INT8, INTERVAL, TEXT, TIME, numeric
 from executor.spark.printing.dialect import SparkPrinter
 from executor.spark.printing.statements import print_statements, reason
-from planner.algebra.relations import InZone, Limit, Scan, Sort, SortKey, Values
-from planner.algebra.scalars import AggregateCall, ColumnRef
+from planner.algebra.nodes import AggregateCall, ColumnRef, InZone, Limit, Scan, Sort, SortKey, Values
 from planner.algebra.walk import walk
 from planner.incremental.programs.program import State, Statement
 from tests.spark.build import call, column, delta, grouped, listed, lit, snapshot, where

@@ -21,8 +21,7 @@ from catalog.values.errors import SqlError
 from catalog.values.types import SqlType
 from executor.embedded.functions.batches import create, raised
 from executor.printing.nodes import leaf_name
-from planner.algebra.relations import Project, Relation, Snapshot
-from planner.algebra.scalars import Column, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import Column, ColumnRef, Literal, Project, Relation, Scalar, Snapshot
 from planner.bind.binder import bind_values
 from planner.bind.calls.overloading.deferred_calls import STRICT, places
 

@@ -19,7 +19,7 @@ from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import macro
 from executor.embedded.printing.numbers import arithmetic
 from executor.printing.nodes import Expr, chain, function, identifier, operand, text
-from planner.algebra.scalars import AggregateCall, Cast, ColumnRef, Literal, Parameter, Scalar
+from planner.algebra.nodes import AggregateCall, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.lowering.documents import comes_on_lines, is_row
 
 

@@ -42,7 +42,7 @@ from executor.embedded.printing.nodes import FLOATS, INTEGERS, TEXTS, bound, eac
 from executor.embedded.printing.numbers.arithmetic import own_text
 from executor.embedded.printing.times import reading, timetz
 from executor.printing.nodes import Expr, case, function, number, operand, text
-from planner.algebra.scalars import Cast, Literal, Value
+from planner.algebra.nodes import Cast, Literal, Value
 from planner.scales.nested import shown_kind
 
 #: A day before which a text may end with BC.

@@ -49,20 +49,26 @@ from executor.printing.nodes import (
 )
 from executor.printing.printer import Printer
 from executor.printing.selects import Block
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     ROW_ID,
+    AggregateCall,
+    Call,
+    Cast,
     Delta,
     Join,
     Limit,
+    Literal,
+    Parameter,
     Relation,
+    ScalarSubquery,
     Scan,
     Snapshot,
     SortKey,
     Unnest,
     Window,
+    WindowCall,
     With,
 )
-from planner.algebra.scalars import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
 from planner.algebra.walk import free_columns
 from planner.lowering.long_predicates import close_conditions
 from planner.lowering.outer_values import separate_outer_values

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from catalog.values.types import SqlType
 from executor.printing.nodes import Expr
-from planner.algebra.scalars import Call, Cast, Literal, Scalar
+from planner.algebra.nodes import Call, Cast, Literal, Scalar
 
 
 class EntryPoints(Protocol):

@@ -17,7 +17,7 @@ from catalog.values.times.zones import fixed_offset, is_region
 from catalog.values.types import OIDS, OPAQUE, SqlType
 from executor.embedded.printing.entry_points import EntryPoints
 from executor.printing.nodes import Expr, function, number, text
-from planner.algebra.scalars import Call, Scalar
+from planner.algebra.nodes import Call, Scalar
 from planner.algebra.walk import walk
 
 #: Types whose values are texts, integers and floats in DuckDB.

@@ -10,7 +10,7 @@ from typing import Final
 
 from catalog.values.types import SqlType
 from executor.files.file_tables import FileColumn, FileRows
-from planner.algebra.relations import ROW_ID
+from planner.algebra.nodes import ROW_ID
 
 _ZERO: Final = "chr(0)"
 _RAISED: Final = """error('!22021!invalid byte sequence for encoding "UTF8": 0x00')::boolean"""

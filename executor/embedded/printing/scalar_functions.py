@@ -70,7 +70,7 @@ from executor.embedded.printing.times.formatting import read_moment, to_char
 from executor.embedded.printing.times.temporal import age, date_bin, date_trunc, extract, hop_start, is_finite, julian
 from executor.embedded.printing.times.timetz import at_zone
 from executor.printing.nodes import Build, Expr, binary, chain, function, number, operand, text
-from planner.algebra.scalars import Call, Cast, Literal, Scalar
+from planner.algebra.nodes import Call, Cast, Literal, Scalar
 
 #: Functions that take bytea.
 BYTEA: Final = frozenset(bytea.FUNCTIONS) | frozenset(

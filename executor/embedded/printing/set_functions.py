@@ -15,8 +15,7 @@ from catalog.values.types import VECTORS
 from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import cast_to, macro
 from executor.printing.nodes import Build, Expr, case, column_name, function, identifier, number, operand, text
-from planner.algebra.relations import Unnest, Values
-from planner.algebra.scalars import Call, Cast, Literal
+from planner.algebra.nodes import Call, Cast, Literal, Unnest, Values
 from planner.algebra.walk import RELATIONS, used_columns, walk
 
 _INTEGERS: Final = ("int4", "int8")

@@ -11,7 +11,7 @@ from catalog.values.types import INT8, TEXT
 from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import called, cast_to, macro
 from executor.printing.nodes import Build, Expr, binary, case, chain, function, number, operand, text
-from planner.algebra.scalars import Call, Cast, Literal, Scalar
+from planner.algebra.nodes import Call, Cast, Literal, Scalar
 from planner.algebra.walk import walk
 
 #: Functions that make a long text of a short one.

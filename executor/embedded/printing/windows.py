@@ -15,7 +15,7 @@ from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import cast_to
 from executor.printing.nodes import Expr, binary, case, function, text
 from planner.algebra.functions import WINDOW_FUNCTIONS
-from planner.algebra.scalars import WindowCall
+from planner.algebra.nodes import WindowCall
 
 #: The argument that must be positive, and PostgreSQL's error where it is not.
 _POSITIVE: Final = {

@@ -20,7 +20,7 @@ from catalog.values.types import TYPES, SqlType
 from executor.printing.nodes import Expr
 from executor.spark.printing.dialect import spark_type
 from executor.spark.printing.nodes import once
-from planner.algebra.scalars import Call, Literal
+from planner.algebra.nodes import Call, Literal
 
 _CARRIERS: Final = {
     "interval": "STRUCT<months: INT, days: INT, microseconds: BIGINT>",

@@ -37,13 +37,20 @@ from planner.algebra.construction import (
     volatility,
 )
 from planner.algebra.failures import may_raise
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
+    AggregateCall,
+    Call,
+    Column,
+    ColumnRef,
     Filter,
     Fixpoint,
+    InSubquery,
     Join,
+    Literal,
     Project,
     Relation,
+    Scalar,
     SetOperation,
     Snapshot,
     Sort,
@@ -51,8 +58,8 @@ from planner.algebra.relations import (
     Unnest,
     Values,
     Window,
+    WindowCall,
 )
-from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, InSubquery, Literal, Scalar, WindowCall
 from planner.algebra.serialize import encode_relation
 from planner.algebra.walk import RELATIONS, SCALARS, Node, children, descend, inputs, transform, used_columns, walk
 from planner.lowering.intervals import length

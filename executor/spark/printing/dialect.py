@@ -35,8 +35,23 @@ from executor.spark.printing.functions.overflows import is_long
 from executor.spark.printing.functions.quotients import average
 from executor.spark.printing.functions.scalar import FUNCTIONS
 from executor.spark.printing.functions.temporal import rounded
-from planner.algebra.relations import Delta, Join, Limit, Relation, Scan, Snapshot, SortKey, Values
-from planner.algebra.scalars import AggregateCall, Call, Cast, Literal, Parameter, Scalar, ScalarSubquery
+from planner.algebra.nodes import (
+    AggregateCall,
+    Call,
+    Cast,
+    Delta,
+    Join,
+    Limit,
+    Literal,
+    Parameter,
+    Relation,
+    Scalar,
+    ScalarSubquery,
+    Scan,
+    Snapshot,
+    SortKey,
+    Values,
+)
 from planner.algebra.walk import RELATIONS, children, walk
 from planner.incremental.programs.labels import shows, writes
 

@@ -15,8 +15,7 @@ from __future__ import annotations
 from catalog.values.types import BOOL
 from planner.algebra.construction import conjunction, conjuncts
 from planner.algebra.identity import NodeMap
-from planner.algebra.relations import Filter, Relation
-from planner.algebra.scalars import Call, Case, ColumnRef, Exists, InSubquery, Literal, Scalar
+from planner.algebra.nodes import Call, Case, ColumnRef, Exists, Filter, InSubquery, Literal, Relation, Scalar
 from planner.algebra.walk import Node, transform
 
 

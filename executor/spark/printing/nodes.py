@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from catalog.values.errors import unsupported
 from executor.printing.nodes import Expr
-from planner.algebra.scalars import Call, ColumnRef, Literal
+from planner.algebra.nodes import Call, ColumnRef, Literal
 
 
 def refuse(node: Call, why: str = "") -> Exception:

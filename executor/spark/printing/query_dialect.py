@@ -34,8 +34,7 @@ from executor.spark.printing.functions.textual import TEXTUAL
 from executor.spark.printing.nodes import cast, once, refuse
 from planner.algebra.construction import SUBQUERIES
 from planner.algebra.functions import AGGREGATES
-from planner.algebra.relations import Relation, SortKey, Unnest
-from planner.algebra.scalars import AggregateCall, Call, Cast, Literal, Scalar, WindowCall
+from planner.algebra.nodes import AggregateCall, Call, Cast, Literal, Relation, Scalar, SortKey, Unnest, WindowCall
 from planner.algebra.walk import children
 
 #: Conversions between times in UTC.

@@ -15,8 +15,7 @@ from catalog.values.errors import unsupported
 from executor.printing.nodes import column_name
 from executor.spark.frames import Frame
 from executor.spark.printing.dialect import spark_type
-from planner.algebra.relations import Fixpoint, Project, Relation, Snapshot, Working
-from planner.algebra.scalars import Column, ColumnRef
+from planner.algebra.nodes import Column, ColumnRef, Fixpoint, Project, Relation, Snapshot, Working
 from planner.algebra.walk import free_columns, transform, walk
 
 #: What the snapshot of the last round's rows is called behind the recursion's name.

@@ -12,8 +12,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from executor.printing.nodes import Expr, column_name, identifier
-from planner.algebra.relations import Unnest, Values
-from planner.algebra.scalars import Call, Cast, Column, Literal, Scalar
+from planner.algebra.nodes import Call, Cast, Column, Literal, Scalar, Unnest, Values
 
 _INTEGERS: Final = ("int4", "int8")
 

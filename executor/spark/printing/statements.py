@@ -19,8 +19,7 @@ from executor.spark.printing.dialect import SparkPrinter, has_scalar_subquery
 from executor.spark.printing.in_subqueries import three_valued
 from executor.spark.printing.recursions import Loop, without_loops
 from planner.algebra.construction import conjunction, conjuncts
-from planner.algebra.relations import Aggregate, Delta, Filter, Join, Project, Relation, Snapshot
-from planner.algebra.scalars import AggregateCall, ColumnRef
+from planner.algebra.nodes import Aggregate, AggregateCall, ColumnRef, Delta, Filter, Join, Project, Relation, Snapshot
 from planner.algebra.walk import Node, transform, walk
 from planner.incremental.programs.program import State, Statement
 

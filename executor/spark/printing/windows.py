@@ -18,7 +18,7 @@ from catalog.values.types import SqlType
 from executor.printing.nodes import Expr, function
 from executor.spark.printing.nodes import cast
 from planner.algebra.functions import RANKING_FUNCTIONS, WINDOW_FUNCTIONS
-from planner.algebra.scalars import Cast, Literal, Scalar, WindowCall
+from planner.algebra.nodes import Cast, Literal, Scalar, WindowCall
 
 #: Functions whose argument i must be a constant of at least so much, and the error of one that is not positive.
 _CONSTANTS: Final = {"ntile": (0, 1), "nth_value": (1, 1), "lag": (1, -(2**31) + 1), "lead": (1, -(2**31) + 1)}

@@ -16,7 +16,7 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.scales import scale_name
 from executor.tables.changes import Change, listed, removal, replacement
 from executor.tables.constraints.referring_rows import Referring, numbered
-from planner.algebra.relations import ROW_ID
+from planner.algebra.nodes import ROW_ID
 
 
 class FollowerRules(Protocol):

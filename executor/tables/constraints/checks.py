@@ -27,7 +27,7 @@ from executor.tables.constraints.deferral import Deferred, Timing, missing, repe
 from executor.tables.constraints.referring_rows import Referring
 from executor.tables.constraints.unique_keys import Key, enforced, key_of
 from executor.tables.error_rows import failing_row
-from planner.algebra.relations import ROW_ID
+from planner.algebra.nodes import ROW_ID
 
 Statement = dict[int, Change]
 

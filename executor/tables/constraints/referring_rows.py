@@ -18,7 +18,7 @@ from executor.printing.nodes import quoted
 from executor.rows.row_shapes import schema_of
 from executor.tables.changes import Change, bound, listed, names_of, nothing, stored
 from executor.tables.constraints.deferral import still_referenced
-from planner.algebra.relations import ROW_ID
+from planner.algebra.nodes import ROW_ID
 
 
 class Referring(Struct):

@@ -17,7 +17,7 @@ from executor.printing.nodes import quoted
 from executor.tables.changes import listed, stored
 from executor.tables.constraints.deferral import missing, mixed
 from executor.tables.constraints.unique_keys import Key, enforced, key_of
-from planner.algebra.scalars import Literal
+from planner.algebra.nodes import Literal
 
 #: ("drop", name), ("rename", old, new) or ("add", name, type, value as SQL).
 Step = tuple[str, ...]

@@ -37,8 +37,7 @@ from executor.traces.index import NO_ROW, Row
 from executor.traces.keyed_rows import Columns, Key, Overlay, keys_in
 from planner.algebra.bound_rows import bound
 from planner.algebra.construction import conjunction
-from planner.algebra.relations import ROW_ID, Filter, Project, Relation, Scan, Snapshot
-from planner.algebra.scalars import Scalar
+from planner.algebra.nodes import ROW_ID, Filter, Project, Relation, Scalar, Scan, Snapshot
 from planner.algebra.walk import walk
 from planner.lowering.effects import calls_of
 from planner.statements.statement import Delete, Insert, Update

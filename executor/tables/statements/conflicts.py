@@ -21,7 +21,7 @@ from executor.printing.nodes import quoted
 from executor.rows.row_shapes import schema_of
 from executor.tables.changes import listed, names_of
 from executor.tables.constraints.unique_keys import Key
-from planner.algebra.relations import ROW_ID
+from planner.algebra.nodes import ROW_ID
 
 #: The name of a row's place among those proposed; no table's column has it.
 _PLACE: Final = "__ordinal"

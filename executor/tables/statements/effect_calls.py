@@ -26,8 +26,7 @@ from executor.printing.nodes import column_name
 from executor.tables.sequences import SessionSequences
 from executor.tables.statements.effects import numbered
 from planner.algebra.functions import ADVISORY, UNLOCK_ALL
-from planner.algebra.relations import Relation
-from planner.algebra.scalars import Column, Literal, Value
+from planner.algebra.nodes import Column, Literal, Relation, Value
 from planner.bind.lookup.relations import find_named
 from planner.bind.state.context import Context
 from planner.cancellation import cancelled

@@ -29,8 +29,7 @@ from executor.tables.error_rows import failing_row
 from executor.tables.statements.conflicts import Meetings, check_once, meetings, undisputed
 from executor.tables.statements.literal_table import literal_table
 from planner.algebra.bound_rows import bound
-from planner.algebra.relations import Filter, Project, Relation, Values
-from planner.algebra.scalars import Column, ColumnRef, Scalar
+from planner.algebra.nodes import Column, ColumnRef, Filter, Project, Relation, Scalar, Values
 from planner.lowering.repeated_rows import TRACE, repeated_rows
 from planner.statements.statement import (
     Checks,

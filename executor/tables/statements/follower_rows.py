@@ -12,7 +12,7 @@ from msgspec import Struct
 from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, Table
 from executor.tables.statements.effects import Arguments, Effects
-from planner.algebra.scalars import Column
+from planner.algebra.nodes import Column
 from planner.bind.binder import bind_expression, new_binding
 from planner.bind.changes.assignments import default_of
 from planner.bind.conversion.domains import guards

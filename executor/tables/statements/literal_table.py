@@ -18,8 +18,7 @@ from executor.embedded.connection import Parameters
 from executor.printing.nodes import column_name
 from executor.rows.literal_rows import literal_rows
 from executor.rows.point_reads import key_value
-from planner.algebra.relations import Values
-from planner.algebra.scalars import Cast, Literal, Parameter, Scalar, Value
+from planner.algebra.nodes import Cast, Literal, Parameter, Scalar, Value, Values
 
 
 def literals(row: tuple[Scalar, ...], parameters: Parameters, time_zone: str) -> tuple[Value, ...] | None:

@@ -15,9 +15,8 @@ from executor.identity_cache import Remembered
 from executor.locks.modes import Mode
 from executor.locks.targets import Keys, Relation, Rows, Target
 from executor.tables.statements.effects import Modification, parts_of
-from planner.algebra.relations import Project
-from planner.algebra.relations import Relation as Algebra
-from planner.algebra.scalars import Column, ColumnRef, Scalar
+from planner.algebra.nodes import Column, ColumnRef, Project, Scalar
+from planner.algebra.nodes import Relation as Algebra
 from planner.statements.statement import Delete, Insert, Merge, RowChange, Update
 
 Need = tuple[Target, Mode]

@@ -26,8 +26,19 @@ from executor.tables.statements.changes_by_key import ByKey, NotByKey, Reading, 
 from executor.tables.statements.literal_table import has_rows, literals
 from executor.traces.index import Row
 from executor.traces.keyed_rows import Columns, Key
-from planner.algebra.relations import ROW_ID, Filter, Project, Relation, Values
-from planner.algebra.scalars import Cast, Column, ColumnRef, Literal, Parameter, Scalar
+from planner.algebra.nodes import (
+    ROW_ID,
+    Cast,
+    Column,
+    ColumnRef,
+    Filter,
+    Literal,
+    Parameter,
+    Project,
+    Relation,
+    Scalar,
+    Values,
+)
 from planner.statements.statement import Delete, Insert, Update
 
 RowChange = Insert | Update | Delete

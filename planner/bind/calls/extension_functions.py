@@ -10,7 +10,7 @@ from typing import Any
 from catalog.routines import Function
 from catalog.values.errors import unsupported
 from catalog.values.types import RECORD_OID, TEXT, SqlType, array, shaped
-from planner.algebra.scalars import Call, Cast, Literal, Scalar
+from planner.algebra.nodes import Call, Cast, Literal, Scalar
 from planner.bind.conversion.array_items import is_shaped
 from planner.bind.conversion.coercion import coerce
 from planner.bind.conversion.rows import fields_of

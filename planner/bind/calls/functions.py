@@ -13,7 +13,7 @@ from typing import Any, Final
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import FLOAT8, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
 from planner.algebra.functions import WINDOW_FUNCTIONS
-from planner.algebra.scalars import Cast, Literal, Scalar
+from planner.algebra.nodes import Cast, Literal, Scalar
 from planner.bind.calls import set_functions as sets
 from planner.bind.calls.aggregation.aggregates import AGGREGATE_NAMES, bind_aggregate
 from planner.bind.calls.aggregation.event_time_windows import EVENT_TIME, bind_event_time

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, INT4, TEXT, SqlType, array, record
-from planner.algebra.scalars import Call, Case, Cast, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import Call, Case, Cast, ColumnRef, Literal, Scalar
 from planner.bind.calls.families import json_functions as jsons
 from planner.bind.calls.operator_calls.array_shapes import opened
 from planner.bind.calls.overloading.choice import choose_overload

@@ -34,8 +34,7 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.styles import USUAL
 from catalog.values.types import BOOL, SqlType, by_oid
 from planner.algebra.construction import volatility
-from planner.algebra.relations import Filter, Project
-from planner.algebra.scalars import Call, Case, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import Call, Case, ColumnRef, Filter, Literal, Project, Scalar
 from planner.algebra.walk import walk
 from planner.bind.calls.aggregation.aggregates import AGGREGATE_NAMES
 from planner.bind.calls.extension_functions import call_member, require_computed, takes_any

@@ -15,8 +15,7 @@ from catalog.objects import ColumnDefinition, Stream, Table
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.nested_texts import is_of_dimensions
 from catalog.values.types import SqlType, shaped
-from planner.algebra.relations import Project
-from planner.algebra.scalars import Cast, Column, ColumnRef, Literal, Scalar, ScalarSubquery
+from planner.algebra.nodes import Cast, Column, ColumnRef, Literal, Project, Scalar, ScalarSubquery
 from planner.bind.changes.column_parts import assign_part
 from planner.bind.changes.generated_columns import refuse_updated
 from planner.bind.changes.identity_columns import check_updated

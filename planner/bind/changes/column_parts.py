@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import JSONB, TEXT, SqlType, shaped
-from planner.algebra.scalars import Call, Cast, Scalar
+from planner.algebra.nodes import Call, Cast, Scalar
 from planner.bind.calls.families.arrays import hstore_key, place_of, require_dimensions, subscripted
 from planner.bind.calls.families.json_functions import with_part as with_member
 from planner.bind.calls.operator_calls.array_shapes import put

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from catalog.objects import FileTable, Sequence, Stream, SystemView, Table, View
 from catalog.values.errors import SqlError, unsupported
-from planner.algebra.relations import Project
-from planner.algebra.scalars import Column, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
+from planner.algebra.nodes import Column, ColumnRef, Exists, InSubquery, Project, Scalar, ScalarSubquery
 from planner.algebra.walk import walk
 from planner.bind.changes.assignments import default_of, scope_of_target
 from planner.bind.changes.copy_options import Given, bind_options

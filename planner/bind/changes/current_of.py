@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from catalog.objects import Table
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, INT4, INT8, TEXT
-from planner.algebra.relations import Filter, Limit, Project, Relation, Scan, Sort
-from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import Call, Column, ColumnRef, Filter, Limit, Literal, Project, Relation, Scalar, Scan, Sort
 from planner.bind.state.environment import Binding
 from planner.statements.statement import Output, Query
 

@@ -19,8 +19,22 @@ from catalog import objects
 from catalog.objects import Stream, SystemView, Table, View
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import INT8, SqlType
-from planner.algebra.relations import ROW_ID, Filter, Join, Project, Relation, Scan, Unnest, Values
-from planner.algebra.scalars import Cast, Column, ColumnRef, Literal, Parameter, Scalar
+from planner.algebra.nodes import (
+    ROW_ID,
+    Cast,
+    Column,
+    ColumnRef,
+    Filter,
+    Join,
+    Literal,
+    Parameter,
+    Project,
+    Relation,
+    Scalar,
+    Scan,
+    Unnest,
+    Values,
+)
 from planner.algebra.walk import used_columns
 from planner.bind.changes.assignments import assign, assignments, default_of
 from planner.bind.changes.column_parts import with_part

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from catalog.objects import ColumnDefinition, ForeignKey, Stream, Table
 from catalog.values.errors import SqlError, unsupported
 from planner.algebra.construction import volatility
-from planner.algebra.scalars import Column, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
+from planner.algebra.nodes import Column, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
 from planner.algebra.walk import walk
 from planner.bind.conversion.coercion import coerce
 from planner.bind.lookup.type_names import display

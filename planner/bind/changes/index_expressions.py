@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, Index, Table, UserType
-from planner.algebra.scalars import Case, Column, Literal, Scalar
+from planner.algebra.nodes import Case, Column, Literal, Scalar
 from planner.algebra.walk import used_columns
 from planner.bind.lookup.output_names import ANONYMOUS, output_name
 from planner.bind.scalars.stored_expressions import bind_stored

@@ -16,8 +16,7 @@ from pglast.enums import CmdType, MergeMatchKind
 from catalog.objects import Stream, Table, View
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, INT4, INT8
-from planner.algebra.relations import ROW_ID, Join, Project
-from planner.algebra.scalars import Call, Case, Column, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import ROW_ID, Call, Case, Column, ColumnRef, Join, Literal, Project, Scalar
 from planner.algebra.walk import replace_columns, used_columns
 from planner.bind.changes.assignments import assignments, default_of
 from planner.bind.changes.dml import checks_of, insert_positions, row_columns, target_scan, value_row, writable

@@ -15,7 +15,7 @@ from pglast.enums import OnConflictAction
 from catalog.objects import Index, Stream, Table, UniqueKey, subject
 from catalog.values.errors import SqlError, unsupported
 from planner.algebra.construction import conjuncts, substitute
-from planner.algebra.scalars import Column, ColumnRef, Scalar
+from planner.algebra.nodes import Column, ColumnRef, Scalar
 from planner.algebra.walk import used_columns
 from planner.bind.changes.assignments import assignments, scope_of_target
 from planner.bind.changes.index_expressions import index_parts

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from catalog.objects import Stream, Table
 from catalog.values.errors import unsupported
 from planner.algebra.functions import DRAWN_FUNCTIONS
-from planner.algebra.relations import Relation
-from planner.algebra.scalars import Call, Column, ColumnRef, Scalar
+from planner.algebra.nodes import Call, Column, ColumnRef, Relation, Scalar
 from planner.algebra.walk import replace_columns, used_columns, walk
 from planner.bind.changes.assignments import scope_of_target
 from planner.bind.changes.updatable_views import Through

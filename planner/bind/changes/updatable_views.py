@@ -19,8 +19,7 @@ from catalog.objects import CatalogObject, Table, View
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL
 from planner.algebra.construction import SUBQUERIES
-from planner.algebra.relations import Filter, Relation, Scan
-from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import Call, Column, ColumnRef, Filter, Literal, Relation, Scalar, Scan
 from planner.algebra.walk import replace_columns, walk
 from planner.bind.from_items.from_clause import in_view, labels_of, scan_object, schema_of
 from planner.bind.from_items.item_scopes import renamed

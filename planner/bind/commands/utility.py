@@ -16,7 +16,7 @@ from catalog.privileges import OF_TABLE
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.precision import expressed
 from catalog.values.types import SqlType
-from planner.algebra.scalars import Scalar
+from planner.algebra.nodes import Scalar
 from planner.bind.binder import new_binding
 from planner.bind.changes.copy_statement import bind_copy
 from planner.bind.changes.with_changes import with_modifications

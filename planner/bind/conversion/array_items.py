@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog.values.types import array
-from planner.algebra.scalars import Call, Literal, Scalar
+from planner.algebra.nodes import Call, Literal, Scalar
 
 
 def is_shaped(scalar: Scalar) -> bool:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 from catalog.values.types import SqlType
-from planner.algebra.scalars import Literal, Scalar
+from planner.algebra.nodes import Literal, Scalar
 from planner.bind.lookup.relations import of_system
 from planner.bind.state.environment import Binding, Environment, Level, Scope
 from planner.parse.parser import parse

@@ -45,7 +45,7 @@ from catalog.values.types import (
     record,
     shaped,
 )
-from planner.algebra.scalars import Call, Cast, Literal, Parameter, Scalar, Value
+from planner.algebra.nodes import Call, Cast, Literal, Parameter, Scalar, Value
 from planner.bind.conversion.carried_types import CASTS
 from planner.bind.conversion.domains import has_domains, into_type
 from planner.bind.conversion.literals import INTEGER_BITS, fit_numeric, fit_text, value_of

@@ -25,7 +25,7 @@ from catalog.values.nested_types import holds
 from catalog.values.times.precision import expressed
 from catalog.values.types import ARRAYS, BOOL, INT4, TEXT, SqlType, array
 from planner.algebra.construction import volatility
-from planner.algebra.scalars import Call, Column, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery
+from planner.algebra.nodes import Call, Column, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery
 from planner.algebra.walk import replace_columns, walk
 from planner.bind.conversion.array_items import items_of
 from planner.bind.conversion.stored_texts import bind_text

@@ -45,7 +45,7 @@ from catalog.values.types import (
     Composite,
     SqlType,
 )
-from planner.algebra.scalars import Value
+from planner.algebra.nodes import Value
 
 INTEGER_BITS: Final = {"int2": 16, "int4": 32, "int8": 64}
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")

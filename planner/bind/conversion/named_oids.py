@@ -19,7 +19,7 @@ from catalog.values.identifiers import split_name
 from catalog.values.nested_texts import split_array
 from catalog.values.types import TEXT, SqlType, array
 from planner.algebra.construction import has_subquery
-from planner.algebra.scalars import Call, Literal, Scalar
+from planner.algebra.nodes import Call, Literal, Scalar
 from planner.bind.conversion.catalog_bodies import bind_body
 from planner.bind.conversion.requirements import wrong_for
 from planner.bind.lookup.dotted_names import names_of

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from catalog.values.types import TEXT, SqlType
-from planner.algebra.relations import Project, Relation, Values
-from planner.algebra.scalars import ColumnRef, Literal, Parameter, Scalar
+from planner.algebra.nodes import ColumnRef, Literal, Parameter, Project, Relation, Scalar, Values
 from planner.bind.conversion.coercion import coerce
 from planner.bind.state.environment import Binding
 

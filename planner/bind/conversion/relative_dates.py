@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from catalog.values.types import DATE, INT4, TIMESTAMPTZ, SqlType
-from planner.algebra.scalars import Call, Cast, Literal, Scalar
+from planner.algebra.nodes import Call, Cast, Literal, Scalar
 
 _DAYS: Final = {"today": 0, "tomorrow": 1, "yesterday": -1}
 _MOMENTS: Final = ("date", "timestamp", "timestamptz")

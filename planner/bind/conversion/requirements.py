@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog.values.types import BOOL, TEXT, SqlType
-from planner.algebra.scalars import Call, Literal, Scalar
+from planner.algebra.nodes import Call, Literal, Scalar
 
 
 def wrong_for(value: Scalar, kind: SqlType, sqlstate: str, message: str) -> Call:

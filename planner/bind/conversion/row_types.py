@@ -13,7 +13,7 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.nested_types import holds
 from catalog.values.opaque import check_equality, check_sorted, refuse_order
 from catalog.values.types import BOOL, INT4, Composite, SqlType, plain
-from planner.algebra.scalars import Call, Case, Cast, Literal, Scalar
+from planner.algebra.nodes import Call, Case, Cast, Literal, Scalar
 from planner.bind.conversion.domains import has_domains, into_domain
 from planner.bind.state.environment import Binding
 

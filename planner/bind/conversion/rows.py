@@ -18,8 +18,7 @@ from catalog.values.nested_types import holds
 from catalog.values.times.precision import expressed
 from catalog.values.types import BOOL, INT4, Composite, SqlType, record
 from catalog.values.types import row as row_type
-from planner.algebra.relations import Relation
-from planner.algebra.scalars import AggregateCall, Call, Case, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import AggregateCall, Call, Case, ColumnRef, Literal, Relation, Scalar
 from planner.algebra.walk import SCALARS, walk
 from planner.bind.conversion.coercion import as_expressed
 from planner.bind.lookup.dotted_names import names_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from catalog.values.times.styles import USUAL
-from planner.algebra.scalars import Column, ColumnRef, Scalar
+from planner.algebra.nodes import Column, ColumnRef, Scalar
 from planner.bind.state.context import Context, within
 from planner.bind.state.environment import Binder, Binding, Environment, Level, source_of
 from planner.bind.state.from_names import Entry

@@ -14,7 +14,7 @@ from catalog.catalog import Catalog
 from catalog.objects import Domain, Stream, Table, View
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, SqlType
-from planner.algebra.scalars import Column
+from planner.algebra.nodes import Column
 from planner.bind.binder import BINDER, bind_expression, new_binding
 from planner.bind.lookup.relations import as_created
 from planner.bind.queries.select import bind_query

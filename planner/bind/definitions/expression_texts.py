@@ -16,7 +16,7 @@ from pglast.stream import RawStream
 
 from catalog.postgres import functions
 from catalog.values.types import SqlType
-from planner.algebra.scalars import Column
+from planner.algebra.nodes import Column
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.texts import deparsed_expression
 from planner.bind.lookup.dotted_names import names_of

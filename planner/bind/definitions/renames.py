@@ -17,8 +17,7 @@ from catalog.catalog import Catalog
 from catalog.objects import CatalogObject, ForeignKey, Index, Sequence, SystemView, Table, View
 from catalog.values.errors import SqlError, duplicate_table, unsupported
 from catalog.values.identifiers import quote_name
-from planner.algebra.relations import Project
-from planner.algebra.scalars import ColumnRef
+from planner.algebra.nodes import ColumnRef, Project
 from planner.bind.definitions.dependents import readers
 from planner.bind.definitions.named_objects import RELATIONS, constraint_names, relation_words, require_relation
 from planner.bind.definitions.relations.indexes import bind_rename_index

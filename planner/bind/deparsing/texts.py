@@ -9,7 +9,7 @@ from catalog.catalog import Catalog
 from catalog.objects import View
 from catalog.values.errors import SqlError
 from catalog.values.types import SqlType
-from planner.algebra.scalars import Column
+from planner.algebra.nodes import Column
 from planner.bind.conversion.resolution import UNKNOWN, Ambiguous
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.analysis_scope import Analysis, Place

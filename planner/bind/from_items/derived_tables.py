@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.algebra.relations import Project, Relation
-from planner.algebra.scalars import ColumnRef
+from planner.algebra.nodes import ColumnRef, Project, Relation
 from planner.bind.from_items.item_scopes import renamed
 from planner.bind.state.environment import Binding, Level, Scope
 from planner.bind.state.from_names import BoundQuery, Entry, Source

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from catalog.objects import PG_TEMP, CatalogObject, FileTable, Kind, Sequence, Stream, SystemView, Table, View
 from catalog.values.errors import SqlError, unsupported
-from planner.algebra.relations import Join, Project, Relation, Scan, Working
-from planner.algebra.scalars import ColumnRef
+from planner.algebra.nodes import ColumnRef, Join, Project, Relation, Scan, Working
 from planner.bind.from_items.derived_tables import derived
 from planner.bind.from_items.function_items import bind_functions
 from planner.bind.from_items.item_scopes import beside_each_other, renamed

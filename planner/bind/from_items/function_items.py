@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from catalog.values.errors import SqlError
 from catalog.values.types import INT8, SqlType
 from planner.algebra.functions import DRAWN_FUNCTIONS
-from planner.algebra.relations import Project, Relation, Unnest, Values
-from planner.algebra.scalars import Column, ColumnRef, Scalar
+from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Scalar, Unnest, Values
 from planner.bind.calls.families.arrays import array_of_rows
 from planner.bind.calls.families.json_rows import bind_rows, is_of_rows
 from planner.bind.calls.set_functions import FROM, SetColumn, bind_columns

@@ -13,8 +13,7 @@ from pglast.enums import JoinType
 
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL
-from planner.algebra.relations import Join, JoinKind, Project, Relation
-from planner.algebra.scalars import Call, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import Call, ColumnRef, Join, JoinKind, Literal, Project, Relation, Scalar
 from planner.algebra.walk import is_dependent
 from planner.bind.calls.operator_calls.operation import operate
 from planner.bind.conversion.rows import sure_of

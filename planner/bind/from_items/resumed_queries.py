@@ -10,8 +10,7 @@ from typing import Any
 
 from catalog.type_mapping import own_type, shown_type
 from catalog.values.errors import SqlError, unsupported
-from planner.algebra.relations import Project, Relation, Scan
-from planner.algebra.scalars import Cast, ColumnRef
+from planner.algebra.nodes import Cast, ColumnRef, Project, Relation, Scan
 from planner.bind.calls.system.sequence_calls import written_name
 from planner.bind.from_items.millstream_functions import defines_view
 from planner.bind.state.environment import Environment

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, FLOAT8, INT8
-from planner.algebra.relations import ROW_ID, Filter, Relation, Scan
-from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import ROW_ID, Call, Cast, ColumnRef, Filter, Literal, Relation, Scalar, Scan
 from planner.bind.conversion.coercion import coerce
 from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.type_names import display

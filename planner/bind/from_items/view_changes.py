@@ -12,8 +12,7 @@ from catalog.objects import View
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.identifiers import split_name
 from catalog.values.types import INT8
-from planner.algebra.relations import CHANGE_SOURCES, Scan
-from planner.algebra.scalars import Scalar
+from planner.algebra.nodes import CHANGE_SOURCES, Scalar, Scan
 from planner.bind.calls.system.sequence_calls import written_name
 from planner.bind.conversion.coercion import coerce
 from planner.bind.from_items.millstream_functions import defines_view

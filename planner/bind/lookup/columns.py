@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
-from planner.algebra.scalars import ColumnRef, Scalar
+from planner.algebra.nodes import ColumnRef, Scalar
 from planner.bind.state.bind_state import BindState
 from planner.bind.state.environment import Scope
 from planner.bind.state.from_names import Entry, Source

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.opaque import check_equality
-from planner.algebra.relations import SortKey
-from planner.algebra.scalars import Column, ColumnRef, Scalar
+from planner.algebra.nodes import Column, ColumnRef, Scalar, SortKey
 from planner.algebra.walk import walk
 from planner.bind.calls.aggregation.event_time_windows import is_placeholder
 from planner.bind.calls.aggregation.sort_order import check_sortable, direction

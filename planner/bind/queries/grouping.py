@@ -17,8 +17,21 @@ from typing import Any, TypeVar
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, INT4
 from planner.algebra.construction import volatility
-from planner.algebra.relations import Aggregate, Join, Project, Relation, SetOperation, Values
-from planner.algebra.scalars import Call, Case, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.algebra.nodes import (
+    Aggregate,
+    Call,
+    Case,
+    Column,
+    ColumnRef,
+    Join,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    SetOperation,
+    Values,
+    WindowCall,
+)
 from planner.algebra.walk import RELATIONS, SCALARS, children, descend, used_columns
 from planner.bind.calls.aggregation.event_time_windows import (
     SESSION,

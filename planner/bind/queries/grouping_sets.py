@@ -16,7 +16,7 @@ from typing import Any, Final
 from pglast.enums import GroupingSetKind
 
 from catalog.values.errors import SqlError
-from planner.algebra.scalars import Scalar
+from planner.algebra.nodes import Scalar
 from planner.bind.state.environment import Binding
 
 #: A set of keys, in the order of their first mention.

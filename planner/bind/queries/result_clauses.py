@@ -19,8 +19,22 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.opaque import check_equality
 from catalog.values.types import BOOL, INT8
 from planner.algebra.construction import has_subquery
-from planner.algebra.relations import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Window
-from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.algebra.nodes import (
+    Aggregate,
+    Call,
+    Column,
+    ColumnRef,
+    Filter,
+    Limit,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    Sort,
+    SortKey,
+    Window,
+    WindowCall,
+)
 from planner.algebra.walk import used_columns, walk
 from planner.bind.calls.overloading.call_forms import is_fixed
 from planner.bind.conversion.coercion import coerce

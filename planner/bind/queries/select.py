@@ -19,10 +19,14 @@ from pglast.enums import SetOperation as SetKindNode
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.opaque import check_equality
 from catalog.values.types import INT8, SqlType
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
+    Column,
+    ColumnRef,
     Filter,
+    Literal,
     Project,
     Relation,
+    Scalar,
     Scan,
     SetKind,
     SetOperation,
@@ -30,8 +34,8 @@ from planner.algebra.relations import (
     Unnest,
     Values,
     Window,
+    WindowCall,
 )
-from planner.algebra.scalars import Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.algebra.walk import is_larger, used_columns, walk
 from planner.bind.calls.aggregation.sort_order import direction
 from planner.bind.calls.aggregation.window_calls import definitions

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from planner.algebra.scalars import Column, Scalar
+from planner.algebra.nodes import Column, Scalar
 from planner.algebra.walk import used_columns
 
 

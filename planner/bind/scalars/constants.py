@@ -11,7 +11,7 @@ from typing import Any
 from catalog.values.errors import SqlError
 from catalog.values.forms.bits import read_bits
 from catalog.values.types import BIT, BOOL, INT4, INT8, MAX_PRECISION, NUMERIC, UNKNOWN, numeric
-from planner.algebra.scalars import Literal, Scalar
+from planner.algebra.nodes import Literal, Scalar
 from planner.bind.conversion.literals import unsigned_zero
 from planner.bind.state.environment import Environment
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from planner.algebra.scalars import Scalar
+from planner.algebra.nodes import Scalar
 from planner.algebra.signature import key_of
 from planner.algebra.walk import RELATION_KINDS, contains
 

@@ -29,7 +29,7 @@ from catalog.values.types import (
     by_name,
     shaped,
 )
-from planner.algebra.scalars import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
+from planner.algebra.nodes import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.bind.calls.aggregation.aggregates import bind_grouping
 from planner.bind.calls.families.arrays import bind_array, bind_array_cast, bind_quantified
 from planner.bind.calls.functions import bind_function

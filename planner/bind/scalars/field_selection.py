@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from catalog.values.errors import unsupported
-from planner.algebra.scalars import ColumnRef, Scalar
+from planner.algebra.nodes import ColumnRef, Scalar
 from planner.bind.calls.families.arrays import subscripted
 from planner.bind.conversion.rows import field_of_source, fields_of, named_field, source_of_row
 from planner.bind.lookup.type_names import display

@@ -9,7 +9,7 @@ from pglast.enums import A_Expr_Kind
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, BYTEA, TEXT
 from planner.algebra.construction import volatility
-from planner.algebra.scalars import Call, Literal, Scalar
+from planner.algebra.nodes import Call, Literal, Scalar
 from planner.algebra.walk import RELATION_KINDS, contains, is_larger
 from planner.bind.calls.families.regex_functions import similar_pattern
 from planner.bind.calls.operator_calls.operation import operate

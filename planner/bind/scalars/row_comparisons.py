@@ -18,8 +18,7 @@ from typing import Any, Final
 from pglast.enums import SubLinkType
 
 from catalog.values.types import BOOL
-from planner.algebra.relations import Filter, Project
-from planner.algebra.scalars import Call, Case, ColumnRef, Exists, Literal, Scalar, ScalarSubquery
+from planner.algebra.nodes import Call, Case, ColumnRef, Exists, Filter, Literal, Project, Scalar, ScalarSubquery
 from planner.bind.calls.operator_calls.operation import any_of, compare, operate
 from planner.bind.conversion.coercion import text_if_unknown
 from planner.bind.conversion.rows import Items, fields_of, is_row, row_items, source_of_row

@@ -14,7 +14,7 @@ from pglast.enums import A_Expr_Kind
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import ROUNDED
-from planner.algebra.scalars import Call, Literal, Scalar
+from planner.algebra.nodes import Call, Literal, Scalar
 from planner.bind.calls.system.catalog_calls import bind_record, yields_rows
 from planner.bind.conversion.rows import source_of_row
 from planner.bind.lookup.columns import missing_table, plain_column, resolve

@@ -9,7 +9,7 @@ from typing import Any
 from catalog.objects import ColumnDefinition
 from catalog.values.errors import SqlError
 from catalog.values.types import SqlType
-from planner.algebra.scalars import Column, Scalar
+from planner.algebra.nodes import Column, Scalar
 from planner.bind.conversion.coercion import coerce
 from planner.bind.conversion.stored_texts import bind_over, bind_text
 from planner.bind.lookup.type_names import display

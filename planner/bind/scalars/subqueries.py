@@ -12,8 +12,19 @@ from pglast.enums import SubLinkType
 
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, SqlType
-from planner.algebra.relations import Filter, Project, Relation
-from planner.algebra.scalars import Call, Case, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery
+from planner.algebra.nodes import (
+    Call,
+    Case,
+    ColumnRef,
+    Exists,
+    Filter,
+    InSubquery,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    ScalarSubquery,
+)
 from planner.bind.calls.families.arrays import array_of_query
 from planner.bind.calls.operator_calls.operation import compare, operate
 from planner.bind.conversion.rows import is_row

@@ -16,8 +16,7 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError
 from catalog.values.types import TEXT, SqlType
-from planner.algebra.relations import Relation
-from planner.algebra.scalars import Column, Scalar
+from planner.algebra.nodes import Column, Relation, Scalar
 from planner.bind.state.context import Context, restricted
 from planner.parse.parser import Raw, literal_positions
 from planner.statements.statement import Delete, Insert, Locking, Output, Update

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct, field
 
 from catalog.values.errors import SqlError
-from planner.algebra.scalars import AggregateCall, Column, Scalar, WindowCall
+from planner.algebra.nodes import AggregateCall, Column, Scalar, WindowCall
 from planner.bind.state.bind_state import BindState
 
 #: The call that GROUPING() is until its query's groups are known.

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from catalog.values.types import SqlType
-from planner.algebra.scalars import Column, Scalar
+from planner.algebra.nodes import Column, Scalar
 from planner.bind.state.bind_state import BindState
 from planner.bind.state.collected_calls import Groups, Sets, Windows
 from planner.bind.state.context import Context

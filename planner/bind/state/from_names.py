@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from catalog.objects import FIRST_OID
 from catalog.values.types import BOOL, OID, SqlType, record
-from planner.algebra.relations import Relation
-from planner.algebra.scalars import Call, Case, Column, Literal, Scalar
+from planner.algebra.nodes import Call, Case, Column, Literal, Relation, Scalar
 from planner.bind.state.row_versions import version_of
 from planner.statements.statement import Output
 

@@ -18,8 +18,19 @@ from typing import Any
 
 from catalog.values.errors import unsupported
 from catalog.values.types import INT8, SqlType
-from planner.algebra.relations import Relation, Scan, SortKey, Window
-from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.algebra.nodes import (
+    Call,
+    Cast,
+    Column,
+    ColumnRef,
+    Literal,
+    Relation,
+    Scalar,
+    Scan,
+    SortKey,
+    Window,
+    WindowCall,
+)
 from planner.bind.state.bind_state import BindState
 
 _TID, _XID = SqlType("tid"), SqlType("xid")

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from planner.algebra.scalars import Column
+from planner.algebra.nodes import Column
 from planner.bind.state.from_names import BoundQuery
 from planner.statements.statement import Returning
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.values.errors import SqlError
-from planner.algebra.relations import Snapshot
+from planner.algebra.nodes import Snapshot
 from planner.bind.lookup.dotted_names import names_of
 from planner.bind.state.environment import Binding
 from planner.bind.state.from_names import BoundQuery

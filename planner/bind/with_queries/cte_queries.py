@@ -8,7 +8,7 @@ that read the one before twice would be 2^30.
 from __future__ import annotations
 
 from catalog.values.errors import unsupported
-from planner.algebra.relations import Values
+from planner.algebra.nodes import Values
 from planner.bind.state.environment import Binding, Cte
 from planner.bind.state.from_names import BoundQuery
 from planner.bind.with_queries.recursion import bind_recursive

@@ -14,7 +14,7 @@ from pglast.enums import SetOperation as SetKind
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import NUMERIC, QUOTIENT, SqlType, array, numeric, record, row
-from planner.algebra.relations import Aggregate, Fixpoint, Join, Relation, SetOperation, Working
+from planner.algebra.nodes import Aggregate, Fixpoint, Join, Relation, SetOperation, Working
 from planner.algebra.walk import inputs, walk
 from planner.bind.conversion.coercion import common_type
 from planner.bind.conversion.query_columns import retyped

@@ -12,7 +12,7 @@ from typing import Final
 
 from pglast.enums import CTEMaterialize
 
-from planner.algebra.relations import Filter, Project, Relation, Scan, Snapshot, Values, With
+from planner.algebra.nodes import Filter, Project, Relation, Scan, Snapshot, Values, With
 from planner.algebra.walk import RELATIONS, find, free_columns, kinds_of, walk
 from planner.bind.state.bind_state import Shared
 from planner.bind.state.environment import Binding, Cte

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from planner.algebra.relations import Relation
+from planner.algebra.nodes import Relation
 from planner.algebra.walk import Node
 from planner.incremental.programs.program import MethodName, State, Statement
 

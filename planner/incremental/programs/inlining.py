@@ -17,8 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from planner.algebra.construction import Fresh
-from planner.algebra.relations import Project, Relation, Scan
-from planner.algebra.scalars import ColumnRef
+from planner.algebra.nodes import ColumnRef, Project, Relation, Scan
 from planner.algebra.walk import transform
 from planner.incremental.programs.program import Path, Program, Statement, readers_first
 from planner.incremental.programs.retargeting import Names, names_within, renamed

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from catalog.values.nested_types import enum_of, redeclared
 from catalog.values.types import SqlType
-from planner.algebra.relations import Relation
-from planner.algebra.scalars import AggregateCall, Call, Cast, Scalar, WindowCall
+from planner.algebra.nodes import AggregateCall, Call, Cast, Relation, Scalar, WindowCall
 from planner.algebra.walk import Node, transform, walk
 from planner.incremental.programs.program import Program
 

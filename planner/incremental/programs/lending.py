@@ -11,8 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from catalog.objects import Table
-from planner.algebra.relations import Scan, Snapshot
-from planner.algebra.scalars import Column
+from planner.algebra.nodes import Column, Scan, Snapshot
 from planner.algebra.walk import transform, walk
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Borrowed, Program

@@ -12,8 +12,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from planner.algebra.relations import Relation, Snapshot
-from planner.algebra.scalars import AggregateCall, Column
+from planner.algebra.nodes import AggregateCall, Column, Relation, Snapshot
 from planner.algebra.walk import walk
 
 #: How two rows of equal key become one. 'concatenate' keeps both (value states in arrival order).

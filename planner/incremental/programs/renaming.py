@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from catalog.objects import FileTable, Stream, SystemView, Table, View
-from planner.algebra.relations import Relation, Scan
+from planner.algebra.nodes import Relation, Scan
 from planner.algebra.walk import transform
 
 

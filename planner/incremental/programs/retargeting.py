@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from planner.algebra.relations import Delta, Relation, Scan, Snapshot
+from planner.algebra.nodes import Delta, Relation, Scan, Snapshot
 from planner.algebra.walk import transform
 from planner.incremental.programs.program import Borrowed, Path, Program, State, Static
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from catalog.values.nested_types import holds
 from catalog.values.types import SqlType
 from planner.algebra.construction import volatility
-from planner.algebra.relations import InZone, Relation
+from planner.algebra.nodes import InZone, Relation
 from planner.algebra.walk import Node, walk
 from planner.incremental.programs.program import Path, Program
 

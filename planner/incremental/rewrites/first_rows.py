@@ -21,8 +21,24 @@ from msgspec.structs import replace
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, DATE, INT4, INT8, TEXT, array, numeric, record
 from planner.algebra.construction import Fresh, conjuncts
-from planner.algebra.relations import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Unnest, Window
-from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Call,
+    Column,
+    ColumnRef,
+    Filter,
+    Limit,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    Sort,
+    SortKey,
+    Unnest,
+    Window,
+    WindowCall,
+)
 from planner.algebra.walk import transform, walk
 from planner.incremental.properties import Kinds
 from planner.incremental.rewrites.orders import below_projections

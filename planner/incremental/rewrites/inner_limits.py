@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from planner.algebra.construction import Fresh, keep_columns
-from planner.algebra.relations import Aggregate, Limit, Relation, Sort
+from planner.algebra.nodes import Aggregate, Limit, Relation, Sort
 from planner.algebra.walk import kinds_of, transform_relations
 from planner.incremental.properties import Kinds
 from planner.incremental.rewrites.orders import below_projections

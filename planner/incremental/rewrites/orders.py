@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.algebra.identity import NodeSet
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Limit,
     Project,
     Relation,

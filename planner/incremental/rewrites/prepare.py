@@ -17,8 +17,11 @@ from msgspec.structs import replace
 
 from catalog.values.types import BOOL, INT8, array
 from planner.algebra.construction import Fresh, conjunction, keep_columns
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
+    AggregateCall,
+    Call,
+    ColumnRef,
     Filter,
     Join,
     JoinKind,
@@ -27,8 +30,7 @@ from planner.algebra.relations import (
     SetOperation,
     Unnest,
 )
-from planner.algebra.scalars import AggregateCall, Call, ColumnRef
-from planner.algebra.scalars import Literal as Constant
+from planner.algebra.nodes import Literal as Constant
 from planner.algebra.walk import (
     inputs,
     is_dependent,

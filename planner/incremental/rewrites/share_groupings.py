@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from planner.algebra.construction import Fresh, rename_columns
 from planner.algebra.identity import NodeMap, replaced
-from planner.algebra.relations import Aggregate, Project, Relation
-from planner.algebra.scalars import Column, ColumnRef
+from planner.algebra.nodes import Aggregate, Column, ColumnRef, Project, Relation
 from planner.algebra.signature import key_of, signature
 from planner.algebra.walk import descend, walk
 from planner.incremental.properties import Kinds, is_grouping

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from planner.algebra.construction import FALSE, conjunction, conjuncts
 from planner.algebra.failures import may_raise
-from planner.algebra.relations import Relation
-from planner.algebra.scalars import AggregateCall, Case, Literal, Scalar, WindowCall
+from planner.algebra.nodes import AggregateCall, Case, Literal, Relation, Scalar, WindowCall
 from planner.algebra.walk import kinds_of, transform_relations
 
 #: Aggregates whose first argument may not be NULL.

@@ -34,8 +34,20 @@ from planner.algebra.construction import (
 )
 from planner.algebra.failures import may_raise
 from planner.algebra.identity import NodeSet
-from planner.algebra.relations import Aggregate, Filter, Limit, Project, Relation, Sort, Unnest, Window
-from planner.algebra.scalars import Call, Case, Scalar, ScalarSubquery
+from planner.algebra.nodes import (
+    Aggregate,
+    Call,
+    Case,
+    Filter,
+    Limit,
+    Project,
+    Relation,
+    Scalar,
+    ScalarSubquery,
+    Sort,
+    Unnest,
+    Window,
+)
 from planner.algebra.walk import SUBQUERY_KINDS, contains, free_columns, transform, transform_relations
 from planner.rules.subqueries.correlation import rows_at_most_one
 

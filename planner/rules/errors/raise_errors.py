@@ -12,8 +12,20 @@ from typing import Any, Final
 
 from catalog.values.errors import division_by_zero
 from planner.algebra.identity import NodeSet
-from planner.algebra.relations import Filter, Join, Limit, Project, Relation, Sort
-from planner.algebra.scalars import Call, Exists, InSubquery, Literal, Scalar, ScalarSubquery
+from planner.algebra.nodes import (
+    Call,
+    Exists,
+    Filter,
+    InSubquery,
+    Join,
+    Limit,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    ScalarSubquery,
+    Sort,
+)
 from planner.algebra.walk import calls_of, contains, walk
 
 _DIVISIONS: Final = calls_of("div", "mod")

@@ -13,7 +13,7 @@ import datetime as dt
 from typing import Any, Final
 
 from catalog.values.types import BOOL, DATE, TIMESTAMP
-from planner.algebra.scalars import Call, Cast, Literal, Scalar
+from planner.algebra.nodes import Call, Cast, Literal, Scalar
 from planner.algebra.walk import kinds_of
 from planner.rules.node_rule import node_rule
 

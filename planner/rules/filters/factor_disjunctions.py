@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.algebra.construction import conjunction, conjuncts, volatility
-from planner.algebra.scalars import Call
+from planner.algebra.nodes import Call
 from planner.algebra.walk import calls_of
 from planner.rules.node_rule import node_rule
 

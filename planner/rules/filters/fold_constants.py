@@ -21,8 +21,8 @@ from catalog.values.integers import ARITHMETIC, LIMITS, fits
 from catalog.values.types import DATE, MAX_PRECISION, TIMESTAMP, SqlType
 from planner.algebra.construction import FALSE, TRUE
 from planner.algebra.functions import COMPARISONS
+from planner.algebra.nodes import Call, Case, Cast, Literal, Scalar
 from planner.algebra.nulls import STRICT
-from planner.algebra.scalars import Call, Case, Cast, Literal, Scalar
 from planner.algebra.walk import kinds_of
 from planner.rules.node_rule import node_rule
 

@@ -13,8 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from planner.algebra.construction import conjunction, conjuncts
-from planner.algebra.relations import Filter, Join
-from planner.algebra.scalars import Call, Literal, Scalar
+from planner.algebra.nodes import Call, Filter, Join, Literal, Scalar
 from planner.algebra.walk import calls_of
 from planner.rules.node_rule import node_rule
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from planner.algebra.construction import FALSE, TRUE, conjuncts, filtered
-from planner.algebra.relations import Filter
-from planner.algebra.scalars import Call, Case, Exists, Literal, Scalar
+from planner.algebra.nodes import Call, Case, Exists, Filter, Literal, Scalar
 from planner.algebra.walk import kinds_of
 from planner.rules.node_rule import node_rule
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.algebra.construction import TRUE, conjuncts, filtered, volatility
-from planner.algebra.relations import Filter
+from planner.algebra.nodes import Filter
 from planner.algebra.walk import kinds_of
 from planner.rules.node_rule import node_rule
 

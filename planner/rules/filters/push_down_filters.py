@@ -39,19 +39,21 @@ from planner.algebra.construction import (
     substitution,
     volatility,
 )
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
+    Column,
+    ColumnRef,
     Filter,
     Join,
     Project,
     Relation,
+    Scalar,
     Scan,
     SetOperation,
     Sort,
     Unnest,
     Window,
 )
-from planner.algebra.scalars import Column, ColumnRef, Scalar
 from planner.algebra.walk import descend_relations, kinds_of, used_columns, walk
 from planner.rules.node_rule import node_rule
 

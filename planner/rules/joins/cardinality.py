@@ -20,16 +20,22 @@ from msgspec import Struct
 
 from planner.algebra.construction import SUBQUERIES, conjuncts
 from planner.algebra.identity import NodeMap
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
+    Call,
+    Cast,
+    Column,
+    ColumnRef,
     Delta,
     Filter,
     Fixpoint,
     InZone,
     Join,
     Limit,
+    Literal,
     Project,
     Relation,
+    Scalar,
     Scan,
     SetOperation,
     Snapshot,
@@ -39,7 +45,6 @@ from planner.algebra.relations import (
     Window,
     Working,
 )
-from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Scalar
 from planner.algebra.walk import RELATIONS, inputs, walk
 from planner.statistics import ColumnStatistics, Statistics
 

@@ -17,8 +17,7 @@ from msgspec import Struct, field
 
 from planner.algebra.construction import conjuncts, keeps_columns, volatility
 from planner.algebra.failures import may_raise
-from planner.algebra.relations import Filter, Join, Project, Relation
-from planner.algebra.scalars import Scalar
+from planner.algebra.nodes import Filter, Join, Project, Relation, Scalar
 from planner.algebra.walk import is_dependent, used_columns
 
 #: Joins as written: a leaf's place, or two shapes.

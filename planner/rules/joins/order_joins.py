@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from planner.algebra.construction import conjunction, filtered, has_subquery, keep_columns
 from planner.algebra.identity import NodeSet
-from planner.algebra.relations import Filter, Join, Project, Relation, Scan
+from planner.algebra.nodes import Filter, Join, Project, Relation, Scan
 from planner.algebra.walk import descend
 from planner.rules.joins.cardinality import Cardinality
 from planner.rules.joins.join_graph import Region, Shape, inner_nodes, is_inside, members, region_of

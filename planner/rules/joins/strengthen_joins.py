@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from planner.algebra.nodes import Filter, Join, JoinKind
 from planner.algebra.nulls import rejects_null
-from planner.algebra.relations import Filter, Join, JoinKind
 from planner.algebra.walk import kinds_of
 from planner.rules.node_rule import node_rule
 

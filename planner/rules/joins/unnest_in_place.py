@@ -12,8 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.algebra.construction import conjuncts, filtered
-from planner.algebra.relations import Join, Project, Unnest, Values
-from planner.algebra.scalars import ColumnRef
+from planner.algebra.nodes import ColumnRef, Join, Project, Unnest, Values
 from planner.algebra.walk import is_dependent, kinds_of
 from planner.rules.node_rule import node_rule
 

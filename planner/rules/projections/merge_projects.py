@@ -17,8 +17,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from planner.algebra.construction import keep_columns, keeps_columns, substitute, substitution, volatility
-from planner.algebra.relations import Aggregate, Filter, Join, Limit, Project, Relation, Sort
-from planner.algebra.scalars import ColumnRef, Literal
+from planner.algebra.nodes import Aggregate, ColumnRef, Filter, Join, Limit, Literal, Project, Relation, Sort
 from planner.algebra.walk import kinds_of, walk
 from planner.rules.node_rule import node_rule
 

@@ -12,12 +12,15 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
+    Column,
     Delta,
     Fixpoint,
+    InSubquery,
     Project,
     Relation,
+    ScalarSubquery,
     Scan,
     SetOperation,
     Snapshot,
@@ -26,7 +29,6 @@ from planner.algebra.relations import (
     Window,
     With,
 )
-from planner.algebra.scalars import Column, InSubquery, ScalarSubquery
 from planner.algebra.walk import Node, children, find, is_relation, kinds_of, transform_relations, used_columns
 
 

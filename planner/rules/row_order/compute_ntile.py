@@ -15,8 +15,19 @@ from msgspec.structs import replace
 
 from catalog.values.types import BOOL, INT4, INT8, TEXT, SqlType
 from planner.algebra.construction import Fresh
-from planner.algebra.relations import Project, Relation, Window
-from planner.algebra.scalars import Call, Case, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.algebra.nodes import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    ColumnRef,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    Window,
+    WindowCall,
+)
 from planner.algebra.walk import calls_of, transform_relations
 from planner.rules.row_order.number_rows import is_constant
 

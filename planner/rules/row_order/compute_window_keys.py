@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from planner.algebra.construction import Fresh, keep_columns
 from planner.algebra.failures import may_raise
-from planner.algebra.relations import Project, Relation, Window
-from planner.algebra.scalars import Column, ColumnRef, Scalar, WindowCall
+from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Scalar, Window, WindowCall
 from planner.algebra.walk import kinds_of, transform_relations
 
 

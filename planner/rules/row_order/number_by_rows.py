@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from planner.algebra.construction import Fresh, keep_columns
-from planner.algebra.relations import Limit, Relation
+from planner.algebra.nodes import Limit, Relation
 from planner.algebra.walk import free_columns, kinds_of, transform_relations
 from planner.rules.row_order.number_rows import number_rows
 

@@ -9,8 +9,22 @@ from collections.abc import Iterator
 
 from catalog.values.types import BOOL, INT8, TEXT
 from planner.algebra.construction import Fresh, filtered
-from planner.algebra.relations import Limit, Project, Relation, Sort, SortKey, Window
-from planner.algebra.scalars import Call, Case, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.algebra.nodes import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    ColumnRef,
+    Limit,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    Sort,
+    SortKey,
+    Window,
+    WindowCall,
+)
 
 _ZERO = Literal(0, INT8)
 

@@ -17,8 +17,11 @@ from msgspec.structs import replace
 
 from catalog.values.types import INT8
 from planner.algebra.construction import Fresh, volatility
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
+    AggregateCall,
+    Column,
+    ColumnRef,
     Filter,
     Join,
     Limit,
@@ -32,7 +35,6 @@ from planner.algebra.relations import (
     Window,
     With,
 )
-from planner.algebra.scalars import AggregateCall, Column, ColumnRef
 from planner.algebra.walk import calls_of, children, contains, kinds_of, transform_relations
 
 #: Aggregates whose result depends on the order of their input.

@@ -15,8 +15,20 @@ from msgspec.structs import replace
 
 from catalog.values.types import INT8
 from planner.algebra.construction import Fresh
-from planner.algebra.relations import Aggregate, Filter, Join, Limit, Project, Relation, Scan, Sort, SortKey, With
-from planner.algebra.scalars import Column, ColumnRef
+from planner.algebra.nodes import (
+    Aggregate,
+    Column,
+    ColumnRef,
+    Filter,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    Sort,
+    SortKey,
+    With,
+)
 from planner.algebra.walk import find, kinds_of, transform_relations
 from planner.rules.row_order.order_lists import LISTS
 

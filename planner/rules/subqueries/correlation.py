@@ -21,20 +21,24 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
 from planner.algebra.construction import Fresh, conjunction, conjuncts, equality, filtered, substitute
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
+    Call,
+    Column,
+    ColumnRef,
     Filter,
     Fixpoint,
     Join,
     Limit,
+    Literal,
     Project,
     Relation,
+    Scalar,
     SetOperation,
     Sort,
     Values,
     Window,
 )
-from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
 from planner.algebra.walk import free_columns, inputs, transform, used_columns
 from planner.view_rules import RULES
 

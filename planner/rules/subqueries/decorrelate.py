@@ -33,12 +33,17 @@ from planner.algebra.construction import (
     has_subquery,
     keep_columns,
 )
-from planner.algebra.relations import Aggregate, Filter, Join, Project, Relation, Sort
-from planner.algebra.scalars import (
+from planner.algebra.nodes import (
+    Aggregate,
     Call,
     Exists,
+    Filter,
     InSubquery,
+    Join,
+    Project,
+    Relation,
     Scalar,
+    Sort,
 )
 from planner.algebra.walk import is_dependent, transform, used_columns
 from planner.rules.subqueries.correlation import refuse

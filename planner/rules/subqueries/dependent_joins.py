@@ -34,22 +34,28 @@ from planner.algebra.construction import (
     shown_columns,
     volatility,
 )
-from planner.algebra.nulls import never_null
-from planner.algebra.relations import (
+from planner.algebra.nodes import (
     Aggregate,
+    Call,
+    Cast,
+    Column,
+    ColumnRef,
     Filter,
     Join,
     JoinKind,
     Limit,
+    Literal,
     Project,
     Relation,
+    Scalar,
     SetOperation,
     Sort,
     Unnest,
     Values,
     Window,
+    WindowCall,
 )
-from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.algebra.nulls import never_null
 from planner.algebra.walk import (
     RELATIONS,
     children,

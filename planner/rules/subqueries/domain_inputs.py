@@ -9,8 +9,23 @@ from __future__ import annotations
 from typing import Final
 
 from planner.algebra.construction import filtered, volatility
-from planner.algebra.relations import Aggregate, Delta, Filter, Join, Limit, Project, Relation, Scan, Sort, Window
-from planner.algebra.scalars import AggregateCall, Column, ColumnRef, Scalar, WindowCall
+from planner.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Column,
+    ColumnRef,
+    Delta,
+    Filter,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    Scalar,
+    Scan,
+    Sort,
+    Window,
+    WindowCall,
+)
 from planner.algebra.walk import inputs, used_columns, walk
 from planner.rules.subqueries.correlation import refuse
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.algebra.construction import Fresh
-from planner.algebra.relations import Project, Relation, Snapshot, With
-from planner.algebra.scalars import ColumnRef
+from planner.algebra.nodes import ColumnRef, Project, Relation, Snapshot, With
 from planner.algebra.walk import transform
 
 

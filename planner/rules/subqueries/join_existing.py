@@ -22,8 +22,7 @@ from typing import Any
 from catalog.values.errors import SqlError
 from planner.algebra.construction import SUBQUERIES, Fresh, conjunction, conjuncts, filtered, volatility
 from planner.algebra.failures import may_raise
-from planner.algebra.relations import Filter, Join, JoinKind, Relation, Scan
-from planner.algebra.scalars import Call, Exists, Scalar
+from planner.algebra.nodes import Call, Exists, Filter, Join, JoinKind, Relation, Scalar, Scan
 from planner.algebra.walk import contains, free_columns, kinds_of, produced_columns, transform_relations, walk
 from planner.rules.subqueries.correlation import Pulled, equal_parts, pull, without_top
 

@@ -22,8 +22,7 @@ from planner.algebra.construction import (
     keep_columns,
     substitute,
 )
-from planner.algebra.relations import Aggregate, Filter, Join, Project, Relation, Sort, Values
-from planner.algebra.scalars import Column, ColumnRef, Scalar
+from planner.algebra.nodes import Aggregate, Column, ColumnRef, Filter, Join, Project, Relation, Scalar, Sort, Values
 from planner.algebra.walk import free_columns, is_dependent, used_columns
 from planner.rules.subqueries.correlation import equal_parts, name_of, pull, refuse
 from planner.rules.subqueries.dependent_joins import over_nothing

@@ -27,20 +27,26 @@ from planner.algebra.construction import (
     rename_columns,
     substitute,
 )
-from planner.algebra.nulls import is_never_null, never_null
-from planner.algebra.relations import Aggregate, Filter, Join, Project, Relation, Sort, Values
-from planner.algebra.scalars import (
+from planner.algebra.nodes import (
+    Aggregate,
     AggregateCall,
     Call,
     Case,
     Column,
     ColumnRef,
     Exists,
+    Filter,
     InSubquery,
+    Join,
     Literal,
+    Project,
+    Relation,
     Scalar,
     ScalarSubquery,
+    Sort,
+    Values,
 )
+from planner.algebra.nulls import is_never_null, never_null
 from planner.algebra.walk import free_columns, produced_columns, transform, used_columns
 from planner.rules.subqueries.correlation import (
     SingleRow,

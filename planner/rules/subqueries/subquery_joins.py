@@ -14,17 +14,21 @@ from typing import Final
 
 from catalog.values.types import BOOL, INT8, TEXT
 from planner.algebra.construction import FALSE, TRUE, Fresh, conjunction, equality, substitute
-from planner.algebra.relations import Aggregate, Join, Project, Relation, Window
-from planner.algebra.scalars import (
+from planner.algebra.nodes import (
+    Aggregate,
     AggregateCall,
     Call,
     Case,
     ColumnRef,
     Exists,
     InSubquery,
+    Join,
     Literal,
+    Project,
+    Relation,
     Scalar,
     ScalarSubquery,
+    Window,
     WindowCall,
 )
 from planner.rules.subqueries.correlation import SingleRow, rows_at_most_one, single_row

@@ -14,7 +14,7 @@ from catalog.values.types import INT4, INT8, TEXT, SqlType, array, shaped
 from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import bound, called, cast_to, macro
 from executor.printing.nodes import Build, Expr, function
-from planner.algebra.scalars import Call
+from planner.algebra.nodes import Call
 
 
 def is_shaped(kind: SqlType) -> bool:

@@ -15,7 +15,7 @@ from catalog.values.types import BOOL, TEXT, SqlType
 from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import called, cast_to, each, macro
 from executor.printing.nodes import Build, Expr, function
-from planner.algebra.scalars import Call, Literal
+from planner.algebra.nodes import Call, Literal
 
 
 def _array(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:

@@ -18,7 +18,7 @@ from executor.embedded.printing.composites.rows import fields, unless_null
 from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import bound, cast_to, each, macro
 from executor.printing.nodes import Build, Expr, case, chain, function, operand, text
-from planner.algebra.scalars import Call
+from planner.algebra.nodes import Call
 from planner.bind.conversion.row_types import check_ordered
 
 _NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric"))

@@ -18,7 +18,7 @@ from executor.embedded.printing.composites.ranges import written as written_rang
 from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import macro
 from executor.printing.nodes import Build, Expr, chain, function, identifier, text
-from planner.algebra.scalars import Call
+from planner.algebra.nodes import Call
 
 
 def written(argument: Expr, kind: SqlType, shown: Callable[[Expr, SqlType], Expr]) -> Expr:

@@ -16,7 +16,7 @@ from catalog.values.types import INT8, RANGES, SqlType
 from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import bound, macro
 from executor.printing.nodes import Build, Expr, function, number, text
-from planner.algebra.scalars import Call
+from planner.algebra.nodes import Call
 
 
 def read(printer: EntryPoints, argument: Expr, kind: SqlType) -> Expr:

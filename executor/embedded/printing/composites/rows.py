@@ -16,7 +16,7 @@ from catalog.values.types import SqlType
 from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import bound, macro
 from executor.printing.nodes import Build, Expr, case, chain, function, operand, text
-from planner.algebra.scalars import Call, Literal
+from planner.algebra.nodes import Call, Literal
 
 
 def _name(place: int) -> Expr:

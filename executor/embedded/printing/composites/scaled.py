@@ -17,7 +17,7 @@ from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import bound, cast_to, each, macro
 from executor.embedded.printing.numbers.arithmetic import own_text
 from executor.printing.nodes import Expr, case, function, number, operand
-from planner.algebra.scalars import Call, Literal, Parameter
+from planner.algebra.nodes import Call, Literal, Parameter
 from planner.scales.nested import has_scales
 
 

@@ -17,7 +17,7 @@ from executor.embedded.printing.nodes import FLOATS, INTEGERS, called, cast_to, 
 from executor.embedded.printing.numbers import floats
 from executor.embedded.printing.times import timetz
 from executor.printing.nodes import Build, Expr, binary, function, number, operand, text
-from planner.algebra.scalars import Call, Literal, Scalar
+from planner.algebra.nodes import Call, Literal, Scalar
 
 #: Decimals of a numeric whose squares still sum exactly within 38 digits; more must be zeros.
 SQUARE_SCALE: Final = 6

@@ -15,7 +15,7 @@ from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import macro
 from executor.printing import floats
 from executor.printing.nodes import Expr, binary
-from planner.algebra.scalars import Call
+from planner.algebra.nodes import Call
 
 _TYPES: Final = {"float8": "DOUBLE", "float4": "FLOAT"}
 

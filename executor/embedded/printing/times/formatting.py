@@ -16,7 +16,7 @@ from catalog.values.types import INT4, TEXT, SqlType
 from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import FLOATS, bound, cast_to, decimal, local, macro, once
 from executor.printing.nodes import Expr, binary, case, function, number, operand, text
-from planner.algebra.scalars import Call, Literal
+from planner.algebra.nodes import Call, Literal
 
 Value = Callable[[Expr], Expr]
 

@@ -18,7 +18,7 @@ from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import bound, called, cast_to, decimal, in_zone, local, macro
 from executor.embedded.printing.times import timetz
 from executor.printing.nodes import Expr, binary, case, function, number, operand, text
-from planner.algebra.scalars import Call, Literal
+from planner.algebra.nodes import Call, Literal
 
 _PARTS: Final[Mapping[str, str]] = {
     **{name: name for name in ("year", "month", "day", "hour", "minute", "quarter", "week", "dow", "isodow", "doy")},

@@ -15,7 +15,7 @@ from catalog.values.types import SqlType
 from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import called, in_zone, macro
 from executor.printing.nodes import Build, Expr, function, text
-from planner.algebra.scalars import Call, Literal
+from planner.algebra.nodes import Call, Literal
 
 #: Seconds of the unit of a zone's field.
 _ZONE_PARTS: Final = {"timezone": 1, "timezone_hour": 3600, "timezone_minute": 60}

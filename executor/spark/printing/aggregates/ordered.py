@@ -18,8 +18,7 @@ from catalog.values.types import SqlType
 from executor.printing.nodes import Expr, function
 from executor.spark.printing.aggregates.sums import Around
 from executor.spark.printing.nodes import let
-from planner.algebra.relations import SortKey
-from planner.algebra.scalars import AggregateCall, Literal
+from planner.algebra.nodes import AggregateCall, Literal, SortKey
 from planner.lowering.documents import separator
 
 _STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))

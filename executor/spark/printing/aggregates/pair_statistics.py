@@ -14,7 +14,7 @@ from sqlglot import exp
 from executor.printing.nodes import Expr
 from executor.spark.printing.aggregates.sums import Around
 from executor.spark.printing.nodes import cast, let
-from planner.algebra.scalars import AggregateCall
+from planner.algebra.nodes import AggregateCall
 
 Statistic = Callable[[Any, list[Expr], Around], Expr]
 

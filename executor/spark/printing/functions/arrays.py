@@ -15,7 +15,7 @@ from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, SqlType, array
 from executor.printing.nodes import Build, Expr
 from executor.spark.printing.nodes import cast, literal_int, once, refuse
-from planner.algebra.scalars import Call, Literal
+from planner.algebra.nodes import Call, Literal
 
 #: Elements whose text in an array is what Spark's cast makes.
 _PLAIN: Final = frozenset(("int2", "int4", "int8", "text", "varchar", "name", "uuid"))

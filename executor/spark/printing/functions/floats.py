@@ -12,7 +12,7 @@ from typing import Any, Final
 from executor.printing.nodes import Build, Expr, function
 from executor.spark.printing.functions.overflows import INFINITE, OVERFLOW, UNDERFLOW, raised
 from executor.spark.printing.nodes import once, refuse
-from planner.algebra.scalars import Call
+from planner.algebra.nodes import Call
 
 _INPUT: Final = raised("22003", "input is out of range")
 _OF_ZERO: Final = raised("2201E", "cannot take logarithm of zero")

@@ -11,7 +11,7 @@ from typing import Final
 
 from executor.printing import floats
 from executor.spark.printing.nodes import let
-from planner.algebra.scalars import Call
+from planner.algebra.nodes import Call
 
 #: Operations of one expression that Spark plans in milliseconds.
 _MOST: Final = 24

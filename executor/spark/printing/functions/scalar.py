@@ -21,7 +21,7 @@ from executor.spark.printing.functions.quotients import decimals, quotient
 from executor.spark.printing.functions.temporal import TEMPORAL, add_interval, is_temporal
 from executor.spark.printing.functions.textual import TEXTUAL
 from executor.spark.printing.nodes import cast, literal_int, once, refuse
-from planner.algebra.scalars import Call, Literal
+from planner.algebra.nodes import Call, Literal
 
 _INTEGER_TYPES: Final[dict[str, str]] = {"int2": "SMALLINT", "int4": "INT", "int8": "BIGINT"}
 _DIGITS: Final[dict[str, int]] = {"int2": 5, "int4": 10, "int8": 19}

@@ -16,7 +16,7 @@ from catalog.values.times.precision import EPOCH, unit_of
 from catalog.values.types import SqlType
 from executor.printing.nodes import Build, Expr, binary, function, operand
 from executor.spark.printing.nodes import cast, once, refuse
-from planner.algebra.scalars import Call, Cast, Literal
+from planner.algebra.nodes import Call, Cast, Literal
 
 _TEMPORAL: Final = frozenset(("date", "time", "timestamp", "timestamptz", "interval"))
 _DAY: Final = 86_400_000_000

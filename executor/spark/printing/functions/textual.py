@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from executor.printing.nodes import Build, Expr, binary, function
 from executor.spark.printing.nodes import cast, literal_int, once, refuse
-from planner.algebra.scalars import Call, Literal
+from planner.algebra.nodes import Call, Literal
 
 _STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
 _INTEGERS: Final = frozenset(("int2", "int4", "int8"))

@@ -33,8 +33,7 @@ from catalog.values.types import (
     plain,
     shaped,
 )
-from planner.algebra.relations import SortKey
-from planner.algebra.scalars import AggregateCall, Call, Case, Cast, ColumnRef, Literal, Scalar, WindowCall
+from planner.algebra.nodes import AggregateCall, Call, Case, Cast, ColumnRef, Literal, Scalar, SortKey, WindowCall
 from planner.bind.calls.aggregation.carried_aggregates import of_carriers, over_carriers
 from planner.bind.calls.aggregation.outer_levels import owner
 from planner.bind.calls.aggregation.sort_order import direction

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from catalog.values.opaque import KEYED
 from catalog.values.types import INT8, TEXT, SqlType, numeric
-from planner.algebra.scalars import AggregateCall, Call, Scalar, WindowCall
+from planner.algebra.nodes import AggregateCall, Call, Scalar, WindowCall
 from planner.lowering.orders import order_key
 
 _Aggregate = TypeVar("_Aggregate", AggregateCall, WindowCall)

@@ -19,8 +19,7 @@ from typing import Any, Final, TypeGuard
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, INT4, INTERVAL, TIMESTAMP, SqlType
 from planner.algebra.event_time import later, microseconds
-from planner.algebra.relations import Filter, Join, Relation, Values
-from planner.algebra.scalars import Call, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import Call, ColumnRef, Filter, Join, Literal, Relation, Scalar, Values
 from planner.algebra.walk import walk
 from planner.bind.calls.aggregation.session_windows import in_sessions
 from planner.bind.calls.overloading.choice import NO_MATCH

@@ -13,8 +13,7 @@ from typing import Any, Final
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.opaque import KEYED
 from catalog.values.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType, array, record
-from planner.algebra.relations import SortKey
-from planner.algebra.scalars import AggregateCall, Call, Case, Cast, Literal, Scalar
+from planner.algebra.nodes import AggregateCall, Call, Case, Cast, Literal, Scalar, SortKey
 from planner.bind.calls.aggregation.aggregates import bind_filter, check_place, register
 from planner.bind.calls.aggregation.outer_levels import owner
 from planner.bind.calls.aggregation.sort_order import direction

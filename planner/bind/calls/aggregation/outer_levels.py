@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from catalog.values.errors import SqlError
-from planner.algebra.scalars import ColumnRef
+from planner.algebra.nodes import ColumnRef
 from planner.algebra.walk import Node, used_columns, walk
 from planner.bind.state.environment import Environment, Scope
 

@@ -23,9 +23,24 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, INT4, INT8, array
 from planner.algebra.construction import keep_columns
 from planner.algebra.event_time import SHOWN_SESSION, later, microseconds
+from planner.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Call,
+    Case,
+    Column,
+    ColumnRef,
+    Filter,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    SortKey,
+    Unnest,
+    Window,
+    WindowCall,
+)
 from planner.algebra.partial_aggregates import Split, StateColumn, split
-from planner.algebra.relations import Aggregate, Filter, Project, Relation, SortKey, Unnest, Window
-from planner.algebra.scalars import AggregateCall, Call, Case, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.algebra.signature import key_of
 from planner.algebra.walk import SCALARS, Node, transform, used_columns
 from planner.bind.state.environment import Binding

@@ -9,7 +9,7 @@ from pglast.enums import SortByDir, SortByNulls
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.opaque import check_sorted, refuse_order
 from catalog.values.types import TEXT, SqlType
-from planner.algebra.scalars import Scalar
+from planner.algebra.nodes import Scalar
 from planner.bind.calls.operator_calls.operation import NO_OPERATOR
 from planner.bind.conversion.resolution import Ambiguous, operator, pathway
 from planner.bind.lookup.dotted_names import names_of

@@ -17,8 +17,7 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType
 from planner.algebra.construction import has_subquery
 from planner.algebra.functions import WINDOW_FUNCTIONS
-from planner.algebra.relations import SortKey
-from planner.algebra.scalars import (
+from planner.algebra.nodes import (
     Call,
     ColumnRef,
     FrameBound,
@@ -26,6 +25,7 @@ from planner.algebra.scalars import (
     FrameMode,
     Literal,
     Scalar,
+    SortKey,
     WindowCall,
 )
 from planner.algebra.walk import used_columns

@@ -16,8 +16,19 @@ from catalog.values.array_shapes import MOST as DIMENSIONS
 from catalog.values.errors import unsupported
 from catalog.values.opaque import check_equality
 from catalog.values.types import BOOL, INT4, TEXT, VECTORS, SqlType, array, shaped
-from planner.algebra.relations import Aggregate, Project, Relation
-from planner.algebra.scalars import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar, ScalarSubquery
+from planner.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Call,
+    Cast,
+    Column,
+    ColumnRef,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    ScalarSubquery,
+)
 from planner.bind.calls.families.json_functions import bind_parts
 from planner.bind.calls.operator_calls.array_shapes import array_of_arrays, call_of_shaped, opened
 from planner.bind.calls.operator_calls.array_shapes import subscripted as of_shaped

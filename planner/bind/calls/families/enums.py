@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from catalog.values.errors import unsupported
 from catalog.values.types import array
-from planner.algebra.scalars import Call, Literal, Scalar
+from planner.algebra.nodes import Call, Literal, Scalar
 from planner.bind.calls.overloading.choice import choose_overload
 from planner.bind.calls.overloading.overloads import Table, signatures
 from planner.bind.calls.overloading.polymorphic import coerced

@@ -13,7 +13,7 @@ from typing import Any, Final
 from catalog.system.functions import SHOWN
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, INT4, JSON, JSONB, TEXT, SqlType, array
-from planner.algebra.scalars import Call, Case, Cast, Literal, Scalar
+from planner.algebra.nodes import Call, Case, Cast, Literal, Scalar
 from planner.bind.calls.overloading.choice import NO_MATCH, choose_overload, no_function
 from planner.bind.calls.overloading.overloads import Table, signatures
 from planner.bind.calls.overloading.polymorphic import coerced, result

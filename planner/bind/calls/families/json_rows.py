@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, JSON, JSONB, TEXT, SqlType, array, shaped
-from planner.algebra.relations import Project, Relation, Unnest, Values
-from planner.algebra.scalars import Call, Case, Cast, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import Call, Case, Cast, ColumnRef, Literal, Project, Relation, Scalar, Unnest, Values
 from planner.bind.calls.overloading.choice import NO_MATCH
 from planner.bind.conversion.coercion import coerce
 from planner.bind.conversion.domains import element_of, has_domains, into_domain, into_type, is_constrained

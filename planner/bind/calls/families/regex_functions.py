@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from catalog.values.regex.backtracking import BY_FLAG, Regex, read, rewrite, similar
 from catalog.values.types import BOOL, INT4, TEXT, SqlType, array
-from planner.algebra.scalars import Call, Literal, Scalar
+from planner.algebra.nodes import Call, Literal, Scalar
 from planner.bind.calls.overloading.call_forms import Special
 from planner.bind.state.environment import Environment
 

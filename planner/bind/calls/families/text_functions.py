@@ -13,7 +13,7 @@ from catalog.values.errors import SqlError
 from catalog.values.identifiers import quoted_words
 from catalog.values.times.patterns import Word, moment_pattern
 from catalog.values.types import BOOL, BYTEA, DATE, INT4, TEXT, TIMESTAMP, SqlType
-from planner.algebra.scalars import Call, Case, Cast, Literal, Scalar
+from planner.algebra.nodes import Call, Case, Cast, Literal, Scalar
 from planner.bind.calls.overloading.call_forms import Special
 from planner.bind.calls.overloading.choice import no_function
 from planner.bind.calls.overloading.deferred_calls import late

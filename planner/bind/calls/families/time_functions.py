@@ -13,7 +13,7 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.intervals import unit_of_word
 from catalog.values.times.zones import UTC_NAMES, abbreviations, displacement, find_zone, fixed_offset
 from catalog.values.types import BOOL, DATE, FLOAT8, INT4, INTERVAL, QUOTIENT, TEXT, TIMESTAMP, TIMETZ, SqlType, numeric
-from planner.algebra.scalars import Call, Cast, Literal, Scalar
+from planner.algebra.nodes import Call, Cast, Literal, Scalar
 from planner.bind.calls.overloading.call_forms import Special, called
 from planner.bind.calls.overloading.choice import no_function
 from planner.bind.conversion.coercion import coerce

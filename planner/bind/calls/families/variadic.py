@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, INT4, MULTIRANGES, TEXT
-from planner.algebra.scalars import Call, Case, Literal, Scalar
+from planner.algebra.nodes import Call, Case, Literal, Scalar
 from planner.bind.calls.families.text_functions import OF_TEXTS, most_asked
 from planner.bind.calls.operator_calls.ranges import multirange_make, multirange_of_array
 from planner.bind.calls.overloading.choice import no_function

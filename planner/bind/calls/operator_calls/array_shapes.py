@@ -12,7 +12,7 @@ from typing import Any, Final
 from catalog.values.array_shapes import UNSAID, stacked
 from catalog.values.errors import SqlError
 from catalog.values.types import INT4, INT8, TEXT, SqlType, array, shaped
-from planner.algebra.scalars import Call, Literal, Scalar
+from planner.algebra.nodes import Call, Literal, Scalar
 from planner.bind.calls.overloading.overloads import Overload
 from planner.bind.conversion.array_items import is_shaped, items_of
 from planner.bind.conversion.coercion import coerced_implicitly, common_type

@@ -12,7 +12,7 @@ from typing import Any, Final
 from catalog.values.errors import unsupported
 from catalog.values.opaque import KEYED, check_equality, has_order, refuse_order
 from catalog.values.types import BOOL, QUOTIENT, TEXT, SqlType, by_name, by_oid, is_known, numeric
-from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Parameter, Scalar
+from planner.algebra.nodes import Call, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.algebra.walk import walk
 from planner.bind.calls.operator_calls.array_shapes import call_of_shaped, opened
 from planner.bind.calls.operator_calls.ranges import of_spans

@@ -10,7 +10,7 @@ from typing import Any
 
 from catalog.postgres import PgProc, cast_behind, operator_behind
 from catalog.values.types import by_oid, is_known
-from planner.algebra.scalars import Scalar
+from planner.algebra.nodes import Scalar
 from planner.bind.calls.operator_calls.operation import operate, prefix
 from planner.bind.calls.overloading.overloads import Table, chosen_function
 from planner.bind.conversion.coercion import coerce

@@ -19,7 +19,7 @@ from catalog.values.multiranges import multirange_of
 from catalog.values.multiranges import range_of as single_of
 from catalog.values.ranges import made, read_flags, subtype_of
 from catalog.values.types import MULTIRANGES, RANGES, TEXT, SqlType, array, by_name
-from planner.algebra.scalars import Call, Literal, Scalar
+from planner.algebra.nodes import Call, Literal, Scalar
 from planner.bind.calls.overloading.call_forms import called
 from planner.bind.calls.overloading.choice import choose, no_function
 from planner.bind.calls.overloading.overloads import Overload, table

@@ -13,7 +13,7 @@ from pglast import ast
 
 from catalog.values.types import SqlType
 from planner.algebra.functions import FUNCTIONS
-from planner.algebra.scalars import Call, Cast, Literal, Parameter, Scalar
+from planner.algebra.nodes import Call, Cast, Literal, Parameter, Scalar
 from planner.algebra.walk import walk
 from planner.bind.state.environment import Environment
 

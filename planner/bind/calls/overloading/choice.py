@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import is_known
-from planner.algebra.scalars import Scalar
+from planner.algebra.nodes import Scalar
 from planner.bind.calls.overloading.overloads import Beyond, Overload, Table, find_function
 from planner.bind.conversion.resolution import Ambiguous, TypeCall
 from planner.bind.lookup.dotted_names import names_of

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from catalog.values.types import TEXT, SqlType
-from planner.algebra.scalars import Call, Literal, Scalar
+from planner.algebra.nodes import Call, Literal, Scalar
 
 #: By PostgreSQL's name: the places of the arguments that are read when a call is bound.
 CONSTANTS: Final[Mapping[str, tuple[int, ...]]] = {

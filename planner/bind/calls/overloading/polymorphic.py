@@ -16,7 +16,7 @@ from catalog.values.multiranges import multirange_of, range_of
 from catalog.values.nested_types import is_declared
 from catalog.values.ranges import subtype_of
 from catalog.values.types import MULTIRANGES, NUMERIC, SqlType, array, by_name, by_oid
-from planner.algebra.scalars import Literal, Scalar
+from planner.algebra.nodes import Literal, Scalar
 from planner.bind.calls.overloading.overloads import ANY_SPAN, Overload
 from planner.bind.conversion.coercion import as_numeric, coerce, common_numeric, numeric_of, target_type
 from planner.bind.conversion.resolution import polymorphic_types

@@ -26,8 +26,7 @@ from catalog.system.functions import (
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, NAMED_OIDS, TEXT, SqlType, array, by_name, by_oid, is_known
 from planner.algebra.construction import has_subquery
-from planner.algebra.relations import Project
-from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import Call, Cast, ColumnRef, Literal, Project, Scalar
 from planner.algebra.walk import walk
 from planner.bind.calls.families.arrays import array_of_query
 from planner.bind.calls.overloading.choice import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.values.types import TEXT, SqlType
-from planner.algebra.scalars import Call, Scalar
+from planner.algebra.nodes import Call, Scalar
 from planner.bind.conversion.coercion import coerce
 from planner.bind.state.environment import Environment
 

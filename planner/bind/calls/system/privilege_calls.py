@@ -26,7 +26,7 @@ from catalog.privileges import (
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.identifiers import is_the_database
 from catalog.values.types import BOOL, OID, TEXT, SqlType
-from planner.algebra.scalars import Call, Cast, Literal, Scalar
+from planner.algebra.nodes import Call, Cast, Literal, Scalar
 from planner.bind.conversion.named_oids import named_oid
 from planner.bind.conversion.requirements import required
 from planner.bind.state.environment import Environment

@@ -14,7 +14,7 @@ from catalog.objects import Sequence, Table
 from catalog.values.errors import SqlError, undefined_table, unsupported
 from catalog.values.identifiers import quote_name, split_name
 from catalog.values.types import BOOL, FLOAT8, INT8, OID, TEXT, SqlType
-from planner.algebra.scalars import Call, Literal, Scalar
+from planner.algebra.nodes import Call, Literal, Scalar
 from planner.bind.conversion.coercion import coerce
 from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.relations import require_named

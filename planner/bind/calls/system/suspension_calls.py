@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from catalog.system.own_objects import OWN_SCHEMA
 from catalog.values.types import BOOL, INT4, INT8, TEXT, SqlType
-from planner.algebra.scalars import Call, Scalar
+from planner.algebra.nodes import Call, Scalar
 from planner.bind.conversion.coercion import coerce
 from planner.bind.lookup.type_names import display
 from planner.bind.state.environment import Environment

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from catalog.objects import ForeignKey, Index, Table, View, is_temporary
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, INT8, SqlType
-from planner.algebra.relations import Filter, Limit, Project, Relation, Scan
-from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import Call, Column, ColumnRef, Filter, Limit, Literal, Project, Relation, Scalar, Scan
 from planner.algebra.walk import replace_columns
 from planner.bind.binder import bind_expression
 from planner.bind.changes.assignments import default_of

@@ -13,7 +13,7 @@ from pglast.enums import AlterTableType
 from catalog.objects import ColumnDefinition
 from catalog.values.errors import SqlError
 from catalog.values.types import SqlType
-from planner.algebra.scalars import Cast, Scalar
+from planner.algebra.nodes import Cast, Scalar
 from planner.algebra.walk import used_columns
 from planner.bind.binder import bind_expression
 from planner.bind.conversion.coercion import coerce

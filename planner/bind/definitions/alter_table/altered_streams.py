@@ -18,8 +18,7 @@ from pglast.enums import AlterTableType, DefElemAction, DropBehavior
 from catalog.objects import ColumnDefinition, Stream, with_scales
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.scales import scale_name
-from planner.algebra.relations import Project, Values
-from planner.algebra.scalars import Literal
+from planner.algebra.nodes import Literal, Project, Values
 from planner.bind.binder import bind_expression
 from planner.bind.definitions.alter_table.alteration import needed
 from planner.bind.definitions.dependents import broken_by, readers

@@ -14,7 +14,7 @@ from catalog.objects import Check, ColumnDefinition, ForeignKey, Table, UniqueKe
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.scales import is_unconstrained
 from catalog.values.types import BOOL, SqlType
-from planner.algebra.scalars import ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
+from planner.algebra.nodes import ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
 from planner.algebra.walk import walk
 from planner.bind.changes.index_expressions import labels_of
 from planner.bind.definitions.expression_texts import expression_text

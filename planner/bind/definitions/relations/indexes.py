@@ -20,7 +20,7 @@ from catalog.values.errors import SqlError, duplicate_table, unsupported
 from catalog.values.identifiers import made_name, quote_name
 from catalog.values.types import BOOL, SqlType
 from planner.algebra.construction import volatility
-from planner.algebra.scalars import Cast, Exists, InSubquery, ScalarSubquery
+from planner.algebra.nodes import Cast, Exists, InSubquery, ScalarSubquery
 from planner.algebra.walk import used_columns, walk
 from planner.bind.binder import index_parts
 from planner.bind.changes.index_expressions import labels_of

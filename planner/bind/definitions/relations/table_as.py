@@ -13,8 +13,7 @@ from catalog.objects import ColumnDefinition, Table
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.precision import declared
 from catalog.values.types import SqlType, plain
-from planner.algebra.relations import Project, Relation
-from planner.algebra.scalars import ColumnRef
+from planner.algebra.nodes import ColumnRef, Project, Relation
 from planner.bind.conversion.coercion import coerce
 from planner.bind.conversion.rows import check_kept
 from planner.bind.lookup.dotted_names import names_of

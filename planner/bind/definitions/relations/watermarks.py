@@ -14,7 +14,7 @@ from catalog.objects import ColumnDefinition, Stream
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.intervals import parse_interval
 from planner.algebra.event_time import Keeping, Watermark, microseconds, span
-from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import Call, Column, ColumnRef, Literal, Scalar
 from planner.bind.binder import bind_expression
 from planner.bind.scalars.stored_expressions import is_expression
 from planner.bind.state.environment import Binding

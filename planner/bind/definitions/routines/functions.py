@@ -21,7 +21,7 @@ from catalog.objects import Domain, Stream, Table, View
 from catalog.routines import Argument, Function, every, named
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import RECORD_OID
-from planner.algebra.scalars import Column, ColumnRef
+from planner.algebra.nodes import Column, ColumnRef
 from planner.bind.binder import new_binding
 from planner.bind.calls.user_functions import body_of, rows_of, value_node
 from planner.bind.definitions.dependents import texts_calling

@@ -20,8 +20,7 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.identifiers import quote_name
 from catalog.values.nested_types import holds
 from catalog.values.types import BOOL, INT8, SqlType
-from planner.algebra.relations import Filter, Limit, Project, Relation
-from planner.algebra.scalars import Call, Column, ColumnRef, Literal
+from planner.algebra.nodes import Call, Column, ColumnRef, Filter, Limit, Literal, Project, Relation
 from planner.algebra.walk import replace_columns
 from planner.bind.binder import bind_expression
 from planner.bind.definitions.expression_texts import expression_text

@@ -18,8 +18,7 @@ from catalog.objects import UserType, View
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.nested_types import enum_of
 from catalog.values.types import Enumeration
-from planner.algebra.relations import Relation
-from planner.algebra.scalars import Call, Cast
+from planner.algebra.nodes import Call, Cast, Relation
 from planner.algebra.walk import walk
 from planner.bind.definitions.dependents import first_broken
 from planner.bind.lookup.dotted_names import names_of

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from catalog.objects import Table
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, INT4, SqlType
-from planner.algebra.relations import Project
-from planner.algebra.scalars import Call, Case, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import Call, Case, ColumnRef, Literal, Project, Scalar
 from planner.bind.definitions.dependents import readers
 from planner.bind.from_items.from_clause import scan_object
 from planner.bind.state.environment import Binding

@@ -19,8 +19,7 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.identifiers import quote_name
 from catalog.values.times.precision import declared
 from planner.algebra.functions import DRAWN_FUNCTIONS, FUNCTIONS
-from planner.algebra.relations import Relation
-from planner.algebra.scalars import Call
+from planner.algebra.nodes import Call, Relation
 from planner.algebra.walk import walk
 from planner.bind.binder import new_binding
 from planner.bind.changes.updatable_views import require_checkable

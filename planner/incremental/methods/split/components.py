@@ -8,8 +8,7 @@ stream has joined them.
 from __future__ import annotations
 
 from planner.algebra.construction import conjunction, conjuncts
-from planner.algebra.relations import Filter, Join, Relation
-from planner.algebra.scalars import Call, Column, Scalar
+from planner.algebra.nodes import Call, Column, Filter, Join, Relation, Scalar
 from planner.algebra.walk import used_columns
 from planner.rules.joins.cardinality import Cardinality
 

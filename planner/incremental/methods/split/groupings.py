@@ -18,10 +18,9 @@ from msgspec.structs import replace
 
 from catalog.values.types import INT8
 from planner.algebra.construction import Fresh, filtered
+from planner.algebra.nodes import Aggregate, AggregateCall, Column, ColumnRef, Literal, Project, Relation, Scalar
 from planner.algebra.nulls import never_null
 from planner.algebra.partial_aggregates import Child, Split, StateColumn, split
-from planner.algebra.relations import Aggregate, Project, Relation
-from planner.algebra.scalars import AggregateCall, Column, ColumnRef, Literal, Scalar
 from planner.algebra.signature import key_of
 from planner.incremental.lateness import Horizon, in_time
 from planner.incremental.methods.method import Gathered

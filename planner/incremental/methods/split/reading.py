@@ -16,8 +16,21 @@ from itertools import chain
 
 from catalog.values.types import BOOL
 from planner.algebra.construction import Fresh, conjunction
-from planner.algebra.relations import Aggregate, Join, Project, Relation, SetOperation, Snapshot, SortKey
-from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
+from planner.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Call,
+    Column,
+    ColumnRef,
+    Join,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    SetOperation,
+    Snapshot,
+    SortKey,
+)
 from planner.algebra.signature import key_of
 from planner.algebra.walk import descend
 from planner.incremental.methods.split.groupings import Grouping, Source, Values

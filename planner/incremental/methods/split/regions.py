@@ -22,8 +22,21 @@ from msgspec.structs import replace
 
 from catalog.values.types import INT8
 from planner.algebra.construction import SUBQUERIES, Fresh, conjunction, filtered
-from planner.algebra.relations import Delta, Filter, Join, Project, Relation, Scan, SetOperation, Snapshot, Unnest
-from planner.algebra.scalars import Column, ColumnRef, Scalar, ScalarSubquery
+from planner.algebra.nodes import (
+    Column,
+    ColumnRef,
+    Delta,
+    Filter,
+    Join,
+    Project,
+    Relation,
+    Scalar,
+    ScalarSubquery,
+    Scan,
+    SetOperation,
+    Snapshot,
+    Unnest,
+)
 from planner.algebra.walk import descend, used_columns
 from planner.incremental.methods.split.components import flatten, join_components
 from planner.incremental.methods.split.statics import Statics

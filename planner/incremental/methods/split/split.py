@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from planner.algebra.construction import Fresh
-from planner.algebra.relations import Aggregate, Relation
+from planner.algebra.nodes import Aggregate, Relation
 from planner.algebra.walk import Node
 from planner.incremental.methods.split.groupings import Groupings
 from planner.incremental.methods.split.reading import read

@@ -14,8 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from planner.algebra.construction import Fresh, volatility
-from planner.algebra.relations import Fixpoint, Project, Relation, Scan, Snapshot, Sort, Working
-from planner.algebra.scalars import Column, ColumnRef
+from planner.algebra.nodes import Column, ColumnRef, Fixpoint, Project, Relation, Scan, Snapshot, Sort, Working
 from planner.algebra.signature import key_of
 from planner.algebra.walk import RELATIONS, descend, free_columns, walk
 from planner.incremental.names import Names, stored_name
