@@ -6,10 +6,10 @@ The life of a row that a client inserts into a stream:
    takes the rows.
 2. ``commit`` gives them an LSN and writes them to the log; the client hears when they are on the disk.
 3. ``streams.runtime`` keeps them in memory, as the delta that views of the stream have not seen yet.
-4. ``views.maintenance`` moves views on in the background, by the embedded engine (``embedded``) or by Spark
-   (``spark``). Both implement ``engine``, and what they make are runs of a ``trace``.
-5. A read (``queries.reader``) brings a view to its own LSN first, and computes the rest.
+4. ``upkeep.maintenance`` maintains views in the background, on the embedded engine (``embedded``) or on Spark
+   (``spark``). Both implement ``engine``; what they make are runs of ``traces``.
+5. A read (``queries.reader``) brings a view (``views``) to its own LSN first, and computes the rest.
 
-``rows`` has what is read and changed by key without an engine, ``separation`` queries that stop and go on, ``moving``
-and ``cluster`` views and queries on several servers.
+``key_access`` reads and changes single rows by key without an engine. ``separation`` has queries that stop and go on,
+``moving`` and ``cluster`` have views and queries on several servers.
 """
