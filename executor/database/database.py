@@ -59,7 +59,7 @@ from executor.streams.appender import Appender
 from executor.streams.runtime import Arrival, StreamRuntime, is_followed
 from executor.subscriptions.change_feed import ViewChanges
 from executor.subscriptions.view_watch import ViewWatch
-from executor.tables.statements.effect_calls import Drawings
+from executor.tables.statements.effect_calls import drawings
 from executor.tables.temporary import Temporary, TemporaryOids
 from executor.tables.transaction import WriteTransaction
 from executor.traces.layout import Layout, home_of
@@ -84,7 +84,7 @@ class Database(Core):
     def __init__(self, options: Options) -> None:
         super().__init__(options, server_catalog)
         self._is_closed = False
-        self.drawings = Drawings()
+        self.drawings = drawings()
         self.replicas = Replicas(self)
         self._committing: dict[int, Transaction] = {}
         self.indexes = ViewIndexes(self, self.replicas)

@@ -33,6 +33,7 @@ from executor.embedded.results import OpenRows
 from executor.embedded.static_semijoin import Reduction, reductions_of
 from executor.engine import Inputs, Job, JobResult
 from executor.files.file_tables import FileRows, folders
+from executor.identity_cache import Remembered
 from executor.printing.nodes import column_name, leaf_name
 from executor.small import Grouping, Merge, grouping_of, merge_of
 from planner.algebra.nodes import Aggregate, ColumnRef, Delta, Project, Relation, Snapshot
@@ -85,7 +86,8 @@ class EmbeddedEngine:
         self._by_threads: dict[int, Instance] = {}
         #: Those that read files, by the folder to which they are bound.
         self._of_files: OrderedDict[str, Instance] = OrderedDict()
-        self._merges: OrderedDict[int, Merging] = OrderedDict()
+        #: How a state's runs merge, one and the same for one state, so that it stays prepared.
+        self._merging: Remembered[State, Merging] = Remembered(_merging_of, _MERGES)
         self._readings: OrderedDict[int, Reading] = OrderedDict()
         self._lock = Lock()
         #: Held while an instance is made; callers that need another instance do not wait for it.
@@ -292,17 +294,6 @@ class EmbeddedEngine:
                 merged = self.query_few(merging.relation, {f"s_{_INPUT}": merged})
         return merged if merged.column_names == names else merged.rename_columns(names)
 
-    def _merging(self, state: State) -> Merging:
-        """How a state's runs merge, one and the same for one state, so that it stays prepared."""
-        with self._lock:
-            known = self._merges.get(id(state))
-            if known is None:
-                known = Merging(state, _schema(state), merge_relation(state), merge_of(state))
-                self._merges[id(state)] = known
-                if len(self._merges) > _MERGES:
-                    self._merges.popitem(last=False)
-            return known
-
     def _reading(self, statement: Statement, state: State) -> Reading:
         """What is known of a statement."""
         with self._lock:
@@ -317,6 +308,10 @@ class EmbeddedEngine:
                 if len(self._readings) > _MERGES:
                     self._readings.popitem(last=False)
             return known
+
+
+def _merging_of(state: State) -> Merging:
+    return Merging(state, _schema(state), merge_relation(state), merge_of(state))
 
 
 def merge_relation(state: State) -> Relation:

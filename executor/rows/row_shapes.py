@@ -13,6 +13,7 @@ from msgspec import Struct
 from catalog.objects import Table
 from catalog.values.types import SPANS
 from executor.commit.encoding.frames import ValuesEncoder
+from executor.identity_cache import Remembered
 from executor.traces.keyed_rows import Columns, Key
 
 #: Types whose values are equal in Python exactly where they are in SQL, and which Python always holds.
@@ -56,19 +57,6 @@ class Shape(Struct, frozen=True, eq=False):
         cells = zip(*rows, strict=True)
         arrays = [pa.array(column, kind) for column, kind in zip(cells, self.schema.types, strict=True)]
         return pa.Table.from_arrays(arrays, schema=self.schema)
-
-
-_KNOWN: Final[dict[int, Shape]] = {}
-
-
-def shape_of(table: Table) -> Shape:
-    """What is known of a definition."""
-    known = _KNOWN.get(id(table))
-    if known is None or known.table is not table:
-        if len(_KNOWN) >= _MOST:
-            _KNOWN.clear()
-        known = _KNOWN[id(table)] = _shape(table)
-    return known
 
 
 def schema_of(table: Table) -> pa.Schema:
@@ -115,3 +103,7 @@ def _identity(table: Table, keys: dict[Columns, tuple[int, ...]]) -> Columns | N
     required = {column.name for column in table.columns if column.not_null}
     found = [key for key in table.keys if (key.primary or required.issuperset(key.columns)) and not key.deferrable]
     return next((key.columns for key in sorted(found, key=lambda key: not key.primary) if key.columns in keys), None)
+
+
+#: What is known of a definition, found once.
+shape_of: Final[Remembered[Table, Shape]] = Remembered(_shape, _MOST)

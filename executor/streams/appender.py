@@ -19,6 +19,7 @@ from catalog.objects import Stream
 from catalog.values.errors import SqlError
 from executor.commit.encoding.frames import ValuesEncoder
 from executor.commit.records import RowValues, StreamRows
+from executor.identity_cache import Remembered
 from executor.rows.literal_rows import Maker, row_makers
 from executor.traces.layout import schema_of, stored_rows
 from planner.algebra.nodes import Value
@@ -59,29 +60,21 @@ class Appender:
         self._called = False
         self._lock = threading.Lock()
         self._later: Caller = _at_once
-        self._makers: dict[int, tuple[Insert, tuple[Maker, ...] | None]] = {}
+        self._makers: Remembered[Insert, tuple[Maker, ...] | None] = Remembered(row_makers, _MAKERS)
         self._encoders: dict[int, tuple[Stream, pa.Schema, ValuesEncoder]] = {}
 
     def serve(self, later: Caller) -> None:
         """From now on ``later`` carries each call of ``done``: the server passes the one that calls its loop."""
         self._later = later
 
-    def _makers_of(self, insert: Insert) -> tuple[Maker, ...] | None:
-        known = self._makers.get(id(insert))
-        if known is None or known[0] is not insert:
-            if len(self._makers) >= _MAKERS:
-                self._makers.clear()
-            known = self._makers[id(insert)] = (insert, row_makers(insert))
-        return known[1]
-
     def check(self, insert: Insert, parameters: tuple[Value, ...]) -> None:
         """Raises what ``append`` would raise for the values of one execution."""
-        for make in self._makers_of(insert) or ():
+        for make in self._makers(insert) or ():
             make(parameters)
 
     def append(self, insert: Insert, rows: list[tuple[Value, ...]], sync: bool, done: Done) -> bool:
         """Queues one statement's rows; see AtOnce.append."""
-        makers = self._makers_of(insert)
+        makers = self._makers(insert)
         if makers is None:
             return False
         values = [make(parameters) for parameters in rows for make in makers]

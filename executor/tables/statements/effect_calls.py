@@ -6,7 +6,6 @@ Values come from ``executor/tables/sequences``; what becomes of notifications is
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from catalog.roles import BOOTSTRAP_NAME
 from catalog.values.errors import SqlError, undefined_table
 from catalog.values.identifiers import split_name
 from executor.embedded.connection import NOTHING, Run
+from executor.identity_cache import Remembered
 from executor.printing.nodes import column_name
 from executor.tables.sequences import SessionSequences
 from executor.tables.statements.effects import numbered
@@ -47,24 +47,13 @@ _TAKE_NULL: Final = ("pg_notify", "session_call")
 _VOID: Final = frozenset(name for name in ADVISORY if "_try_" not in name and "unlock" not in name) | {UNLOCK_ALL}
 
 
-class Drawings:
-    """Drawings of relations seen before, by identity. Safe for many threads."""
+#: A relation's drawing; None where it calls no such function.
+Drawings = Remembered[Relation, Drawing | None]
 
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[Relation, Drawing | None]] = {}
-        self._lock = threading.Lock()
 
-    def get(self, relation: Relation) -> Drawing | None:
-        """The relation's drawing; None where it calls no such function."""
-        known = self._known.get(id(relation))
-        if known is not None and known[0] is relation:
-            return known[1]
-        found = take_apart(relation) if calls_of(relation) else None
-        with self._lock:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            self._known[id(relation)] = (relation, found)
-        return found
+def drawings() -> Drawings:
+    """Drawings of relations, each found once."""
+    return Remembered(lambda relation: take_apart(relation) if calls_of(relation) else None, _REMEMBERED)
 
 
 class Caller(Struct, frozen=True):
@@ -84,7 +73,7 @@ class Caller(Struct, frozen=True):
 
     def evaluate(self, relation: Relation, run: Run) -> pa.Table:
         """A relation's rows: those of its steps one after the other, and of the rest over them."""
-        drawing = self.drawings.get(relation)
+        drawing = self.drawings(relation)
         if drawing is None:
             return run(relation, NOTHING)
         found: dict[str, pa.Table] = {}
