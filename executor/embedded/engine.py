@@ -36,13 +36,13 @@ from executor.files.file_tables import FileRows, folders
 from executor.identity_cache import Remembered
 from executor.printing.nodes import column_name, leaf_name
 from executor.small import Grouping, Merge, grouping_of, merge_of
-from planner.algebra.nodes import Aggregate, ColumnRef, Delta, Project, Relation, Snapshot
+from planner.algebra.nodes import Aggregate, Delta, Project, Relation
 from planner.algebra.walk import walk
 from planner.incremental.programs.program import State, Statement
+from planner.incremental.programs.state_relations import RUNS, merged
 from planner.placement import Power
 
 _MERGES: Final = 512
-_INPUT: Final = "__runs"
 #: Folders of files for which an instance is kept.
 _FOLDERS: Final = 8
 #: Inputs of at most so many rows are computed by an instance with one thread: to wake another costs more than it does.
@@ -291,7 +291,7 @@ class EmbeddedEngine:
         if merged is None:
             merged = pa.concat_tables(renamed)
             if state.kind != "concatenate" and merged.num_rows:
-                merged = self.query_few(merging.relation, {f"s_{_INPUT}": merged})
+                merged = self.query_few(merging.relation, {f"s_{RUNS}": merged})
         return merged if merged.column_names == names else merged.rename_columns(names)
 
     def _reading(self, statement: Statement, state: State) -> Reading:
@@ -311,18 +311,7 @@ class EmbeddedEngine:
 
 
 def _merging_of(state: State) -> Merging:
-    return Merging(state, _schema(state), merge_relation(state), merge_of(state))
-
-
-def merge_relation(state: State) -> Relation:
-    """What merges the rows of ``s___runs``; its columns are the state's, in order."""
-    runs = Snapshot(_INPUT, state.columns, tuple(map(column_name, state.columns)))
-    if state.kind == "distinct":
-        keys = tuple((column, ColumnRef(column)) for column in state.columns)
-        return Aggregate(runs, keys, ())
-    keys = tuple((column, ColumnRef(column)) for column in state.key)
-    merged = Aggregate(runs, keys, state.merge)
-    return Project(merged, tuple((column, ColumnRef(column)) for column in state.columns))
+    return Merging(state, _schema(state), merged(state), merge_of(state))
 
 
 def _schema(state: State) -> pa.Schema:

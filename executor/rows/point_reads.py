@@ -160,6 +160,7 @@ class Finder(Protocol):
 
     def find_row(self, table: Table, columns: tuple[str, ...], key: Key) -> Row | None:
         """A table's row by a unique key; None where that takes time."""
+        ...
 
 
 class Source(Protocol):
@@ -167,12 +168,15 @@ class Source(Protocol):
 
     def peek(self, key: Key) -> Row | None:
         """The row at the present LSN; None where that cannot be told at once."""
+        ...
 
     def read(self, key: Key) -> Row | None:
         """Reads a row, which may take a while; None if an engine must be asked."""
+        ...
 
     def within(self, write: Finder, key: Key) -> Row | None:
         """The row as a transaction sees it that has changed tables; None where that takes time."""
+        ...
 
 
 class PointReader:

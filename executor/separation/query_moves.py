@@ -53,20 +53,25 @@ class OwnQueries(Protocol):
     @property
     def claims(self) -> Claims:
         """The leases on queries."""
+        ...
 
     @property
     def stored(self) -> SeparatedQueries:
         """The queries on storage."""
+        ...
 
     @property
     def running(self) -> RunningQueries:
         """The queries that run here."""
+        ...
 
     def rest(self, reader: Reader, query: SeparatedQuery) -> pa.Table:
         """The rows of a stored query, computed here."""
+        ...
 
     def go_on(self, reader: Reader, query: SeparatedQuery, keep: bool = False) -> None:
         """Runs a stored query here to its end."""
+        ...
 
 
 class MovingViews(Protocol):
@@ -76,6 +81,7 @@ class MovingViews(Protocol):
 
     def leaving(self) -> Sequence[ViewRuntime]:
         """The views that are still to leave."""
+        ...
 
 
 class Moving:

@@ -125,7 +125,7 @@ def _negation(call: Call, types: _Types) -> Function | None:
     return _whole(operator.neg, name) if name in LIMITS and types[0].name == name else None
 
 
-def _whole(function: Callable[..., int], name: str) -> Function:
+def _whole(function: Callable[..., Any], name: str) -> Function:
     """Arithmetic of integers with results that the type of this name holds."""
     limit = LIMITS[name]
 

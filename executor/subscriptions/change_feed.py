@@ -26,16 +26,15 @@ import pyarrow.compute
 from msgspec import Struct
 
 from catalog.values.errors import SqlError, undefined_table
-from catalog.values.types import BOOL, INT8
 from executor.core.core import Core
 from executor.key_access.view_indexes import ViewIndexes
 from executor.traces.bookmark import Bookmark
 from executor.traces.state import StateTrace
 from executor.traces.trace import Released
 from executor.views.runtime import ViewRuntime
-from planner.algebra.nodes import AggregateCall, Call, Column, ColumnRef, Join, Snapshot
 from planner.incremental.names import stored_name
-from planner.incremental.programs.program import Program, State
+from planner.incremental.programs.program import Program
+from planner.incremental.programs.state_relations import STANDING, TOUCHED, weighted, with_keys
 
 #: Bytes of differences, and looks, that a feed remembers.
 HISTORY: Final = 64 << 20
@@ -86,7 +85,7 @@ class ChangeFeed:
         self._core, self._indexes = core, indexes
         self._runtime = runtime
         self._oid = runtime.view.oid
-        self._weights = _weights(runtime)
+        self._weights = weighted((item.name, item.type) for item in runtime.view.stored)
         self._lock = threading.Lock()
         #: The readers, as long as they are referenced elsewhere.
         self.readers: weakref.WeakSet[object] = weakref.WeakSet()
@@ -258,7 +257,7 @@ class ChangeFeed:
             return None
         standing = pa.concat_tables(before, promote_options="permissive")
         keys = run.select([stored_name(column) for column in state.key])
-        old = engine.query_few(_same_keys(state), {"s___standing": standing, "s___touched": keys}, owner=reader)
+        old = engine.query_few(with_keys(state), {f"s_{STANDING}": standing, f"s_{TOUCHED}": keys}, owner=reader)
         old = old.rename_columns(run.column_names)
         return (old,), (old, run)
 
@@ -296,27 +295,6 @@ def _by_groups(program: Program) -> bool:
 
 def _weight(count: int, weight: int) -> pa.Array:
     return pa.array(np.full(count, weight, np.int64))
-
-
-def _weights(runtime: ViewRuntime) -> State:
-    """A relation with weights, as a trace: rows that are alike become one."""
-    own = tuple(Column(index, item.name, item.type) for index, item in enumerate(runtime.view.stored, 1))
-    weight = Column(len(own) + 1, "weight", INT8, False)
-    total = AggregateCall("sum", (ColumnRef(weight),), INT8)
-    return State("weights", "aggregate", (*own, weight), own, ((weight, total),))
-
-
-def _same_keys(state: State) -> Join:
-    """A state's rows of the groups that are listed."""
-    standing = Snapshot("__standing", state.columns, tuple(map(stored_name, state.columns)))
-    first = 1 + max(column.id for column in state.columns)
-    listed = tuple(Column(first + place, column.name, column.type) for place, column in enumerate(state.key))
-    touched = Snapshot("__touched", listed, tuple(map(stored_name, state.key)))
-    same = [
-        Call("is_not_distinct", (ColumnRef(left), ColumnRef(right)), BOOL)
-        for left, right in zip(state.key, listed, strict=True)
-    ]
-    return Join("semi", standing, touched, same[0] if len(same) == 1 else Call("and", tuple(same), BOOL))
 
 
 class ViewChanges:

@@ -21,7 +21,7 @@ import pytest
 from catalog.catalog import Catalog
 from catalog.values.errors import SqlError
 from catalog.values.types import FLOAT8, INT4, INT8, NUMERIC, QUOTIENT, TEXT, SqlType, array, numeric
-from executor.embedded.engine import EmbeddedEngine, merge_relation
+from executor.embedded.engine import EmbeddedEngine
 from executor.small import grouped_statements, grouping_of, merge_of, small_of, value_expressions, vector_operations
 from executor.small.ordering import TEXTS
 from executor.small.values import FOLDS, KEYS, ORDERED
@@ -460,7 +460,7 @@ def test_merges_are_those_of_the_engine(engine: EmbeddedEngine, name: str) -> No
             if (made := merge.run([rows])) is not None:
                 parts.append(rows)
                 merged.append(made)
-        expected = engine.query_few(merge_relation(state), {"s___runs": pa.concat_tables(parts)})
+        expected = engine.query_few(merged(state), {"s___runs": pa.concat_tables(parts)})
         is_summed = kind.name == "array" or name == "sum"
         assert _same(pa.concat_tables(merged), expected.sort_by("c1"), is_summed), (name, kind)
         found = True

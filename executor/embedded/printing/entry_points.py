@@ -24,21 +24,28 @@ class EntryPoints(Protocol):
 
     def type(self, sql_type: SqlType) -> Expr:
         """DuckDB's type for an SQL type."""
+        ...
 
     def literal(self, literal: Literal) -> Expr:
         """A constant of its type."""
+        ...
 
     def expression(self, scalar: Scalar) -> Expr:
         """A whole expression."""
+        ...
 
     def call(self, node: Call, arguments: list[Expr]) -> Expr:
         """A call of the allow-list over printed arguments."""
+        ...
 
     def cast(self, argument: Expr, node: Cast) -> Expr:
         """A printed argument in another type."""
+        ...
 
     def to_text(self, value: Expr, kind: SqlType) -> Expr:
         """A value's text by its cast."""
+        ...
 
     def shown(self, value: Expr, kind: SqlType) -> Expr:
         """A value's text by its output function, which for boolean and character(n) is not its cast."""
+        ...

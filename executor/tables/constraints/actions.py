@@ -24,9 +24,11 @@ class FollowerRules(Protocol):
 
     def check(self, table: Table, rows: pa.Table) -> None:
         """CHECK and domains over rows that come. Raises 23502 and 23514."""
+        ...
 
     def defaults(self, table: Table, names: tuple[str, ...], rows: pa.Table) -> Mapping[str, pa.ChunkedArray]:
         """The values of some columns' defaults, for each of some rows."""
+        ...
 
 
 class Actions:

@@ -53,14 +53,17 @@ class KeyedTables(Protocol):
 
     def find(self, table: Table) -> TableRows | None:
         """A table's rows, if they are at hand, all that is committed included."""
+        ...
 
     def at_hand(self, table: Table) -> TableRows | None:
         """The rows by key, if they are available at once."""
+        ...
 
     def compute(
         self, relation: Relation, bindings: Mapping[str, pa.Table], parameters: Parameters, time_zone: str
     ) -> pa.Table:
         """A relation's rows over bound leaves."""
+        ...
 
 
 class NotByKey(Exception):

@@ -6,7 +6,7 @@ a relation over these traces in the operator's place.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from msgspec import Struct, field
 
@@ -25,10 +25,8 @@ class Gathered(Struct):
 class Method(Protocol):
     """One way to maintain an operator."""
 
-    @property
-    def name(self) -> MethodName:
-        """The name that its statements carry."""
-        ...
+    #: The name that its statements carry.
+    name: ClassVar[MethodName]
 
     def applies(self, node: Node) -> bool:
         """The guard: whether the method can maintain an operator."""

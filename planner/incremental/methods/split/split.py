@@ -5,7 +5,7 @@ Owns the guard (thesis 4.2.2): the operator is a grouping, and its input reads a
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar
 
 from planner.algebra.construction import Fresh
 from planner.algebra.nodes import Aggregate, Relation
@@ -19,7 +19,7 @@ from planner.incremental.properties import Kinds, is_grouping
 class SplitMaintenance:
     """Maintains groupings of streams."""
 
-    name: Final[MethodName] = "split"
+    name: ClassVar[MethodName] = "split"
 
     def __init__(self, groupings: Groupings, kinds: Kinds, fresh: Fresh) -> None:
         self._groupings = groupings
