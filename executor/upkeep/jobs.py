@@ -86,12 +86,14 @@ class JobList:
     def end(
         self, record: JobRecord, status: JobStatus, detail: str = "", engine_jobs: tuple[int, ...] = ()
     ) -> JobRecord:
-        """The job is over, and its claim with it."""
+        """The job is over, and its claim with it. A job that was given up has ended already."""
         seconds = (dt.datetime.now(dt.UTC) - record.started).total_seconds()
         done = replace(record, status=status, seconds=seconds, detail=detail, engine_jobs=engine_jobs)
-        self._ended.append(done)
-        self._running.pop(record.id, None)
         with self._writing:
+            if record.id not in self._running:
+                return record
+            self._ended.append(done)
+            del self._running[record.id]
             known = self.totals.get((done.engine, status), Total())
             self.totals[done.engine, status] = Total(known.jobs + 1, known.rows + done.rows, known.seconds + seconds)
         _LOGGER.log(
