@@ -295,7 +295,7 @@ def test_who_stands_still_loses_the_lock(tmp_path: Path, monkeypatch: pytest.Mon
         lambda: one.delete(kept),
         lambda: one.replace(kept, b""),
     ):
-        with pytest.raises(SqlError, match="stood still") as raised, one.exclusive():
+        with pytest.raises(SqlError, match="did not respond") as raised, one.exclusive():
             with two.exclusive():
                 assert two.read(kept) == {"by": "two"}
             change()

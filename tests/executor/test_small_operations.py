@@ -454,15 +454,15 @@ def test_merges_are_those_of_the_engine(engine: EmbeddedEngine, name: str) -> No
         merge = merge_of(state)
         if merge is None or (name == "sum" and sum_type(kind) != kind):
             continue
-        parts, merged = [], []
+        parts, runs = [], []
         for number, pair in enumerate(itertools.product((*values, None), repeat=2)):
             rows = pa.table({"c1": pa.array([number] * 2, pa.int32()), "c2": pa.array(pair, kind.arrow)})
             if (made := merge.run([rows])) is not None:
                 parts.append(rows)
-                merged.append(made)
+                runs.append(made)
         expected = engine.query_few(merged(state), {"s___runs": pa.concat_tables(parts)})
         is_summed = kind.name == "array" or name == "sum"
-        assert _same(pa.concat_tables(merged), expected.sort_by("c1"), is_summed), (name, kind)
+        assert _same(pa.concat_tables(runs), expected.sort_by("c1"), is_summed), (name, kind)
         found = True
     assert found, "no case evaluates this merge"
 

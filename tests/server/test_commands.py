@@ -39,7 +39,7 @@ def test_init_makes_settings_that_are_the_defaults_and_changes_nothing_twice(tmp
     assert "# maintenance_rows = 100000" in file.read_text().splitlines()
     file.write_text("max_connections = 7\n")
     second = millstream("init", "--data=other", folder=tmp_path)
-    assert "stays as it is" in second.stdout
+    assert "is not changed" in second.stdout
     assert file.read_text() == "max_connections = 7\n"
     assert (tmp_path / "other").is_dir()
 
