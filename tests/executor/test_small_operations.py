@@ -47,6 +47,7 @@ from planner.algebra.nodes import (
 from planner.algebra.partial_aggregates import sum_type
 from planner.algebra.walk import transform_relations
 from planner.incremental.programs.program import State
+from planner.incremental.programs.state_relations import merged
 from planner.rules import optimise
 from planner.statements.definitions import CreateTable
 from planner.statements.statement import Query
