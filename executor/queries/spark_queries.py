@@ -170,7 +170,7 @@ class Analytics:
     """Runs queries on Spark. Any number of threads may call at once."""
 
     def __init__(self, spark: SparkEngine | None, storage: ViewStore) -> None:
-        self._spark = spark
+        self.spark = spark
         self._storage = storage
         #: Below zero: those of background maintenance are above.
         self._ids = itertools.count(-1, -1)
@@ -179,27 +179,27 @@ class Analytics:
         self, relation: Relation, parameters: tuple[Value, ...], statistics: Statistics, time_zone: str
     ) -> SparkQuery | None:
         """An optimised query for Spark, by what is known of its inputs now; None where Spark is switched off."""
-        if self._spark is None:
+        if self.spark is None:
             return None
         relation = _spark_relation(relation, parameters, statistics)
         statement = _over_files(relation)
         state = State(_STATE, "concatenate", relation.columns, ())
-        printed = self._spark.printed_query(statement, state, time_zone)
+        printed = self.spark.printed_query(statement, state, time_zone)
         if isinstance(printed, str):
-            joined = self._unnested(self._spark, statement, state, time_zone)
+            joined = self._unnested(self.spark, statement, state, time_zone)
             statement, printed = joined or (statement, printed)
         return SparkQuery(relation, statistics, leaves_of(relation), statement, state, time_zone, printed)
 
     @property
     def power(self) -> Power:
         """What Spark has for a query; one core where it is switched off."""
-        return Power(1) if self._spark is None else self._spark.power
+        return Power(1) if self.spark is None else self.spark.power
 
     def unready(self) -> str | None:
         """Why Spark takes no query now; None when it does."""
-        if self._spark is None:
+        if self.spark is None:
             return "Spark is switched off"
-        status = self._spark.status()
+        status = self.spark.status()
         return None if status.state == "ready" else status.reason or f"Spark is {status.state}"
 
     def require(self, query: SparkQuery | None) -> SparkQuery:
@@ -242,11 +242,11 @@ class Analytics:
         is_cancelled: Callable[[], bool],
     ) -> tuple[Path, ...]:
         """Writes the result to files, whose columns are carried as Spark carries them."""
-        assert self._spark is not None
+        assert self.spark is not None
         states = (query.state,)
         job = Job(number, (query.statement,), states, Inputs({}, inputs), 0, 0, output, query.time_zone)
         try:
-            result = self._run(self._spark, query, job, is_cancelled)
+            result = self._run(self.spark, query, job, is_cancelled)
         except EngineRefused as error:
             raise unsupported("the query on Spark", f"{error} {_HINT}") from None
         except EngineUnavailable as error:

@@ -53,32 +53,39 @@ class Maintenance:
         #: The paths that a queue works on, by view and id.
         self._in_hand: set[tuple[int, int]] = set()
         self._taking = threading.Lock()
-        self.spark = _spark(core)
         self.embedded = EmbeddedJobs(core, self.jobs, self._retries)
+        self._threads: dict[EngineName, threading.Thread] = {}
+        self.use(_spark(core))
+
+    def use(self, spark: SparkEngine | None) -> None:
+        """Views are maintained on this Spark from now on; None: on the embedded engine alone."""
+        self.spark = spark
         self._spark_jobs = (
-            None if self.spark is None else SparkJobs(core, self.spark, self.jobs, self._retries, self.embedded)
+            None if spark is None else SparkJobs(self._core, spark, self.jobs, self._retries, self.embedded)
         )
-        engines: tuple[EngineName, ...] = ("embedded",) if self.spark is None else ("embedded", "spark")
-        self._threads = [
-            threading.Thread(target=self._work, args=(engine,), name=f"maintenance-{engine}", daemon=True)
-            for engine in engines
-        ]
+        if spark is not None and self._threads:
+            self._start_queue("spark")
 
     def start(self) -> None:
         """Starts the queues, and Spark behind them."""
-        for thread in self._threads:
-            thread.start()
+        self._start_queue("embedded")
         if self.spark is not None:
+            self._start_queue("spark")
             self.spark.start()
+
+    def _start_queue(self, engine: EngineName) -> None:
+        if engine not in self._threads:
+            name = f"maintenance-{engine}"
+            self._threads[engine] = threading.Thread(target=self._work, args=(engine,), name=name, daemon=True)
+            self._threads[engine].start()
 
     def close(self) -> None:
         """Ends the queues and Spark; what is running is finished or given up."""
         self._ended.set()
         if self.spark is not None:
             self.spark.close()
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join()
+        for thread in self._threads.values():
+            thread.join()
 
     def retry(self, stream: int) -> None:
         """What held a stream's views up is mended: they need not wait for their next try."""

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from catalog.values.errors import SqlError
 from executor.commit.records import Followed
 from executor.key_access.point_sources import ViewSource
+from executor.moving import answers
 from executor.moving import departure as giving
 from executor.moving.answers import answer
-from executor.remote_reads import remote_views as elsewhere
 from executor.remote_reads.messages import Question, decode_answer, encode_question
 from executor.replicas import replica as replica_module
 from executor.replicas.replica import Replica, Replicas, replica_of
@@ -126,7 +126,7 @@ def test_a_view_leaves_while_its_home_asks_for_it(servers: Servers, a: Client, m
             wait_until(lambda: servers["b"].catalog.at("public", "v") is None, what="its end there")
         return found
 
-    monkeypatch.setattr(elsewhere, "replica_of", leaving)
+    monkeypatch.setattr(answers, "replica_of", leaving)
     assert a.run(READ) == rows.wanted()
     assert left.is_set()
 

@@ -18,7 +18,6 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.queries import spark_queries
-from executor.queries.spark_queries import Analytics
 from executor.spark.engine import SparkEngine
 from planner import placement
 from planner.algebra.nodes import Relation
@@ -101,7 +100,7 @@ QUERIES = (
 @pytest.fixture(scope="module")
 def database(spark: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     opened = open_database(tmp_path_factory.mktemp("adhoc") / "data")
-    opened.analytics = Analytics(spark, opened.storage)
+    opened.analytics.spark = spark
     Client(opened).run(SETUP)
     yield opened
     opened.close()

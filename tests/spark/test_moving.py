@@ -32,9 +32,9 @@ def servers(spark: SparkEngine, tmp_path: Path) -> Iterator[Servers]:
     opened.options |= {"source_poll": 0.02}
     _ = opened["a"]
     opened.options |= {"maintenance_engine": "spark"}
-    opened["b"].maintenance.spark = spark
+    opened["b"].maintenance.use(spark)
     yield opened
-    opened["b"].maintenance.spark = None  # it is others', too
+    opened["b"].maintenance.use(None)  # it is others', too
     opened.close()
 
 

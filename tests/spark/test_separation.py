@@ -13,7 +13,6 @@ from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.engine import EngineUnavailable
 from executor.queries import spark_queries
-from executor.queries.spark_queries import Analytics
 from executor.separation import service, steps
 from executor.separation.running_queries import RunningQuery
 from executor.separation.service import Separation
@@ -44,7 +43,7 @@ ENUM = (
 @pytest.fixture(scope="module")
 def database(spark: SparkEngine, tpch: Tpch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     opened = open_database(tmp_path_factory.mktemp("separation") / "data")
-    opened.analytics = Analytics(spark, opened.storage)
+    opened.analytics.spark = spark
     client = Client(opened)
     client.run(SMALL)
     client.run(ENUM)
@@ -171,7 +170,7 @@ def test_a_query_migrates_to_spark(spark: SparkEngine, tmp_path: Path, monkeypat
     a, b = (open_database(tmp_path / name, server_name=name, **shared) for name in "ab")
     try:
         for database in (a, b):
-            database.analytics = Analytics(spark, database.storage)
+            database.analytics.spark = spark
         Client(a).run(ENUM)
         wanted, where = Client(a).run(FIVE), []
         on_spark = Separation._only_on_spark

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.queries.spark_queries import Analytics
 from executor.separation import artifact, query_moves, service
 from executor.separation.spark_results import SparkResults
 from executor.spark.engine import SparkEngine
@@ -59,7 +58,7 @@ def servers(engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> It
     folder = tmp_path_factory.mktemp("servers")
     shared = {"storage": str(folder / "storage"), "server_lease": 600}
     a, b = (open_database(folder / name, server_name=name, **shared) for name in "ab")
-    a.analytics = Analytics(engine, a.storage)
+    a.analytics.spark = engine
     Client(a).run(TABLES)
     yield a, b
     a.close()

@@ -11,7 +11,6 @@ import pytest
 
 from executor.database.database import Database
 from executor.queries import spark_queries
-from executor.queries.spark_queries import Analytics
 from executor.separation import steps
 from executor.spark.engine import SparkEngine
 from tests.executor.client import Client, open_database
@@ -55,7 +54,7 @@ RARE = ("shared", "sampled", "rows of arms", "digits of one value")
 def database(spark: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     folder = tmp_path_factory.mktemp("slices")
     opened = open_database(folder / "data")
-    opened.analytics = Analytics(spark, opened.storage)
+    opened.analytics.spark = spark
     client = Client(opened)
     client.run(TABLES)
     client.run("DELETE FROM t WHERE id % 10 = 3")
