@@ -30,7 +30,7 @@ from planner.bind import Context, bind
 from planner.bind.state.context import Separated, none_separated
 from planner.cancellation import leave
 from planner.parse.lengths import LIMIT
-from planner.parse.literals import parameterise
+from planner.parse.literals import Parameteriser
 from planner.parse.parser import Raw, parse
 from planner.scales.nested import given_kind
 from planner.statements.statement import Delete, Insert, Query, RowStatement, Statement, Update
@@ -189,6 +189,7 @@ class PlanCache:
         self._plans: Bounded[Plan] = Bounded(_PLANS)
         self._unshared: Bounded[bool] = Bounded(_PLANS)
         self._filled: Bounded[tuple[Statement, Statement]] = Bounded(_FILLED)
+        self._parameterise = Parameteriser()
 
     def parsed(self, text: str) -> tuple[Raw, ...] | None:
         """The statements of a text seen before."""
@@ -246,7 +247,7 @@ class PlanCache:
         """
         if len(text) > _LONGEST:
             return None
-        key, literals = parameterise(text)
+        key, literals = self._parameterise(text)
         if not literals:
             return None
         types = tuple(None if literal.type == UNKNOWN else literal.type for literal in literals)
