@@ -2,9 +2,9 @@
 
 Owns: ``Look``, a catalog whose mappings note what is asked of them, and ``Seen``, what was asked and how another
 version of the catalog would have answered. A plan, or a system relation's rows, thus outlive definitions that have
-nothing to do with them. Nothing can be missed, since a catalog is known by its fields alone: roles, default privileges
-and whether there is anything temporary count as wholes; its version and next oid are read by definitions only, whose
-results are not kept.
+nothing to do with them. No look-up goes unnoticed, since a catalog is known by its fields alone. Roles, default
+privileges and whether temporary relations exist are compared as wholes. The version and the next oid are not noted:
+definitions alone read them, and results of definitions are not kept.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class Typed:
     """Classes of structs."""
 
     def __init__(self, kinds: Iterable[type], within: Iterable[type] = ()) -> None:
-        """``within``: further classes, whose items are also checked where other structs have them in a field."""
+        """``within``: further classes; their items are also checked in the fields of other structs."""
         self._within = frozenset(within)
         self._hints = {kind: get_type_hints(kind) for kind in {*kinds, *self._within}}
 

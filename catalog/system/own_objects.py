@@ -43,7 +43,7 @@ PG_REWRITE, PG_EXTENSION, PG_FOREIGN_DATA_WRAPPER, PG_FOREIGN_SERVER = 2618, 307
 PG_OPERATOR, PG_CAST, PG_OPCLASS, PG_OPFAMILY = 2617, 2605, 2616, 2753
 PG_AUTHID, PG_DATABASE, PG_TABLESPACE, PG_LANGUAGE, PG_COLLATION = 1260, 1262, 1213, 2612, 3456
 
-#: Schemas whose relations' rows are data or are not listed.
+#: Schemas of the system catalogs, which ``own_objects`` leaves out.
 _HIDDEN: Final = ("pg_catalog", "information_schema", "pg_lookups")
 
 

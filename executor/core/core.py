@@ -25,9 +25,7 @@ from executor.cluster.storage import Storage
 from executor.commit.control import Control
 from executor.commit.log import Log
 from executor.commit.sequencer import Sequencer
-from executor.core import consistency as confirming
-from executor.core import recycled_log
-from executor.core import recycled_log as forgotten
+from executor.core import consistency, recycled_log
 from executor.core.catalog_results import CatalogResults
 from executor.core.memory import engine_share
 from executor.core.plans import PlanCache
@@ -79,8 +77,8 @@ class Core:
             self.control = Control(directory / "control")
             self.log = Log(options.log_directory, options.log_segment_bytes, control=self.control)
             #: What the log has forgotten.
-            self.forgotten = forgotten.read(directory)
-            confirming.require_tables(self.log, self.forgotten, self.tables, self.control.log.found is not None)
+            self.forgotten = recycled_log.read(directory)
+            consistency.require_tables(self.log, self.forgotten, self.tables, self.control.log.found is not None)
             self.sequences = SequenceStore(directory / "sequences", self.control)
         except BaseException:
             self.abandon()

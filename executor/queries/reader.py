@@ -32,7 +32,6 @@ from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.results import OpenRows
 from executor.files import file_tables
-from executor.files import file_tables as files
 from executor.files.followed_folders import OwnFiles
 from executor.files.partition_pruning import FileReading, needed
 from executor.identity_cache import Remembered
@@ -372,7 +371,7 @@ class Reader:
     def _computed(self, relation: Relation, bindings: Bindings, parameters: Parameters, moment: Moment) -> pa.Table:
         """A relation's rows. Where the engine reads files, an instance does that has no tables: it gets their rows."""
         engine = self.core.engine
-        if not files.folders(bindings):
+        if not file_tables.folders(bindings):
             return moment.query(engine, relation, bindings, parameters, self.time_zone)
         return engine.query(relation, self.with_tables(relation, bindings, moment), parameters, self.time_zone, self)
 

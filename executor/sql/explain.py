@@ -18,7 +18,7 @@ from catalog.values.types import JSON, TEXT
 from executor.core.plans import Plan
 from executor.database.database import Database
 from executor.embedded.connection import plainly
-from executor.files import file_tables as files
+from executor.files import file_tables
 from executor.queries.engine_choice import Choice
 from executor.queries.reader import Reader
 from executor.queries.spark_queries import SparkQuery
@@ -175,7 +175,7 @@ def _files_in_words(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -
     """How many of the files of each foreign table a plan reads."""
     found = {}
     for reading in plan.files:
-        every = files.find(files.table_of(reader.core.catalog, reading.scan))
+        every = file_tables.find(file_tables.table_of(reader.core.catalog, reading.scan))
         kept = len(reader.files_of(reading, reader.core.catalog, parameters).files)
         of = f" of {len(every.files)}" if kept < len(every.files) else ""
         found[f"Files of {reading.scan.name}"] = f"{kept}{of}"

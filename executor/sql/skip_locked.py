@@ -127,7 +127,3 @@ def _rows(
 ) -> pa.Table:
     keys = {found.leaf: found.excluded(skipped)}
     return session.reader.table(found.relation, parameters, transaction, lambda part, ask: ask(part, keys))
-
-
-def _projects(item: _Chain) -> bool:
-    return isinstance(item, Project)

@@ -47,7 +47,3 @@ def unexpired(table: pa.Table, expiry: Expiry, marks: Iterable[pa.Table], query:
     numbered = table.append_column(PLACE, pa.array(np.arange(table.num_rows)))
     left = query(unexpired_sessions(expiry, latest), {f"s_{RUNS}": numbered.select([*expiry_columns(expiry), PLACE])})
     return table if left.num_rows == table.num_rows else table.take(left.column(0).sort()).combine_chunks()
-
-
-def _names(expiry: Expiry) -> list[str]:
-    return [stored_name(column) for column in (expiry.column, *expiry.others)]

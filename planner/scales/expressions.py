@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Final, TypeGuard
 
 from catalog.values.scales import has_unconstrained, is_padded, scale_kind
-from catalog.values.types import BOOL, INT4, QUOTIENT, TEXT, SqlType, array, record
+from catalog.values.types import BOOL, INT4, TEXT, SqlType, array, record
 from planner.algebra.construction import has_subquery, volatility
 from planner.algebra.nodes import Call, Case, Cast, Literal, Parameter, Scalar
 from planner.scales.nested import INTEGERS, has_scales, in_place, shown_kind
@@ -23,8 +23,6 @@ TEXTS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown"))
 #: Functions of numerics whose decimals only their result tells.
 TRANSCENDENTAL: Final = frozenset(("exp", "ln", "log", "power", "sqrt"))
 _ARRAYS: Final = ("array", "shaped")
-#: Decimals that a quotient keeps.
-_MOST: Final = QUOTIENT[1]
 
 #: The scales of expressions that were seen before.
 Scales = Callable[[Scalar], Scalar]

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from server.services import Services
 
 _NONCE: Final = 32
-_PROOF: Final = 32
 #: Bytes of an answer in one message, and of a message from a server that is not authenticated.
 _PIECE: Final = 1 << 20
 _UNKNOWN: Final = 1000

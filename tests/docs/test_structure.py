@@ -2,7 +2,8 @@
 says.
 
 The worst five of each are printed (``pytest -s``). An attribute is a field of the class, or what ``__init__`` assigns
-to ``self``; nested functions and inherited attributes do not count.
+to ``self``; nested functions and inherited attributes do not count. Further: a module uses each private name that it
+defines.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -60,3 +62,25 @@ def test_folders_and_classes_are_as_small_as_the_architecture_says() -> None:
     assert stated is not None, "docs/architecture.md says how large folders and classes are"
     assert folders[0][1] <= int(stated[1]), folders
     assert classes[0][1] <= int(stated[2]), classes
+
+
+def private_names(tree: ast.Module) -> Iterator[str]:
+    """Private functions, classes and constants of a module."""
+    for item in tree.body:
+        match item:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                names = [name]
+            case ast.Assign(targets=targets):
+                names = [target.id for target in targets if isinstance(target, ast.Name)]
+            case _:
+                names = []
+        yield from (name for name in names if name.startswith("_") and not name.startswith("__"))
+
+
+def test_modules_use_each_private_name_that_they_define() -> None:
+    unused = []
+    for path in files():
+        text = path.read_text()
+        words = Counter(re.findall(r"\w+", text))
+        unused += [f"{path.relative_to(_ROOT)}: {name}" for name in private_names(ast.parse(text)) if words[name] == 1]
+    assert not unused, unused

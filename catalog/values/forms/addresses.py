@@ -16,7 +16,6 @@ from msgspec import Struct
 from catalog.values.errors import SqlError, invalid_text
 
 _V4: Final = re.compile(r"[0-9]+(?:\.[0-9]+)*")
-_MANY: Final = 3  # digits of an octet that need no reading to be too large, leading zeros apart
 _HEX: Final = "[ \t\n\v\f\r]*([0-9a-fA-F]{1,2})"
 _PAIR: Final = "[ \t\n\v\f\r]*((?:0[xX])?[0-9a-fA-F]+)"
 

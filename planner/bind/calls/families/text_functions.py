@@ -6,10 +6,8 @@ Owns: values shown by their output functions (concat, concat_ws, format, quote_*
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any, Final
 
-from catalog.values.errors import SqlError
 from catalog.values.identifiers import quoted_words
 from catalog.values.times.patterns import Word, moment_pattern
 from catalog.values.types import BOOL, BYTEA, DATE, INT4, TEXT, TIMESTAMP, SqlType
@@ -230,14 +228,6 @@ def _to_char(env: Environment, name: str, arguments: list[Scalar], node: Any) ->
     if pattern.value is None or (is_moment and not pattern.value):
         return Literal(None, TEXT)
     return Call("to_char", (value, pattern), TEXT)
-
-
-def _check(env: Environment, read: Callable[[str], object], pattern: Literal, node: Any) -> None:
-    try:
-        read(str(pattern.value))
-    except SqlError as error:
-        error.position = env.binding.position(node)
-        raise
 
 
 #: Fields after which a text's instant needs more than the session's clock: the zone, and digits of a second to keep.
