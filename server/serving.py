@@ -102,7 +102,7 @@ class Server(Services):
                 raise
             self._failure = CannotStart(_reason(error))
             return
-        opened.database.appender.serve(self.completions.add)
+        opened.database.appender.serve(self.loop.call_soon, self.completions.add)
         opened.database.row_changes.serve(self.loop.call_soon, self.completions.add)
         self._opened.set_result(opened)
         logger.info("database open data=%s", self.config.data)

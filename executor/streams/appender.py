@@ -1,7 +1,7 @@
 """Single rows into streams: many sessions' rows become one log record and one fsync.
 
-The appender gathers the rows that arrive while the disk is busy with one record into the next one (group commit), and
-encodes them. ``executor/rows/literal_rows`` makes a row's values.
+The appender gathers the rows that arrive in one turn of the event loop, or while the disk is busy with one record, into
+the next one (group commit), and encodes them. ``executor/rows/literal_rows`` makes a row's values.
 """
 
 from __future__ import annotations
@@ -46,26 +46,29 @@ class _Waiting(Struct):
     sync: bool = False
 
 
-#: Has another thread call back.
+#: Calls back: soon on the calling thread, or on another one.
 Caller = Callable[[Callable[[], None]], object]
 
 
 class Appender:
     """Gathers rows of all streams for one log record, which the log's writer thread fetches when the disk is ready
-    for it. ``append`` may be called on any thread."""
+    for it. ``append`` is called on one thread, an event loop's once ``serve`` was called."""
 
     def __init__(self, sequencer: Sequencer) -> None:
         self._sequencer = sequencer
         self._waiting: dict[int, _Waiting] = {}
         self._called = False
         self._lock = threading.Lock()
+        self._soon: Caller = _at_once
         self._later: Caller = _at_once
         self._makers: Remembered[Insert, tuple[Maker, ...] | None] = Remembered(row_makers, _MAKERS)
         self._encoders: dict[int, tuple[Stream, pa.Schema, ValuesEncoder]] = {}
 
-    def serve(self, later: Caller) -> None:
-        """From now on ``later`` carries each call of ``done``: the server passes the one that calls its loop."""
-        self._later = later
+    def serve(self, soon: Caller, later: Caller) -> None:
+        """From now on ``soon`` calls back on the calling thread once the messages that are there are handled, so that
+        the writer thread does not compete with them for the interpreter; ``later`` carries each call of ``done`` to
+        that thread."""
+        self._soon, self._later = soon, later
 
     def check(self, insert: Insert, parameters: tuple[Value, ...]) -> None:
         """Raises what ``append`` would raise for the values of one execution."""
@@ -90,8 +93,12 @@ class Appender:
             if self._called:
                 return True
             self._called = True
-        self._sequencer.call(self._flush)
+        self._soon(self._wake)
         return True
+
+    def _wake(self) -> None:
+        """Has the writer thread fetch what has gathered."""
+        self._sequencer.call(self._flush)
 
     def _flush(self) -> None:
         """On the writer thread: submits what has gathered."""

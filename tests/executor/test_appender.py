@@ -30,7 +30,7 @@ class Loop:
         self.client = Client(database)
         self.answers: list[SqlError | None] = []
         self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        database.appender.serve(self._calls.put)
+        database.appender.serve(self._calls.put, self._calls.put)
 
     def bound(self, text: str, parameters: int) -> Insert:
         (raw,) = parse(text)
@@ -104,6 +104,15 @@ def test_rows_that_come_while_the_disk_is_busy_are_one_record_and_one_sync(loop:
     assert disk.syncs == syncs + 1
     assert loop.client.run("SELECT * FROM sums") == [("x", 111, 11)]
     assert [str(value) for value in loop.client.run("SELECT * FROM totals")[0]] == ["35.00", "6"]
+
+
+def test_rows_of_one_turn_are_one_record_on_an_idle_disk(loop: Loop, disk: CountingDisk) -> None:
+    records, syncs = loop.records(), disk.syncs
+    for number in range(5):
+        loop.insert(_A, (number,))
+    assert loop.turn(5) == [None] * 5
+    assert loop.records() == records + 1
+    assert disk.syncs == syncs + 1
 
 
 def test_many_rows_are_a_batch(loop: Loop) -> None:
