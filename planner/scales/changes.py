@@ -6,7 +6,7 @@ statements' rows to that, and which columns keep scales. Columns that a row had 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from msgspec.structs import replace
@@ -16,12 +16,11 @@ from catalog.values.errors import SqlError
 from catalog.values.scales import has_unconstrained, scale_name
 from planner.algebra.nodes import Call, Column, Literal, Parameter, Project, Relation, Scalar, Values
 from planner.scales.columns import projected
-from planner.scales.expressions import of_type
 from planner.scales.nested import in_place
-from planner.scales.relations import Carrying
+from planner.scales.relations import Derivation
+from planner.scales.terms import of_type
 from planner.statements.definitions import AlterTable
 from planner.statements.statement import (
-    Checks,
     Conflict,
     CopyIn,
     CreateView,
@@ -29,7 +28,6 @@ from planner.statements.statement import (
     Generated,
     Insert,
     Merge,
-    MergeAction,
     Returning,
     Update,
     Upsert,
@@ -62,90 +60,108 @@ def keeps(item: object) -> bool:
     return isinstance(item, Table | Stream | View) and any(column.keeps_scale for column in item.columns)
 
 
-def _places(target: Table | Stream) -> list[int]:
-    """Which of a target's columns keep scales."""
-    return [place for place, column in enumerate(target.columns) if column.keeps_scale]
+class _Rows:
+    """The rows of one relation: values, and behind them the scales of the columns that keep some."""
+
+    def __init__(self, scales: Derivation, relation: Table | Stream) -> None:
+        self._scales = scales
+        #: Which columns keep scales.
+        self.places = [place for place, column in enumerate(relation.columns) if column.keeps_scale]
+
+    def scales_of(self, row: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """The scales of a row's values as they are stored."""
+        return tuple(in_place(self._scales.of(row[place]), row[place].type) for place in self.places)
+
+    def known_of(self, row: Sequence[Column]) -> tuple[Scalar, ...]:
+        """The scales of a row's columns as they are stored."""
+        return tuple(in_place(self._scales.of_column(row[place]), row[place].type) for place in self.places)
+
+    def beside(self, row: Sequence[Column]) -> tuple[Column, ...]:
+        """New columns for the scales of a row's, whose others show what their types say: they are stored so."""
+        for place, column in enumerate(row):
+            if place not in self.places:
+                self._scales.know(column, of_type(column.type))
+        return tuple(self._scales.beside(row[place]) for place in self.places)
+
+    def written(self, outputs: Outputs, beside: tuple[Column, ...] | None = None) -> Outputs:
+        """A row's values, as they are written, and then their scales."""
+        values = self._scales.scalars(outputs)
+        scales = self.scales_of([scalar for _, scalar in values])
+        more = self.beside([column for column, _ in outputs]) if beside is None else beside
+        return (*values, *zip(more, scales, strict=True))
+
+    def generated(self, generated: Generated, beside: tuple[Column, ...]) -> Generated:
+        """A row's values and scales once generated columns are computed."""
+        return self.written(generated, beside) if generated else ()
+
+    def read(self, relation: Relation, *rows: tuple[Column, ...]) -> tuple[Relation, list[tuple[Column, ...]]]:
+        """What a change reads, with the scales of the rows that are in it."""
+        found = self._scales.relation(relation)
+        added: list[tuple[Column, Scalar]] = []
+        whole = []
+        for row in rows:
+            scales = self.known_of(row)
+            beside = self.beside(row)
+            added += zip(beside, scales, strict=True)
+            whole.append((*row, *beside))
+        return projected(found, found.columns, added), whole
 
 
-def _scale(carrying: Carrying, scalar: Scalar) -> Scalar:
-    """A value's scale as it is stored."""
-    return in_place(carrying.of(scalar), scalar.type)
-
-
-def _scale_of(carrying: Carrying, column: Column) -> Scalar:
-    """The scale of a column's values."""
-    return in_place(carrying.of_column(column), column.type)
-
-
-def _beside(carrying: Carrying, row: tuple[Column, ...], places: list[int]) -> tuple[Column, ...]:
-    """New columns for the scales of a row's, whose others show what their types say: they are stored so."""
-    for place, column in enumerate(row):
-        if place not in places:
-            carrying.know(column, of_type(column.type))
-    return tuple(carrying.beside(row[place]) for place in places)
-
-
-def _whole(carrying: Carrying, outputs: Outputs, places: list[int], beside: Iterable[Column] | None = None) -> Outputs:
-    """A row's values, as they are written, and then their scales."""
-    values = tuple((column, carrying.scalar(scalar)) for column, scalar in outputs)
-    scales = [_scale(carrying, values[place][1]) for place in places]
-    columns = _beside(carrying, tuple(column for column, _ in outputs), places) if beside is None else tuple(beside)
-    return (*values, *zip(columns, scales, strict=True))
-
-
-def filling(carrying: Carrying, relation: Relation, table: Table) -> Relation:
+def filling(scales: Derivation, relation: Relation, table: Table) -> Relation:
     """The rows of a new table."""
-    own = relation.columns
-    found = carrying.relation(relation)
-    scales = [(own[place], _scale_of(carrying, own[place])) for place in _places(table)]
-    return projected(found, own, [(carrying.beside(column), scale) for column, scale in scales])
+    rows, own = _Rows(scales, table), relation.columns
+    found = scales.relation(relation)
+    told = rows.known_of(own)
+    return projected(
+        found, own, [(scales.beside(own[place]), scale) for place, scale in zip(rows.places, told, strict=True)]
+    )
 
 
-def viewed(carrying: Carrying, statement: CreateView) -> CreateView:
+def viewed(scales: Derivation, statement: CreateView) -> CreateView:
     """A continuous view, which keeps the scales that its columns' types do not say."""
     view, query = statement.view, statement.query
     own = query.relation.columns
-    found = carrying.relation(query.relation)
-    shown = carrying.showing(own)
-    scales = [(carrying.beside(column), scale) for column, scale in shown]
+    found = scales.relation(query.relation)
+    shown = scales.showing(own)
+    beside = [(scales.beside(column), scale) for column, scale in shown]
     kept = {column for column, _ in shown}
     pairs = zip(view.columns, own, strict=True)
     columns = tuple(replace(item, keeps_scale=column in kept) for item, column in pairs)
     require_distinct(columns)
     return replace(
-        statement, view=replace(view, columns=columns), query=replace(query, relation=projected(found, own, scales))
+        statement, view=replace(view, columns=columns), query=replace(query, relation=projected(found, own, beside))
     )
 
 
 # --- INSERT and COPY -------------------------------------------------------------------------------------------------
 
 
-def inserted(carrying: Carrying, insert: Insert, *, shows: bool = True) -> Insert:
+def inserted(scales: Derivation, insert: Insert, *, shows: bool = True) -> Insert:
     """INSERT."""
-    places, row = _places(insert.target), insert.row
+    rows = _Rows(scales, insert.target)
     source, own, literals = insert.source, insert.source.columns, None
     if isinstance(source, Values):
-        rows = [tuple(map(carrying.scalar, cells)) for cells in source.rows]
-        scales = [tuple(_scale(carrying, cells[place]) for place in places) for cells in rows]
-        beside = _beside(carrying, own, places)
-        whole = tuple((*cells, *more) for cells, more in zip(rows, scales, strict=True))
+        values = [tuple(map(scales.scalar, cells)) for cells in source.rows]
+        told = list(map(rows.scales_of, values))
+        beside = rows.beside(own)
+        whole = tuple((*cells, *more) for cells, more in zip(values, told, strict=True))
         source = replace(source, columns=(*own, *beside), rows=whole)
-        literals = whole if insert.literals is not None and all(map(_is_plain, chain(*scales))) else None
+        literals = whole if insert.literals is not None and all(map(_is_plain, chain(*told))) else None
     else:
-        found = carrying.relation(source)
-        scales_of = [_scale_of(carrying, own[place]) for place in places]
-        beside = _beside(carrying, own, places)
-        source = projected(found, own, list(zip(beside, scales_of, strict=True)))
+        found = scales.relation(source)
+        known = rows.known_of(own)
+        beside = rows.beside(own)
+        source = projected(found, own, list(zip(beside, known, strict=True)))
     return replace(
         insert,
         source=source,
-        row=(*row, *beside),
-        checks=_checks(carrying, insert.checks),
-        view_checks=_checks(carrying, insert.view_checks),
-        returning=_returning(carrying, insert.returning, shows),
+        row=(*insert.row, *beside),
+        checks=scales.scalars(insert.checks),
+        view_checks=scales.scalars(insert.view_checks),
+        returning=_returning(scales, insert.returning, shows),
         literals=literals,
-        conflict=_conflict(carrying, insert.conflict, places),
-        generated=_generated(carrying, insert.generated, places, beside),
+        conflict=_conflict(scales, insert.conflict, rows),
+        generated=rows.generated(insert.generated, beside),
     )
 
 
@@ -156,106 +172,85 @@ def _is_plain(scale: Scalar) -> bool:
     )
 
 
-def copied(carrying: Carrying, copy: CopyIn) -> CopyIn:
+def copied(scales: Derivation, copy: CopyIn) -> CopyIn:
     """COPY FROM: its rows come with their scales."""
-    places = _places(copy.target)
-    beside = _beside(carrying, copy.row, places)
-    defaults = [(index, carrying.scalar(value)) for index, value in copy.defaults]
-    scales = [(len(copy.row) + places.index(i), _scale(carrying, value)) for i, value in defaults if i in places]
+    rows = _Rows(scales, copy.target)
+    beside = rows.beside(copy.row)
+    defaults = scales.scalars(copy.defaults)
+    behind = {place: len(copy.row) + index for index, place in enumerate(rows.places)}
+    told = [(behind[i], in_place(scales.of(value), value.type)) for i, value in defaults if i in behind]
     return replace(
         copy,
-        defaults=(*defaults, *scales),
+        defaults=(*defaults, *told),
         row=(*copy.row, *beside),
-        checks=_checks(carrying, copy.checks),
-        generated=_generated(carrying, copy.generated, places, beside),
-        where=None if copy.where is None else carrying.scalar(copy.where),
+        checks=scales.scalars(copy.checks),
+        generated=rows.generated(copy.generated, beside),
+        where=None if copy.where is None else scales.scalar(copy.where),
     )
 
 
-def _checks(carrying: Carrying, checks: Checks) -> Checks:
-    return tuple((name, carrying.scalar(check)) for name, check in checks)
-
-
-def _generated(carrying: Carrying, generated: Generated, places: list[int], beside: tuple[Column, ...]) -> Generated:
-    """A row's values and scales once generated columns are computed."""
-    return _whole(carrying, generated, places, beside) if generated else ()
-
-
-def _returning(carrying: Carrying, returning: Returning | None, shows: bool) -> Returning | None:
+def _returning(scales: Derivation, returning: Returning | None, shows: bool) -> Returning | None:
     if returning is None:
         return None
-    values = tuple((column, carrying.scalar(scalar)) for column, scalar in returning.expressions)
-    return replace(returning, expressions=tuple(carrying.shown(*value) for value in values) if shows else values)
+    values = scales.scalars(returning.expressions)
+    return replace(returning, expressions=tuple(scales.shown(*value) for value in values) if shows else values)
 
 
-def _conflict(carrying: Carrying, conflict: Conflict | None, places: list[int]) -> Conflict | None:
+def _conflict(scales: Derivation, conflict: Conflict | None, rows: _Rows) -> Conflict | None:
     """ON CONFLICT DO UPDATE; the proposed row's columns are known already."""
     if conflict is None or conflict.update is None:
         return conflict
     update = conflict.update
-    old = (*update.old, *_beside(carrying, update.old, places))
-    predicate = None if update.predicate is None else carrying.scalar(update.predicate)
-    return replace(conflict, update=Upsert(old, predicate, _whole(carrying, update.assigned, places)))
+    old = (*update.old, *rows.beside(update.old))
+    predicate = None if update.predicate is None else scales.scalar(update.predicate)
+    return replace(conflict, update=Upsert(old, predicate, rows.written(update.assigned)))
 
 
 # --- UPDATE, DELETE and MERGE ----------------------------------------------------------------------------------------
 
 
-def updated(carrying: Carrying, update: Update, *, shows: bool = True) -> Update:
+def updated(scales: Derivation, update: Update, *, shows: bool = True) -> Update:
     """UPDATE."""
-    places = _places(update.target)
-    relation, (old, new) = _read(carrying, update.relation, (update.old, update.new), places)
+    rows = _Rows(scales, update.target)
+    relation, (old, new) = rows.read(update.relation, update.old, update.new)
     return replace(
         update,
         relation=relation,
         old=old,
         new=new,
-        checks=_checks(carrying, update.checks),
-        returning=_returning(carrying, update.returning, shows),
-        generated=_generated(carrying, update.generated, places, new[len(update.new) :]),
+        checks=scales.scalars(update.checks),
+        returning=_returning(scales, update.returning, shows),
+        generated=rows.generated(update.generated, new[len(update.new) :]),
     )
 
 
-def deleted(carrying: Carrying, delete: Delete, *, shows: bool = True) -> Delete:
+def deleted(scales: Derivation, delete: Delete, *, shows: bool = True) -> Delete:
     """DELETE."""
-    relation, (old,) = _read(carrying, delete.relation, (delete.old,), _places(delete.target))
-    return replace(delete, relation=relation, old=old, returning=_returning(carrying, delete.returning, shows))
+    relation, (old,) = _Rows(scales, delete.target).read(delete.relation, delete.old)
+    return replace(delete, relation=relation, old=old, returning=_returning(scales, delete.returning, shows))
 
 
-def merged(carrying: Carrying, merge: Merge) -> Merge:
+def merged(scales: Derivation, merge: Merge) -> Merge:
     """MERGE: what its clauses write are expressions over all that its relation has."""
-    places = _places(merge.target)
-    relation, (old,) = _read(carrying, merge.relation, (merge.old,), places)
-    actions = tuple(_action(carrying, action, places) for action in merge.actions)
-    new = (*merge.new, *_beside(carrying, merge.new, places))
-    checks = _checks(carrying, merge.checks)
-    generated = _generated(carrying, merge.generated, places, new[len(merge.new) :])
-    return replace(merge, relation=relation, old=old, new=new, actions=actions, checks=checks, generated=generated)
-
-
-def _action(carrying: Carrying, action: MergeAction, places: list[int]) -> MergeAction:
-    return replace(action, row=_whole(carrying, action.row, places)) if action.row else action
-
-
-def _read(
-    carrying: Carrying, relation: Relation, rows: tuple[tuple[Column, ...], ...], places: list[int]
-) -> tuple[Relation, list[tuple[Column, ...]]]:
-    """What a change reads, with the scales of the rows that are in it."""
-    found = carrying.relation(relation)
-    added: list[tuple[Column, Scalar]] = []
-    whole = []
-    for row in rows:
-        scales = [_scale_of(carrying, row[place]) for place in places]
-        beside = _beside(carrying, row, places)
-        added += zip(beside, scales, strict=True)
-        whole.append((*row, *beside))
-    return projected(found, found.columns, added), whole
+    rows = _Rows(scales, merge.target)
+    relation, (old,) = rows.read(merge.relation, merge.old)
+    actions = tuple(replace(action, row=rows.written(action.row)) if action.row else action for action in merge.actions)
+    beside = rows.beside(merge.new)
+    return replace(
+        merge,
+        relation=relation,
+        old=old,
+        new=(*merge.new, *beside),
+        actions=actions,
+        checks=scales.scalars(merge.checks),
+        generated=rows.generated(merge.generated, beside),
+    )
 
 
 # --- ALTER TABLE -----------------------------------------------------------------------------------------------------
 
 
-def altered(carrying: Carrying, statement: AlterTable) -> AlterTable:
+def altered(scales: Derivation, statement: AlterTable) -> AlterTable:
     """ALTER TABLE: columns that were there before keep scales as they did."""
     before = [(column.name, column.type) for column in statement.before.columns]
     table = statement.table
@@ -265,9 +260,9 @@ def altered(carrying: Carrying, statement: AlterTable) -> AlterTable:
         return statement
     rows = statement.rows
     if isinstance(rows, Project):
-        carrying.read(statement.before)
-        source = carrying.relation(rows.input)
-        rows = Project(source, _whole(carrying, rows.outputs, _places(table)))
-    carrying.read(table)
-    checks = tuple((name, carrying.own(carrying.relation(item))) for name, item in statement.checks)
+        scales.read(statement.before)
+        source = scales.relation(rows.input)
+        rows = Project(source, _Rows(scales, table).written(rows.outputs))
+    scales.read(table)
+    checks = tuple((name, scales.own(scales.relation(item))) for name, item in statement.checks)
     return replace(statement, table=table, rows=rows, checks=checks)

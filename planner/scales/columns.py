@@ -14,7 +14,7 @@ from catalog.values.scales import scale_kind, scale_name
 from catalog.values.types import SqlType
 from planner.algebra.identity import NodeMap
 from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Scalar, With
-from planner.scales.expressions import UNKNOWN, of_type
+from planner.scales.terms import UNKNOWN, differs, of_type
 
 NewColumn = Callable[[str, SqlType], Column]
 
@@ -46,12 +46,21 @@ class Scales:
         """The scale of a column that comes from outside."""
         self._known[column] = scale
 
+    def told(self, column: Column, scale: Scalar) -> list[tuple[Column, Scalar]]:
+        """The output that tells a column's scale where that differs from row to row; from now on it is known."""
+        if differs(scale):
+            return [(self.beside(column), scale)]
+        self.know(column, scale)
+        return []
+
     def of_column(self, column: Column) -> Scalar:
         """A column's scale."""
         return self._known.get(column) or of_type(column.type)
 
     def of(self, scalar: Scalar) -> Scalar:
         """The scale of an expression that ``scalar`` or ``relation`` has given."""
+        if isinstance(scalar, ColumnRef):
+            return self.of_column(scalar.column)
         return self._scales.of(scalar) or UNKNOWN
 
     def own(self, relation: Relation) -> Relation:
@@ -59,9 +68,10 @@ class Scales:
         kept = tuple(column for column in relation.columns if column not in self._added)
         return relation if kept == relation.columns else projected(relation, kept)
 
-    def only(self, relation: Relation, more: Iterable[tuple[Column, Scalar]]) -> Relation:
-        """A relation's own columns, and more beside them."""
-        return projected(relation, (column for column in relation.columns if column not in self._added), more)
+    def only(self, relation: Relation, scales: Iterable[Scalar]) -> Relation:
+        """A relation's own columns, and new ones beside them for some scales."""
+        kept = (column for column in relation.columns if column not in self._added)
+        return projected(relation, kept, [(self.new("scale", scale.type), scale) for scale in scales])
 
 
 def over(relation: Relation, outputs: Iterable[tuple[Column, Scalar]]) -> Relation:

@@ -6,7 +6,6 @@ with the most, an extreme value its own, an average what a quotient of sum and c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -28,162 +27,152 @@ from planner.algebra.nodes import (
     WindowCall,
 )
 from planner.scales.columns import Scales
-from planner.scales.expressions import UNKNOWN, differs, quotient_scale
+from planner.scales.expressions import quotient_scale
 from planner.scales.nested import has_scales, in_place
+from planner.scales.terms import UNKNOWN, differs
 
 #: Window functions that give one of their first argument's values.
 _PICKING: Final = frozenset(("first_value", "last_value", "nth_value", "lag", "lead"))
 #: Aggregates that give one of the values of their ordered set.
-_ORDERED: Final = ("percentile_disc", "mode")
-#: An extreme value's own scale is beside it.
-_BESIDE: Final = {"min": "min_by", "max": "max_by"}
+_CHOOSING: Final = frozenset(("percentile_disc", "mode"))
+#: What gives an extreme value's own scale.
+_EXTREME: Final = {"min": "min_by", "max": "max_by"}
 
 
-def aggregated(carrying: Scales, node: Aggregate) -> Relation:
+def aggregated(scales: Scales, node: Aggregate) -> Relation:
     """A group shows the most decimals of its key's equal values; PostgreSQL those of any."""
-    added: list[tuple[Column, AggregateCall]] = []
-    averages = _Averages(carrying)
-    divided: list[tuple[Column, Scalar]] = []
+    calls = _Calls(scales)
     for column, scalar in node.keys:
-        scale = carrying.of(scalar)
+        scale = scales.of(scalar)
         if has_scales(column.type) and differs(scale):
-            added.append((carrying.beside(column), AggregateCall("max", (scale,), scale.type)))
+            calls.added.append((scales.beside(column), AggregateCall("max", (scale,), scale.type)))
         elif column.type.name in ("numeric", "bpchar"):
-            carrying.know(column, scale)
+            scales.know(column, scale)
     for column, call in node.aggregates:
         if not has_scales(column.type) or not (call.arguments or call.order_by):
             continue
-        if call.function in _ORDERED:
-            scale = carrying.of(call.order_by[0].expression)
-            if differs(scale):
-                parts, place = _chosen(carrying, column, call, scale)
-                added += parts
-                divided.append((column, place))
-            continue
-        scale = carrying.of(call.arguments[0])
-        if call.function == "array_agg":
-            if differs(scale) and not call.distinct:
-                added.append((carrying.beside(column), _gathered(call, scale)))
-            elif differs(scale) and scale.type == INT4:
-                parts = _sorted(carrying, call, scale)
-                added += parts
-                once = Call("scales_once", tuple(ColumnRef(part) for part, _ in parts), array(scale.type))
-                divided.append((column, once))
-            continue
-        if call.function in ("sum", *_BESIDE) and not differs(scale):
-            carrying.know(column, scale)
-        elif call.function == "sum":
-            added.append((carrying.beside(column), _most(call, scale)))
-        elif call.function in _BESIDE:
-            picked = replace(call, function=_BESIDE[call.function], distinct=False)
-            arguments = (scale, call.arguments[0])
-            added.append((carrying.beside(column), replace(picked, arguments=arguments, type=INT4)))
-        elif call.function == "avg" and scale != UNKNOWN:
-            added += averages.parts_of(column, call, scale)
-    relation = replace(node, aggregates=(*averages.others(node.aggregates), *added))
-    return averages.over(relation, (*node.columns, *(item for item, _ in added)), divided)
+        if call.function in _CHOOSING:
+            calls.choose(column, call)
+        elif call.function == "array_agg" and call.distinct:
+            calls.gather_distinct(column, call)
+        else:
+            calls.compute(column, call)
+    return calls.over(replace(node, aggregates=calls.beside(node.aggregates)), node.columns)
 
 
-class _Averages:
-    """The averages of a grouping or a window whose decimals are told from sum and count, and the projection over it."""
-
-    def __init__(self, carrying: Scales) -> None:
-        self._carrying = carrying
-        #: How many decimals each shows.
-        self._decimals: list[tuple[Column, Scalar]] = []
-        #: Those that are divided above, in the place of the average.
-        self._quotients: dict[Column, Scalar] = {}
-
-    def parts_of(self, column: Column, call: Any, scale: Scalar) -> list[tuple[Column, Any]]:
-        """The aggregates or window calls that an average needs beside it, or in its place."""
-        parts, quotient, decimals = _average(self._carrying, call, scale)
-        self._decimals.append((column, decimals))
-        if quotient is not None:
-            self._quotients[column] = quotient
-        return parts
-
-    def others(self, calls: Iterable[tuple[Column, Any]]) -> list[tuple[Column, Any]]:
-        """The calls but for those averages that are divided above."""
-        return [item for item in calls if item[0] not in self._quotients]
-
-    def over(
-        self, relation: Relation, columns: Iterable[Column], more: Iterable[tuple[Column, Scalar]] = ()
-    ) -> Relation:
-        """The relation's ``columns`` with the averages' values and scales, and ``more`` columns' scales."""
-        scales = [*more, *self._decimals]
-        if not scales:
-            return relation
-        kept = [(column, self._quotients.get(column) or ColumnRef(column)) for column in columns]
-        return Project(relation, (*kept, *((self._carrying.beside(column), scale) for column, scale in scales)))
-
-
-def _sorted(carrying: Scales, call: AggregateCall, scale: Scalar) -> list[tuple[Column, AggregateCall]]:
-    """The scales of all values in the order in which distinct ones are found, and these values."""
-    first = call.arguments[0]
-    plain = replace(call, distinct=False, order_by=call.order_by or (SortKey(first),))
-    values = carrying.extra("values", call.type)
-    return [(carrying.extra("scales", array(scale.type)), _gathered(plain, scale)), (values, plain)]
-
-
-def _chosen(
-    carrying: Scales, column: Column, call: AggregateCall, scale: Scalar
-) -> tuple[list[tuple[Column, AggregateCall]], Scalar]:
-    """What is gathered of an ordered set, and the scale of the value that is chosen of it."""
-    scales = carrying.extra("scales", array(scale.type))
-    gathered = [(scales, _in_order(call, scale))]
-    if call.function == "percentile_disc":
-        return gathered, Call("percentile_disc_at", (ColumnRef(scales), *call.arguments), scale.type)
-    value = call.order_by[0].expression
-    values = carrying.extra("values", array(value.type))
-    place = Call("array_position", (ColumnRef(values), ColumnRef(column)), INT4)
-    return [*gathered, (values, _in_order(call, value))], Call("subscript", (ColumnRef(scales), place), scale.type)
-
-
-def _average(carrying: Scales, call: Any, scale: Scalar) -> tuple[list[tuple[Column, Any]], Scalar | None, Scalar]:
-    """Sum, count and largest scale of an aggregate's values, in a group or a window; their average where that has as
-    many decimals as a value, and how many decimals it shows."""
-    argument = call.arguments[0].type
-    kind = SqlType("numeric", (38, argument.scale if argument.name == "numeric" else 0))
-    total, count = carrying.extra("sum", kind), carrying.extra("n", INT8)
-    parts = [(total, replace(call, function="sum", type=kind)), (count, replace(call, function="count", type=INT8))]
-    sides = ColumnRef(total), ColumnRef(count)
-    if not differs(scale):
-        return parts, None, quotient_scale(*sides, scale)
-    most = carrying.extra("scale", INT4)
-    parts.append((most, _most(call, scale)))
-    some = sides[0], Call("nullif", (sides[1], Literal(0, INT8)), INT8)
-    quotient = Call("div_scaled", (*some, ColumnRef(most)), call.type)
-    return parts, quotient, quotient_scale(*sides, ColumnRef(most))
-
-
-def windowed(carrying: Scales, node: Window) -> Relation:
-    added: list[tuple[Column, WindowCall]] = []
-    averages = _Averages(carrying)
+def windowed(scales: Scales, node: Window) -> Relation:
+    """A window's calls show what the rows' own values do, or what is computed of them as in a group."""
+    calls = _Calls(scales)
     for column, call in node.calls:
         if not has_scales(column.type) or not call.arguments:
             continue
+        if call.function in _PICKING:
+            calls.pick(column, call)
+        else:
+            calls.compute(column, call)
+    return calls.over(replace(node, calls=calls.beside(node.calls)), node.columns)
+
+
+class _Calls:
+    """The scales of a group's or a window's calls: more calls beside them, and a projection over all."""
+
+    def __init__(self, scales: Scales) -> None:
+        self._scales = scales
+        #: The calls that compute scales, or what scales are told from.
+        self.added: list[tuple[Column, Any]] = []
+        #: Scales told from calls' results: those of chosen values, and of averages.
+        self._chosen: list[tuple[Column, Scalar]] = []
+        self._averaged: list[tuple[Column, Scalar]] = []
+        #: Averages that are divided in the projection.
+        self._quotients: dict[Column, Scalar] = {}
+
+    def beside(self, calls: tuple[tuple[Column, Any], ...]) -> tuple[tuple[Column, Any], ...]:
+        """The calls but for averages that are divided in the projection, and those that compute scales."""
+        return (*(item for item in calls if item[0] not in self._quotients), *self.added)
+
+    def over(self, relation: Relation, columns: tuple[Column, ...]) -> Relation:
+        """The relation's ``columns`` and added ones, with all averages and scales."""
+        told = [*self._chosen, *self._averaged]
+        if not told:
+            return relation
+        whole = (*columns, *(column for column, _ in self.added))
+        kept = [(column, self._quotients.get(column) or ColumnRef(column)) for column in whole]
+        return Project(relation, (*kept, *((self._scales.beside(column), scale) for column, scale in told)))
+
+    def compute(self, column: Column, call: Any) -> None:
+        """The scale of what is computed of a call's values, or is one of them."""
+        scale = self._scales.of(call.arguments[0])
+        match call.function:
+            case "avg":
+                if scale != UNKNOWN:
+                    self._average(column, call, scale)
+            case "array_agg":
+                if differs(scale):
+                    self.added.append((self._scales.beside(column), _gathered(call, scale)))
+            case "sum" | "min" | "max" if not differs(scale):
+                self._scales.know(column, scale)
+            case "sum":
+                self.added.append((self._scales.beside(column), _most(call, scale)))
+            case "min" | "max":
+                self.added.append((self._scales.beside(column), _of_extreme(call, scale)))
+
+    def pick(self, column: Column, call: WindowCall) -> None:
+        """The scale of another row's value."""
         first, *rest = call.arguments
-        scale = carrying.of(first)
-        if call.function == "array_agg":
-            if differs(scale):
-                added.append((carrying.beside(column), _gathered(call, scale)))
-            continue
-        if call.function == "sum" and differs(scale):
-            added.append((carrying.beside(column), _most(call, scale)))
-        elif call.function == "avg" and scale != UNKNOWN:
-            added += averages.parts_of(column, call, scale)
-        elif call.function in _BESIDE and differs(scale):
-            picked = replace(call, function=_BESIDE[call.function], arguments=(scale, first), type=INT4)
-            added.append((carrying.beside(column), picked))
-        elif call.function in _PICKING and (differs(scale) or len(rest) == 2):
-            # The third argument of lag() and lead() is a value, too.
-            others = (rest[0], in_place(carrying.of(rest[1]), column.type)) if len(rest) == 2 else tuple(rest)
-            scale = in_place(scale, column.type)
-            added.append((carrying.beside(column), replace(call, arguments=(scale, *others), type=scale.type)))
-        elif call.function in ("sum", *_BESIDE, *_PICKING):
-            carrying.know(column, scale)
-    relation = replace(node, calls=(*averages.others(node.calls), *added))
-    return averages.over(relation, (*node.columns, *(item for item, _ in added)))
+        scale = self._scales.of(first)
+        if len(rest) == 2:  # the third argument of lag() and lead() is a value, too
+            rest[1] = in_place(self._scales.of(rest[1]), column.type)
+        elif not differs(scale):
+            self._scales.know(column, scale)
+            return
+        scale = in_place(scale, column.type)
+        self.added.append((self._scales.beside(column), replace(call, arguments=(scale, *rest), type=scale.type)))
+
+    def choose(self, column: Column, call: AggregateCall) -> None:
+        """The scale of the value that is chosen of an ordered set, of which all scales are gathered."""
+        value = call.order_by[0].expression
+        scale = self._scales.of(value)
+        if not differs(scale):
+            return
+        scales = self._gather("scales", _in_order(call, scale))
+        if call.function == "percentile_disc":
+            told = Call("percentile_disc_at", (scales, *call.arguments), scale.type)
+        else:
+            values = self._gather("values", _in_order(call, value))
+            place = Call("array_position", (values, ColumnRef(column)), INT4)
+            told = Call("subscript", (scales, place), scale.type)
+        self._chosen.append((column, told))
+
+    def gather_distinct(self, column: Column, call: AggregateCall) -> None:
+        """The scales of distinct values, by those of all in the order in which distinct ones are found."""
+        first = call.arguments[0]
+        scale = self._scales.of(first)
+        if not differs(scale) or scale.type != INT4:
+            return
+        plain = replace(call, distinct=False, order_by=call.order_by or (SortKey(first),))
+        values = self._scales.extra("values", call.type)
+        scales = self._gather("scales", _gathered(plain, scale))
+        self.added.append((values, plain))
+        self._chosen.append((column, Call("scales_once", (scales, ColumnRef(values)), array(scale.type))))
+
+    def _average(self, column: Column, call: Any, scale: Scalar) -> None:
+        """An average's scale, which is told from sum, count and the values' largest scale; where that differs from row
+        to row, the average is divided in the projection, with as many decimals as a value shows."""
+        argument = call.arguments[0].type
+        kind = SqlType("numeric", (38, argument.scale if argument.name == "numeric" else 0))
+        total = self._gather("sum", replace(call, function="sum", type=kind))
+        count = self._gather("n", replace(call, function="count", type=INT8))
+        if differs(scale):
+            scale = self._gather("scale", _most(call, scale))
+            some = Call("nullif", (count, Literal(0, INT8)), INT8)
+            self._quotients[column] = Call("div_scaled", (total, some, scale), call.type)
+        self._averaged.append((column, quotient_scale(total, count, scale)))
+
+    def _gather(self, name: str, call: Any) -> ColumnRef:
+        """The result of one more call."""
+        column = self._scales.extra(name, call.type)
+        self.added.append((column, call))
+        return ColumnRef(column)
 
 
 def _gathered(call: Any, scale: Scalar) -> Any:
@@ -196,6 +185,12 @@ def _in_order(call: AggregateCall, scale: Scalar) -> AggregateCall:
     present = Call("is_not_null", (call.order_by[0].expression,), BOOL)
     only = present if call.filter is None else Call("and", (call.filter, present), BOOL)
     return AggregateCall("array_agg", (scale,), array(scale.type), filter=only, order_by=call.order_by)
+
+
+def _of_extreme(call: Any, scale: Scalar) -> Any:
+    """The scale of a least or greatest value."""
+    found = replace(call, function=_EXTREME[call.function], arguments=(scale, call.arguments[0]), type=INT4)
+    return replace(found, distinct=False) if isinstance(found, AggregateCall) else found
 
 
 def _most(call: Any, scale: Scalar) -> Any:

@@ -9,6 +9,7 @@ Owns: which relations may be evaluated so, and their form. Knows no engine.
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -29,7 +30,7 @@ from planner.algebra.nodes import (
     Snapshot,
     Values,
 )
-from planner.algebra.walk import NODES, SCALARS, Node, transform, walk
+from planner.algebra.walk import SCALARS, Node, transform, walk
 
 #: What makes quotients, or passes them on.
 _MADE: Final = frozenset(("avg", "avg_final", "div", "coalesce", "min", "max", "add", "sub", "neg", "abs"))
@@ -76,28 +77,23 @@ def _is_known(node: Node) -> bool:
             return True
 
 
-def _retyped(value: Any) -> Any:
-    """A node or a part of one with the other type in the place of a quotient's."""
+def _retyped(node: Any) -> Any:
+    """A node with the other type in the place of a quotient's."""
+    found = {name: getattr(node, name) for name in node.__struct_fields__}
+    new = {name: _part(value) for name, value in found.items()}
+    changed = {
+        name: value for name, value in new.items() if value is not found[name]
+    }  # equal columns may differ in type
+    return replace(node, **changed) if changed else node
+
+
+def _part(value: Any) -> Any:
+    """A part of a node, which is the same object where it has no quotients; nodes below are done."""
     if isinstance(value, SqlType):
         return _LARGE if _is_quotient(value) else value
     if isinstance(value, Column):
         return replace(value, type=_LARGE) if _is_quotient(value.type) else value
     if isinstance(value, tuple):
-        return tuple(item if isinstance(item, NODES) else _retyped(item) for item in value)
-    if not isinstance(value, NODES):
-        return value
-    found = {name: getattr(value, name) for name in value.__struct_fields__}
-    new = {name: item if isinstance(item, NODES) else _retyped(item) for name, item in found.items()}
-    return value if new == found and not _holds_quotients(found) else replace(value, **new)
-
-
-def _holds_quotients(parts: dict[str, Any]) -> bool:
-    """Whether columns, which are equal whatever their type, are quotients."""
-    stack = list(parts.values())
-    while stack:
-        item = stack.pop()
-        if isinstance(item, Column) and _is_quotient(item.type):
-            return True
-        if isinstance(item, tuple):
-            stack += item
-    return False
+        items = tuple(map(_part, value))
+        return value if all(map(is_, items, value)) else items
+    return value

@@ -1,4 +1,4 @@
-"""Scales of arrays and rows (``catalog.values.scales``) in expressions, and the types of values as they show."""
+"""Types of values with scales (``catalog.values.scales``), also in arrays and rows, and of values as they show."""
 
 from __future__ import annotations
 

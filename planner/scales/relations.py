@@ -1,6 +1,6 @@
 """Scales carried through a relation: beside each column whose values show their own decimals, one that says how many.
 
-Owns: ``Carrying``, one walk over a statement's relations, children first. Of every column of numerics it knows the
+Owns: ``Derivation``, one walk over a statement's relations, children first. Of every column of numerics it knows the
 scale, a literal or a reference to the column beside it, which every relation has that has the column itself; what a
 relation's rows are is never changed by it: duplicates, set operations and subqueries see the values alone. The scale of
 a scalar subquery is another one with the same rows; written as text, it is computed once. Of what is not
@@ -10,7 +10,7 @@ carried (recursion that drops rows) the scale is ``UNKNOWN``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -46,20 +46,13 @@ from planner.algebra.nodes import (
 from planner.algebra.walk import RELATIONS, SCALARS, produced_columns, transform, walk
 from planner.rules.subqueries.correlation import rows_at_most_one
 from planner.scales.columns import NewColumn, Scales, over
-from planner.scales.expressions import (
-    TEXTS,
-    TRANSCENDENTAL,
-    UNKNOWN,
-    differs,
-    is_array_of_query,
-    largest,
-    of_type,
-    says_scale,
-    scale_of,
-)
+from planner.scales.expressions import TEXTS, TRANSCENDENTAL, scale_of
 from planner.scales.groups import aggregated, windowed
 from planner.scales.nested import has_scales, in_place, shown_kind
 from planner.scales.set_operations import combined
+from planner.scales.terms import UNKNOWN, differs, is_array_of_query, largest, of_type, says_scale
+
+_Name = TypeVar("_Name")
 
 #: Functions that write their arguments as text.
 _WRITING: Final = frozenset(("concat_values", "concat_ws"))
@@ -69,7 +62,7 @@ _DOCUMENTS: Final = frozenset(("to_json", "json_value"))
 _NESTED: Final = 2
 
 
-class Carrying(Scales):
+class Derivation(Scales):
     """The walk over one statement: it gives each relation the scales of its columns."""
 
     def __init__(self, objects: Mapping[int, CatalogObject], new: NewColumn) -> None:
@@ -107,6 +100,10 @@ class Carrying(Scales):
         found: Scalar = transform(scalar, self._change)
         return found
 
+    def scalars(self, pairs: Iterable[tuple[_Name, Scalar]]) -> tuple[tuple[_Name, Scalar], ...]:
+        """Expressions beside their names or columns."""
+        return tuple((name, self.scalar(scalar)) for name, scalar in pairs)
+
     def showing(self, columns: Iterable[Column]) -> list[tuple[Column, Scalar]]:
         """Which columns show other decimals than their types say, and how many."""
         found = (column for column in columns if self._shows(ColumnRef(column)))
@@ -116,7 +113,7 @@ class Carrying(Scales):
         """Some of a relation's columns as a client gets them."""
         if not any(self._shows(ColumnRef(column)) for column in columns):
             return self.own(relation)
-        return over(relation, [self.shown(column, self.scalar(ColumnRef(column))) for column in columns])
+        return over(relation, [self.shown(column, ColumnRef(column)) for column in columns])
 
     def shown(self, column: Column, scalar: Scalar) -> tuple[Column, Scalar]:
         """A result's column and its value, as text where that shows more."""
@@ -132,26 +129,23 @@ class Carrying(Scales):
         if not isinstance(node, SCALARS):
             return node
         scalar = self._written(node)
-        if says_scale(scalar.type):
+        if says_scale(scalar.type) and not isinstance(scalar, ColumnRef):
             self._scales[scalar] = self._derived(scalar)
         return scalar
 
     def _derived(self, scalar: Scalar) -> Scalar:
-        match scalar:
-            case ColumnRef(column=column):
-                return self.of_column(column)
-            case ScalarSubquery() if scalar in self._subqueries:
-                return self._of_subquery(scalar, self._subqueries[scalar])
-            case _:
-                return scale_of(scalar, self.of)
+        if isinstance(scalar, ScalarSubquery) and scalar in self._subqueries:
+            return self._of_subquery(scalar)
+        return scale_of(scalar, self.of)
 
-    def _of_subquery(self, scalar: ScalarSubquery, relation: Relation) -> Scalar:
+    def _of_subquery(self, scalar: ScalarSubquery) -> Scalar:
         """A subquery's scale; none of what is volatile, nor of many within each other: each copies the rest. Nor one
         that is computed of values, as a quotient's, of what may have many rows: Spark fails to run the two subqueries
         that it makes into one."""
         scale = self.of_column(scalar.relation.columns[0])
         if not differs(scale):
             return scale
+        relation = self._subqueries[scalar]
         below = list(walk(relation))
         nested = sum(isinstance(item, ScalarSubquery) and item.type.is_loose for item in below)
         is_computed = not rows_at_most_one(relation) and any(
@@ -210,24 +204,18 @@ class Carrying(Scales):
         """Whether a numeric shows other decimals than its type says, or one in an array or a row."""
         if not has_scales(scalar.type):
             return False
-        scale = self._derived(scalar) if isinstance(scalar, ColumnRef) else self.of(scalar)
-        return scale not in (UNKNOWN, of_type(scalar.type))
+        return self.of(scalar) not in (UNKNOWN, of_type(scalar.type))
 
     def _text(self, scalar: Scalar, kind: SqlType) -> Scalar:
         """A numeric as text with its decimals."""
         if isinstance(scalar, ScalarSubquery) and scalar in self._subqueries:
-            return self._text_of_subquery(scalar, self._subqueries[scalar], kind)
+            text = self._text(ColumnRef(scalar.relation.columns[0]), kind)
+            return ScalarSubquery(over(self._subqueries[scalar], [(self.new("text", text.type), text)]))
         if is_array_of_query(scalar) and scalar.arguments[0] in self._subqueries:
             shown = shown_kind(scalar.type, kind)
             texts = (self._text(scalar.arguments[0], kind), Literal((), shown))
             return replace(scalar, arguments=texts, type=shown)
-        scale = self._derived(scalar) if isinstance(scalar, ColumnRef) else self.of(scalar)
-        return Call("scaled_text", (scalar, scale), shown_kind(scalar.type, kind))
-
-    def _text_of_subquery(self, scalar: ScalarSubquery, relation: Relation, kind: SqlType) -> Scalar:
-        value = ColumnRef(scalar.relation.columns[0])
-        text = Call("scaled_text", (value, self.of_column(value.column)), shown_kind(value.type, kind))
-        return ScalarSubquery(over(relation, [(self.new("text", text.type), text)]))
+        return Call("scaled_text", (scalar, self.of(scalar)), shown_kind(scalar.type, kind))
 
     # -- relations -------------------------------------------------------------------------------------------------
 
@@ -277,16 +265,12 @@ class Carrying(Scales):
 
     def _outputs(self, outputs: tuple[tuple[Column, Scalar], ...]) -> list[tuple[Column, Scalar]]:
         """The scales of a projection's columns that need one of their own."""
-        added = []
-        for column, scalar in outputs:
-            if not has_scales(column.type) or column in self._added:
-                continue
-            scale = self.of(scalar)
-            if differs(scale):
-                added.append((self.beside(column), scale))
-            else:
-                self.know(column, scale)
-        return added
+        return [
+            told
+            for column, scalar in outputs
+            if has_scales(column.type) and column not in self._added
+            for told in self.told(column, self.of(scalar))
+        ]
 
     def _values(self, values: Values) -> Values:
         columns, scales = [], []
@@ -320,8 +304,7 @@ class Carrying(Scales):
 
         def side(relation: Relation) -> Relation:
             own = self.own(relation).columns
-            scales = [in_place(self.of_column(own[place]), column.type) for place, column in kept]
-            return self.only(relation, [(self.new("scale", scale.type), scale) for scale in scales])
+            return self.only(relation, (in_place(self.of_column(own[place]), column.type) for place, column in kept))
 
         return replace(node, base=side(node.base), step=side(node.step), columns=(*node.columns, *beside))
 

@@ -35,9 +35,10 @@ from planner.scales.changes import (
     viewed,
 )
 from planner.scales.columns import NewColumn
-from planner.scales.expressions import TRANSCENDENTAL, is_number, loses_digits, of_literal, of_type
+from planner.scales.expressions import TRANSCENDENTAL, loses_digits
 from planner.scales.nested import has_scales
-from planner.scales.relations import Carrying, is_varying, keeping_columns
+from planner.scales.relations import Derivation, is_varying, keeping_columns
+from planner.scales.terms import is_number, of_literal, of_type
 from planner.statements.definitions import AlterTable, AlterType, CreateStream, CreateTable, DropType, Redefine
 from planner.statements.statement import (
     CopyIn,
@@ -81,26 +82,22 @@ def with_scales(statement: Statement, objects: Objects, new: NewColumn) -> State
             require_distinct(item.columns)
             return statement
         case CreateView(view=view, query=query, kept=None) if view.continuous and _meets(query, objects):
-            return viewed(Carrying(objects, new), statement)
+            return viewed(Derivation(objects, new), statement)
         case AlterTable():
-            return altered(Carrying(objects, new), statement)
+            return altered(Derivation(objects, new), statement)
         case AlterType(alterations=alterations) | DropType(alterations=alterations):
-            found = tuple(altered(Carrying(objects, new), item) for item in alterations)
+            found = tuple(altered(Derivation(objects, new), item) for item in alterations)
             return replace(statement, alterations=found)
         case CreateTableAs(table=table, query=query):
             kept = replace(table, columns=keeping(table.columns))
-            rows = filling(Carrying(objects, new), query.relation, kept)
+            rows = filling(Derivation(objects, new), query.relation, kept)
             return replace(statement, table=kept, query=replace(query, relation=rows))
         case Explain(statement=inner):
             return replace(statement, statement=with_scales(inner, objects, new))
-        case DeclareCursor(query=query) | CopyOut(query=Query() as query) if _meets(query, objects):
-            return replace(statement, query=_query(Carrying(objects, new), query))
-        case CopyOut(query=Insert() | Update() | Delete() | Modifying() as change) if _meets(change, objects):
-            scaled = _scaled(Carrying(objects, new), change)
-            assert isinstance(scaled, Insert | Update | Delete | Modifying)
-            return replace(statement, query=scaled)
+        case DeclareCursor(query=inner) | CopyOut(query=inner):
+            return replace(statement, query=with_scales(inner, objects, new))
         case Query() | Insert() | Update() | Delete() | Merge() | Modifying() | CopyIn() if _meets(statement, objects):
-            return _scaled(Carrying(objects, new), statement)
+            return _scaled(Derivation(objects, new), statement)
         case _:
             return statement
 
@@ -199,44 +196,32 @@ def _is_mixed(node: Cast | Call | Literal) -> bool:
             return False
 
 
-def _scaled(carrying: Carrying, statement: RowStatement | CopyIn) -> RowStatement | CopyIn:
+def _scaled(scales: Derivation, statement: RowStatement | CopyIn, *, shows: bool = True) -> RowStatement | CopyIn:
+    """A statement with scales; ``shows``: a client gets what it returns."""
     match statement:
         case Query():
-            return _query(carrying, statement)
+            return _query(scales, statement)
         case Modifying(parts=parts, main=main):
-            changed = tuple((name, _part(carrying, part)) for name, part in parts)
-            found = _scaled(carrying, main)
-            assert not isinstance(found, Modifying | CopyIn)
-            return replace(statement, parts=changed, main=found)
+            changed = tuple((name, _scaled(scales, part, shows=False)) for name, part in parts)
+            return replace(statement, parts=changed, main=_scaled(scales, main))
         case Insert():
-            return inserted(carrying, statement)
+            return inserted(scales, statement, shows=shows)
         case Update():
-            return updated(carrying, statement)
+            return updated(scales, statement, shows=shows)
         case Delete():
-            return deleted(carrying, statement)
+            return deleted(scales, statement, shows=shows)
         case Merge():
-            return merged(carrying, statement)
+            return merged(scales, statement)
         case CopyIn():
-            return copied(carrying, statement)
-
-
-def _part(carrying: Carrying, part: Insert | Update | Delete) -> Insert | Update | Delete:
-    """A change in WITH, whose RETURNING is read as values."""
-    match part:
-        case Insert():
-            return inserted(carrying, part, shows=False)
-        case Update():
-            return updated(carrying, part, shows=False)
-        case Delete():
-            return deleted(carrying, part, shows=False)
+            return copied(scales, statement)
 
 
 def showing(query: Query, new: NewColumn) -> Query:
     """A query without tables with its numerics as they show, where they come of what it was given."""
-    return _query(Carrying({}, new), query)
+    return _query(Derivation({}, new), query)
 
 
-def _query(carrying: Carrying, query: Query) -> Query:
+def _query(scales: Derivation, query: Query) -> Query:
     own = query.relation.columns
-    relation = carrying.relation(query.relation)
-    return replace(query, relation=carrying.leaving(relation, own))
+    relation = scales.relation(query.relation)
+    return replace(query, relation=scales.leaving(relation, own))

@@ -30,7 +30,7 @@ from planner.bind.state.environment import Binding
 from planner.incremental.programs.renaming import follow_columns
 from planner.rules.filters.fold_constants import fold_constants
 from planner.scales.changes import keeping
-from planner.scales.expressions import of_literal
+from planner.scales.terms import of_literal
 from planner.statements.definitions import Redefine
 
 #: Options that say where a stream's rows are: these are what it has.
