@@ -86,11 +86,11 @@ class Series:
         self._learn(portal, known)
         if is_last:
             return
-        pieces, position = self._answers(data, start, session.is_idle, session.is_at_ease)
+        pieces, position = self._answers(data, start, session.transaction.is_idle, session.is_at_ease)
         if pieces:
             session.connection.skip(position)
             session.connection.send(b"".join(pieces))
-            if session.is_idle:
+            if session.transaction.is_idle:
                 session.express.note(known)  # which is not the whole answer to a request
 
     def answer(self, request: bytes) -> bytes | None:
@@ -110,7 +110,7 @@ class Series:
 
     def _answers(self, data: bytes, position: int, is_idle: bool, at_ease: bool) -> tuple[list[bytes], int]:
         """Those to the first parts, and where these end."""
-        session, database = self._session, self._session.database
+        session, database = self._session, self._session.db.database
         statements, ends_portals = session.statements, session.db.status == "I"
         pieces: list[bytes] = []
         if session.db.catalog is not database.catalog:

@@ -38,7 +38,7 @@ from server.plans.rows import column_formats
 from server.session.prepared import Prepared, outputs_of
 
 if TYPE_CHECKING:
-    from server.session.session import Session
+    from server.session.session import Pipelines, Session
 
 #: A session's memory for what it has learned; beyond it all is forgotten.
 _MEMORY: Final = 256 << 10
@@ -109,7 +109,7 @@ class CachedRead(Struct, frozen=True):
     def answer(self, fields: tuple[bytes, ...]) -> bytes | None:
         """Rows and CommandComplete, if they are known and still hold."""
         session = self.session
-        answer = session.server.results.get(answer_key(session, self.plan, self.bind, fields), session.database)
+        answer = session.server.results.get(answer_key(session, self.plan, self.bind, fields), session.db.database)
         return None if answer is None else answer.data
 
 
@@ -170,9 +170,10 @@ class Framed(Struct, frozen=True):
 class Express:
     """What one session has learned. On the event loop's thread."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, series: Pipelines) -> None:
         self._session = session
-        self._database = session.database
+        self.series = series
+        self._database = session.db.database
         self._statements = session.statements
         self._settings = session.settings.key
         self._answered: list[Answered] = []
@@ -203,7 +204,7 @@ class Express:
             framed = self._framed.get(request[:start])
             if framed is not None and (fields := framed.frame.fields(request, start)) is not None:
                 return self._answer(framed, fields)
-        return self._session.series.answer(request)
+        return self.series.answer(request)
 
     def _answer(self, framed: Framed, fields: tuple[bytes, ...]) -> bytes | None:
         if framed.used.plan.catalog is not self._database.catalog:

@@ -33,9 +33,8 @@ def is_plain(session: Session, plan: Plan, insert: Insert) -> bool:
         and isinstance(insert.target, Stream)
         and insert.returning is None
         and not plan.calls_session
-        and not session.implicit
+        and session.transaction.is_single
         and not session.settings.read_only
-        and session.db.status == "I"
     )
 
 
@@ -47,8 +46,8 @@ def is_plain_change(session: Session, plan: Plan) -> bool:
         and isinstance(statement.target, Table)
         and statement.returning is None
         and not plan.calls_session
-        and plan.catalog is session.database.catalog
-        and session.is_idle
+        and plan.catalog is session.db.database.catalog
+        and session.transaction.is_idle
         and not session.settings.read_only
     )
 
@@ -79,7 +78,7 @@ def append(session: Session, insert: Insert, rows: list[tuple[Value, ...]], then
 
 def hold(session: Session, take: Callable[[Answer], bool], then: Answer) -> bool:
     """Holds the connection while what ``take`` took is under way; then calls ``then``. False where it took nothing."""
-    session.tell_settings()
+    session.applied.apply()
     connection = session.connection
     connection.hold()
     try:
@@ -99,12 +98,12 @@ def _finished(connection: Connection, then: Answer, error: SqlError | None) -> N
 
 async def settle(session: Session) -> None:
     """Turns rows kept for Sync into statements of the implicit transaction, since another statement follows them."""
-    pending, session.pending = session.pending, []
-    session.begin_implicit()
+    pending = session.transaction.pending.take()
+    session.transaction.begin_implicit()
 
     def insert_all() -> None:
         for insert, rows in pending:
             for values in rows:
                 session.db.execute(insert, values)
 
-    await session.work(insert_all)
+    await session.work.run(insert_all)

@@ -20,7 +20,7 @@ from protocol.encoder import command_complete
 from server.fastpath.row_inserts import change_tag, hold
 from server.plans.planning import Plan
 from server.query.execution import run
-from server.session.functions import values_of
+from server.session.functions.evaluation import values_of
 
 if TYPE_CHECKING:
     from server.session.session import Session
@@ -44,11 +44,11 @@ def answered(
     ``formats``: those of the rows; None: text, with RowDescription. Raises SqlError, as running it would.
     """
     statement = plan.statement
-    if session.implicit or session.pending or not plan.calls <= SESSION_VALUES:
+    if session.transaction.implicit or session.transaction.pending.inserts or not plan.calls <= SESSION_VALUES:
         return False
     if isinstance(statement, TransactionControl):
         return _controlled(session, plan, statement, answer)
-    if session.db.status != "T" or plan.catalog is not session.database.catalog:
+    if session.db.status != "T" or plan.catalog is not session.db.database.catalog:
         return False
     if isinstance(statement, Query) and not plan.calls:
         return _read(session, plan, values, answer, formats)
@@ -64,7 +64,7 @@ def may_wait(session: Session, plan: Plan) -> bool:
         isinstance(statement, Insert | Update | Delete)
         and session.db.status == "T"
         and plan.calls <= SESSION_VALUES
-        and plan.catalog is session.database.catalog
+        and plan.catalog is session.db.database.catalog
         and not session.settings.read_only
         and session.db.at_once.awaits_turn(statement)
     )
@@ -77,7 +77,7 @@ async def answered_in_turn(
     thread waits on. Raises 40P01, and 57014 where the statement was cancelled meanwhile."""
     loop = session.server.loop
     until = loop.time() + _SOON
-    with session.timed():
+    with session.work.timed():
         while loop.time() < until and may_wait(session, plan):
             if not await _is_granted(session, until):
                 return False
@@ -94,7 +94,7 @@ async def _is_granted(session: Session, until: float) -> bool:
     try:
         while request is not None and not request.is_granted and loop.time() < until:
             await asyncio.wait((granted,), timeout=_LOOKS)
-            session.end_cancelled()
+            session.work.end_cancelled()
     finally:
         has_it = at_once.answer(request)
         granted.cancel()
@@ -127,14 +127,14 @@ def _controlled(session: Session, plan: Plan, statement: TransactionControl, ans
         return False
     result = run(session, plan, ())
     if result.notices:
-        session.notices.send(result.notices)
+        session.reports.send_notices(result.notices)
     answer(command_complete(result.tag))
     return True
 
 
 def _committed(session: Session, answer: Answer, error: SqlError | None) -> None:
     if error is None:
-        session.ended("COMMIT")
+        session.transaction.ended("COMMIT")
         answer(command_complete("COMMIT"))
     else:
         session.failed(error)

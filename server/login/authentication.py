@@ -145,7 +145,8 @@ def require_admission(server: Services, user: str, catalog: Catalog, database: s
         raise SqlError("42501", f'permission denied for database "{database}"', detail)
     if role.connection_limit < 0 or role.superuser:
         return
-    others = sum(getattr(other.handler, "login", None) == user for other in server.connections)
+    backends = (other.handler.backend for other in server.connections)
+    others = sum(backend is not None and backend.login == user for backend in backends)
     if others >= role.connection_limit:
         raise SqlError("53300", f'too many connections for role "{user}"')
 

@@ -82,6 +82,8 @@ class Meeting:
 class Answering:
     """The handler of a connection over which another server asks."""
 
+    backend = None
+
     def __init__(self, connection: Connection, server: Services, database: Database) -> None:
         self._connection = connection
         self._server = server

@@ -68,6 +68,8 @@ class Login(Struct, frozen=True):
 class Startup:
     """The handler of a connection that has no session yet."""
 
+    backend = None
+
     def __init__(self, connection: Connection, server: Services) -> None:
         self._connection = connection
         self._server = server
@@ -218,9 +220,7 @@ class Startup:
         from server.session.relations import own_relations
 
         db = DatabaseSession(database, login.user, login.database)
-        session = open_session(
-            connection, self._server, db, login.settings, login.user, login.database, login.key_length
-        )
+        session = open_session(connection, self._server, db, login.settings, login.user, login.key_length)
         db.describe_itself(own_relations(session))
         db.owner.pid = session.backend.process
         self._limit.cancel()

@@ -68,9 +68,8 @@ def parse(session: Session, message: m.Parse) -> Awaitable[None] | None:
 
 
 async def _parse(session: Session, message: m.Parse, declared: tuple[SqlType | None, ...]) -> None:
-    with session.timed():
-        prepared = await session.work(Prepared.make, session, message.text, declared)
-    prepared.oids = message.oids
+    with session.work.timed():
+        prepared = await session.work.run(Prepared.make, session, message.text, declared, message.oids)
     session.statements[message.name] = prepared
     session.connection.send(encoder.PARSE_COMPLETE)
 
@@ -99,14 +98,14 @@ def bind(session: Session, message: m.Bind) -> Awaitable[None] | None:
 
 async def _reshape(session: Session, message: m.Bind, prepared: Prepared, kinds: tuple[SqlType, ...]) -> None:
     """Arrays came that say dimensions: the plan is made again for parameters that keep them."""
-    with session.timed():
-        await session.work(prepared.reshaped, session, kinds)
+    with session.work.timed():
+        await session.work.run(prepared.reshaped, session, kinds)
     await _bound(session, message, prepared)
 
 
 async def _rebind(session: Session, message: m.Bind, prepared: Prepared) -> None:
-    with session.timed():
-        await session.work(prepared.current, session)
+    with session.work.timed():
+        await session.work.run(prepared.current, session)
     await _bound(session, message, prepared)
 
 
@@ -131,7 +130,7 @@ def _bind(session: Session, message: m.Bind, prepared: Prepared) -> Awaitable[No
     outputs = None
     if plan is not None:
         if session.db.status == "E":
-            session.check(plan.statement)
+            session.transaction.check(plan.statement)
         if message.result_formats and not _FORMATS.issuperset(message.result_formats):
             wrong = next(form for form in message.result_formats if form not in _FORMATS)
             raise SqlError("22023", f"unsupported format code: {wrong}")
@@ -151,8 +150,8 @@ def _bind(session: Session, message: m.Bind, prepared: Prepared) -> Awaitable[No
 
 async def _bind_large(session: Session, message: m.Bind, plan: Plan, outputs: tuple[Output, ...] | None) -> None:
     """Values that take long are read in a worker."""
-    with session.timed():
-        values = await session.work(leave, decode_parameters, message, plan.given, session)
+    with session.work.timed():
+        values = await session.work.run(leave, decode_parameters, message, plan.given, session)
     _open(session, Portal(message, plan, values, outputs))
 
 
@@ -238,19 +237,19 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
             if _takes_rows(session, plan, portal.values):
                 portal.cursor = _CHANGED
                 return None
-        elif plan.repeatable and not message.max_rows and session.reads_committed:
+        elif plan.repeatable and not message.max_rows and session.transaction.reads_committed:
             known = _known_answer(session, portal, plan)
             if known is not None:
                 _answered(session, portal, known.data)
-                if not logs(session.logs, above="ddl"):
-                    session.series.follow(portal, known)
+                if not logs(session.applied.logs, above="ddl"):
+                    session.express.series.follow(portal, known)
                 return None
     return _execute(session, portal, plan, message.max_rows)
 
 
 def _is_of_block(session: Session, plan: Plan) -> bool:
     """Whether a statement before its Sync is of a block, or begins or ends it."""
-    is_inside = not session.is_idle or isinstance(plan.statement, TransactionControl)
+    is_inside = not session.transaction.is_idle or isinstance(plan.statement, TransactionControl)
     return is_inside and session.connection.batch_ends
 
 
@@ -271,23 +270,23 @@ async def _execute_in_turn(session: Session, portal: Portal, plan: Plan) -> None
 async def _execute_declared(session: Session, declared: SqlCursor, limit: int) -> None:
     """Execute of a cursor of SQL, as if it were a portal."""
     cursor = Cursor.declared(declared, session.settings.style, session.names)
-    with session.timed():
-        await _send_rows(session, cursor, *await session.portion(cursor.take, limit), limit)
+    with session.work.timed():
+        await _send_rows(session, cursor, *await session.work.portion(cursor.take, limit), limit)
 
 
 def _known_answer(session: Session, portal: Portal, plan: Plan) -> Answered | None:
     """A read that needs no thread, with its rows and CommandComplete; between transactions express learns it."""
     reader, known = session.server.points.known(plan), None
-    if reader is not None and plan.catalog is session.database.catalog:
+    if reader is not None and plan.catalog is session.db.database.catalog:
         row = reader.peek(portal.values)
         if row is not None:
             rows = session.server.points.rows(reader, portal.formats, session.settings.style)
             known = Answered(plan, rows.answer(row), None)
-    if not session.is_idle:
+    if not session.transaction.is_idle:
         session.db.begins_reading(plan.reads)
         return known
     if known is None:
-        answer = session.server.results.get(_key(session, portal, plan), session.database)
+        answer = session.server.results.get(_key(session, portal, plan), session.db.database)
         known = None if answer is None else Answered(plan, answer.data, answer.stamp)
     if known is not None:
         session.express.note(known)
@@ -315,13 +314,11 @@ def _takes_rows(session: Session, plan: Plan, values: tuple[Value, ...]) -> bool
 def _append(session: Session, plan: Plan, insert: Insert, values: tuple[Value, ...]) -> bool:
     """Appends a row at once when Sync is next; else keeps it for Sync."""
     tag = encoder.command_complete(f"INSERT 0 {len(insert.literals or ())}")
-    if not session.pending and session.connection.batch_ends:
+    pending = session.transaction.pending
+    if not pending.inserts and session.connection.batch_ends:
         return append(session, insert, [values], partial(_appended, session, Answered(plan, tag, None)))
     session.db.at_once.check(insert, values)  # an error is that of its Execute, not of the Sync that appends
-    if session.pending and session.pending[-1][0] is insert:
-        session.pending[-1][1].append(values)
-    else:
-        session.pending.append((insert, [values]))
+    pending.add(insert, values)
     session.connection.send(tag)
     return True
 
@@ -335,22 +332,22 @@ def _appended(session: Session, answered: Answered, error: SqlError | None) -> N
 
 
 async def _execute(session: Session, portal: Portal, plan: Plan, limit: int) -> None:
-    if session.pending:
+    if session.transaction.pending.inserts:
         await settle(session)
     if portal.cursor is None:
         if not session.connection.batch_ends:
-            session.begin_implicit()
-        with session.timed():
+            session.transaction.begin_implicit()
+        with session.work.timed():
             if copying.is_copy(plan):
-                session.check(plan.statement)
+                session.transaction.check(plan.statement)
                 await _copy(session, plan)
                 return
             await _start(session, portal, plan, limit)
         return
     if not portal.cursor.returns_rows:
         raise SqlError("55000", f'portal "{portal.name}" cannot be run')
-    with session.timed():
-        data, rows = await session.portion(portal.cursor.take, limit)
+    with session.work.timed():
+        data, rows = await session.work.portion(portal.cursor.take, limit)
         await _send_rows(session, portal.cursor, data, rows, limit)
 
 
@@ -365,25 +362,25 @@ async def _copy(session: Session, plan: Plan) -> None:
 async def _start(session: Session, portal: Portal, plan: Plan, limit: int) -> None:
     """Runs a portal for the first time."""
     stamp, is_whole = None, plan.repeatable and not limit
-    if is_whole and session.is_idle:
-        stamp = Stamp(plan.catalog, plan.reads, session.database.version_of(plan.reads))
+    if is_whole and session.transaction.is_idle:
+        stamp = Stamp(plan.catalog, plan.reads, session.db.database.version_of(plan.reads))
 
     def begin() -> Found | tuple[Result, Cursor, bytes, int]:
-        found = session.server.points.read(session, plan, portal.values) if is_whole else None
+        found = session.server.points.read(session.db, plan, portal.values) if is_whole else None
         if found is not None:
             return found
         result = run(session, plan, portal.values, described=True)
         cursor = Cursor(result, portal.formats, session.settings.style, session.names)
         return result, cursor, *cursor.take(limit)
 
-    begun = await session.work(begin)
+    begun = await session.work.run(begin)
     if isinstance(begun, Found):
         _send_point(session, portal, begun)
         return
     result, cursor, data, rows = begun
     portal.cursor = cursor
     if result.notices:
-        session.notices.send(result.notices)
+        session.reports.send_notices(result.notices)
     if stamp is not None and cursor.finished and not result.notices:
         whole = data + encoder.command_complete(cursor.tag(rows))
         session.server.results.put(_key(session, portal, plan), whole, stamp)
@@ -402,7 +399,7 @@ async def _send_rows(session: Session, cursor: Cursor, data: bytes, rows: int, l
     connection.send(data)
     while not cursor.finished and not (limit and rows >= limit):
         await connection.drain()
-        data, count = await session.portion(cursor.take, limit - rows if limit else 0)
+        data, count = await session.work.portion(cursor.take, limit - rows if limit else 0)
         rows += count
         connection.send(data)
     if limit and rows >= limit:
@@ -416,15 +413,15 @@ async def _send_rows(session: Session, cursor: Cursor, data: bytes, rows: int, l
 
 def sync(session: Session, message: m.Sync) -> Awaitable[None] | None:
     """Sync: the end of the batch and of its implicit transaction."""
-    if session.pending:
-        pending = session.pending
-        if len(pending) == 1 and not session.implicit:
-            insert, rows = pending[0]
+    transaction = session.transaction
+    if transaction.pending.inserts:
+        if len(transaction.pending.inserts) == 1 and not transaction.implicit:
+            insert, rows = transaction.pending.inserts[0]
             if append(session, insert, rows, partial(_synced, session)):
-                session.pending = []
+                transaction.pending.clear()
                 return None
         return _settle_and_sync(session)
-    if session.implicit:
+    if transaction.implicit:
         return _sync(session)
     _end_batch(session)
     return None
@@ -443,7 +440,7 @@ async def _settle_and_sync(session: Session) -> None:
 
 
 async def _sync(session: Session) -> None:
-    await session.end_implicit()
+    await session.transaction.end_implicit()
     _end_batch(session)
 
 

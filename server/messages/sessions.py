@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from server.fastpath.pipelined_reads import Series
 from server.fastpath.recognised_requests import Express
 from server.messages.handlers import HANDLERS
-from server.session import functions
+from server.session.functions.evaluation import call
 from server.session.session import Parts, Session
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from server.services import Services
     from server.settings.settings import Settings
 
-_PARTS: Final = Parts(HANDLERS, functions.call, Express, Series)
+_PARTS: Final = Parts(HANDLERS, call, lambda session: Express(session, Series(session)))
 
 
 def open_session(
@@ -25,8 +25,7 @@ def open_session(
     db: DatabaseSession,
     settings: Settings,
     user: str,
-    database_name: str,
     key_length: int,
 ) -> Session:
     """The session of a client that has logged in."""
-    return Session(connection, server, _PARTS, db, settings, user, database_name, key_length)
+    return Session(connection, server, _PARTS, db, settings, user, key_length)

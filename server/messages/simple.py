@@ -62,7 +62,7 @@ def query(session: Session, message: Query) -> Awaitable[None] | None:
     """Query."""
     session.portals.pop("", None)  # it lives up to the next Query, even in a block
     text = message.text
-    if logs(session.logs, above="ddl"):
+    if logs(session.applied.logs, above="ddl"):
         return _run(session, text)
     if len(text) < _SHORT:
         known = _known_of_block(session, text)
@@ -70,8 +70,8 @@ def query(session: Session, message: Query) -> Awaitable[None] | None:
             return None
         if known is not None and blocks.may_wait(session, known[0]):
             return _run_in_turn(session, text, *known)
-    if session.is_idle:
-        answer = session.server.results.get((text, session.settings.key), session.database)
+    if session.transaction.is_idle:
+        answer = session.server.results.get((text, session.settings.key), session.db.database)
         if answer is not None:
             session.express.note(Answered(None, answer.data, answer.stamp))
             session.connection.send(answer.data)
@@ -90,7 +90,7 @@ def _known_of_block(session: Session, text: str) -> tuple[Plan, tuple[Value, ...
         raws = session.server.plans.parsed(text) or ()
         plan = session.server.plans.planned(raws[0], (), session.surroundings) if len(raws) == 1 else None
         return None if plan is None else (plan, ())
-    if session.is_idle or not _SHAREABLE.match(text):
+    if session.transaction.is_idle or not _SHAREABLE.match(text):
         return None
     shared = session.server.plans.shared(text, session.surroundings, make=False)
     try:
@@ -152,19 +152,19 @@ def _appended(session: Session, tag: str, error: SqlError | None) -> None:
 
 async def _run_plan(session: Session, text: str, plan: Plan, values: tuple[Value, ...]) -> None:
     """Runs a statement that is planned, outside a transaction."""
-    with session.timed():
-        begun = await session.work(_start, session, plan, values, text)
+    with session.work.timed():
+        begun = await session.work.run(_start, session, plan, values, text)
         await _answer(session, begun, text)
     session.ready()
 
 
 async def _run(session: Session, text: str) -> None:
-    if session.pending:
+    if session.transaction.pending.inserts:
         await settle(session)
     raws = session.server.plans.parsed(text)
     if raws is None:
-        with session.timed():
-            raws = await session.work(session.server.plans.parse, text)
+        with session.work.timed():
+            raws = await session.work.run(session.server.plans.parse, text)
     if not raws:
         session.connection.send(encoder.EMPTY_QUERY_RESPONSE)
         session.ready()
@@ -172,18 +172,18 @@ async def _run(session: Session, text: str) -> None:
     log_text(session, text, raws)
     whole = text if len(raws) == 1 else None
     if whole is None:
-        session.begin_implicit()
+        session.transaction.begin_implicit()
     await _continue(session, iter(raws), whole)
 
 
 async def _continue(session: Session, rest: Iterator[Raw], whole: str | None) -> None:
     """Runs the statements that are left; COPY FROM STDIN goes on from here when its data has come."""
     for raw in rest:
-        session.end_cancelled()  # what the statement before did not hear
-        with session.timed():
+        session.work.end_cancelled()  # what the statement before did not hear
+        with session.work.timed():
             begun = _known_copy(session, raw, whole)
             if begun is None:
-                begun = await session.work(_begin, session, raw, whole)
+                begun = await session.work.run(_begin, session, raw, whole)
             statement = begun.plan.statement
             if begun.result is None and isinstance(statement, CopyIn):
                 then = partial(_continue, session, rest, whole)
@@ -193,7 +193,7 @@ async def _continue(session: Session, rest: Iterator[Raw], whole: str | None) ->
                 await copying.send_out(session, begun.plan)
                 continue
             await _answer(session, begun, whole)
-    await session.end_implicit()
+    await session.transaction.end_implicit()
     session.ready()
 
 
@@ -204,7 +204,7 @@ def _known_copy(session: Session, raw: Raw, whole: str | None) -> Begun | None:
     plan = session.server.plans.planned(raw, (), session.surroundings)
     if plan is None or not copying.is_copy(plan):
         return None
-    session.check(plan.statement)
+    session.transaction.check(plan.statement)
     return Begun(plan, None)
 
 
@@ -212,7 +212,7 @@ def _begin(session: Session, raw: Raw, whole: str | None) -> Begun:
     """Plans and runs a statement up to its first portion of rows. In a worker thread."""
     plan, values = _plan(session, raw, whole)
     if copying.is_copy(plan):
-        session.check(plan.statement)
+        session.transaction.check(plan.statement)
         return Begun(plan, None)
     return _start(session, plan, values, whole)
 
@@ -221,11 +221,11 @@ def _start(session: Session, plan: Plan, values: tuple[Value, ...], whole: str |
     """Runs a statement up to its first portion of rows. In a worker thread."""
     stamp = None
     if plan.repeatable:
-        found = session.server.points.read(session, plan, values)
+        found = session.server.points.read(session.db, plan, values)
         if found is not None:
             return Begun(plan, None, point=found)
-    if whole is not None and plan.repeatable and session.is_idle:
-        stamp = Stamp(plan.catalog, plan.reads, session.database.version_of(plan.reads))
+    if whole is not None and plan.repeatable and session.transaction.is_idle:
+        stamp = Stamp(plan.catalog, plan.reads, session.db.database.version_of(plan.reads))
     result = run(session, plan, values)
     formats = _formats(session, plan)
     cursor = Cursor(result, formats, session.settings.style, session.names)
@@ -285,7 +285,7 @@ async def _answer(session: Session, begun: Begun, whole: str | None) -> None:
     assert result is not None
     assert cursor is not None
     if result.notices:
-        session.notices.send(result.notices)
+        session.reports.send_notices(result.notices)
     head = _head(session, begun, result) if cursor.returns_rows else b""
     if cursor.finished:
         data = head + begun.data + encoder.command_complete(cursor.tag(begun.rows))
@@ -297,7 +297,7 @@ async def _answer(session: Session, begun: Begun, whole: str | None) -> None:
     rows = begun.rows
     while not cursor.finished:
         await connection.drain()
-        data, count = await session.portion(cursor.take)
+        data, count = await session.work.portion(cursor.take)
         rows += count
         connection.send(data)
     connection.send(encoder.command_complete(cursor.tag(rows)))

@@ -1,4 +1,4 @@
-"""Cancel keys: the process numbers and keys that BackendKeyData sends.
+"""Backends: the process numbers of sessions, and the keys that cancel them, as BackendKeyData sends them.
 
 Owns: the registry of sessions by process number. A key is random and compared in constant time; a wrong one is ignored,
 as PostgreSQL does, since the asking connection gets no answer either way.
@@ -6,6 +6,7 @@ as PostgreSQL does, since the asking connection gets no answer either way.
 
 from __future__ import annotations
 
+import datetime
 import hmac
 import secrets
 from collections.abc import Callable
@@ -13,11 +14,14 @@ from collections.abc import Callable
 from msgspec import Struct
 
 
-class BackendKey(Struct, frozen=True):
-    """What a client must show to cancel this session."""
+class Backend(Struct, frozen=True):
+    """A session, as other clients see it: its process number, what a client must show to cancel it, the role that has
+    logged in, and since when."""
 
     process: int
     key: bytes
+    login: str
+    started: datetime.datetime
 
 
 class CancelRegistry:
@@ -25,16 +29,17 @@ class CancelRegistry:
 
     def __init__(self) -> None:
         self._next = 1
-        self._sessions: dict[int, tuple[BackendKey, Callable[[], None]]] = {}
+        self._sessions: dict[int, tuple[Backend, Callable[[], None]]] = {}
 
-    def register(self, cancel: Callable[[], None], length: int) -> BackendKey:
-        """A new session's key, of so many bytes; ``cancel`` must not block."""
-        backend = BackendKey(self._next, secrets.token_bytes(length))
+    def register(self, cancel: Callable[[], None], length: int, login: str) -> Backend:
+        """A new session of a role, with a key of so many bytes; ``cancel`` must not block."""
+        now = datetime.datetime.now(datetime.UTC)
+        backend = Backend(self._next, secrets.token_bytes(length), login, now)
         self._next += 1
         self._sessions[backend.process] = (backend, cancel)
         return backend
 
-    def forget(self, backend: BackendKey) -> None:
+    def forget(self, backend: Backend) -> None:
         """The session is over."""
         self._sessions.pop(backend.process, None)
 

@@ -25,6 +25,7 @@ from server.operations.memory_guard import Account
 
 if TYPE_CHECKING:
     from protocol.values.transcoding import Transcoder
+    from server.net.cancel_keys import Backend
     from server.operations.config import Config
     from server.operations.own_paths import OwnPaths
 
@@ -65,6 +66,11 @@ class Handler(Protocol):
 
         ``request`` is what came since the last rest, if it came in one piece, and ``output`` the answer to it.
         """
+        ...
+
+    @property
+    def backend(self) -> Backend | None:
+        """The session; None where there is none, or not yet."""
         ...
 
     @property

@@ -53,6 +53,10 @@ class Listener(Protocol):
         """Takes notifications of its channels."""
         ...
 
+    def send(self) -> bool:
+        """Passes on what waits for the session; whether there was anything."""
+        ...
+
 
 class Channels:
     """The channels of a whole server and their listeners. On the event loop's thread, but for ``order`` and
@@ -97,7 +101,7 @@ class Listening:
         """``watch`` is told of each channel that is listened to from now on (True), or no longer."""
         self._registry = channels
         self._watch = watch
-        self._listener = listener
+        self.listener = listener
         self._process = process
         #: What is listened to, but for what the open transaction changes of it.
         self.channels: frozenset[str] = frozenset()
@@ -173,7 +177,7 @@ class Listening:
             self._watch(channel, False)
         for channel in self.channels - before:
             self._watch(channel, True)
-        self._registry.call(partial(self._registry.change, self._listener, before, self.channels))
+        self._registry.call(partial(self._registry.change, self.listener, before, self.channels))
 
     def rollback(self) -> None:
         """Nothing was said."""

@@ -129,8 +129,8 @@ def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
 
 def _state(connection: Any) -> str:
     handler = connection.handler
-    if not hasattr(handler, "backend"):
+    if handler.backend is None:
         return "starting"
-    if handler.is_working:
+    if handler.work.is_running:
         return "active"
     return "idle" if handler.db.status == "I" else "idle in transaction"

@@ -35,6 +35,15 @@ _MODIFIES: Final = frozenset(("InsertStmt", "UpdateStmt", "DeleteStmt", "MergeSt
 _WITHIN: Final = {"PrepareStmt": "query", "DeclareCursorStmt": "query"}
 
 
+class Level(Protocol):
+    """Which statements a session logs."""
+
+    @property
+    def logs(self) -> str:
+        """Its log_statement."""
+        ...
+
+
 class Process(Protocol):
     """A session's process, by its number."""
 
@@ -51,9 +60,12 @@ class Prepared(Protocol):
 
 
 class Logged(Protocol):
-    """The part of a session that the log needs; ``logs`` is its log_statement."""
+    """The part of a session that the log needs."""
 
-    logs: str
+    @property
+    def applied(self) -> Level:
+        """The settings that its parts have."""
+        ...
 
     @property
     def backend(self) -> Process:
@@ -78,13 +90,13 @@ def logs(setting: str, above: str = "none") -> bool:
 
 def log_text(session: Logged, text: str, raws: Sequence[Raw]) -> None:
     """A Query message, once it is parsed and before it runs."""
-    if session.logs != "none" and any(_is_logged(session, raw.node) for raw in raws):
+    if session.applied.logs != "none" and any(_is_logged(session, raw.node) for raw in raws):
         _log(session, "statement", text)
 
 
 def log_execution(session: Logged, name: str, raw: Raw, values: Sequence[Value]) -> None:
     """An Execute message of a portal that has not run."""
-    if session.logs != "none" and _is_logged(session, raw.node):
+    if session.applied.logs != "none" and _is_logged(session, raw.node):
         _log(session, f"execute {name or '<unnamed>'}", raw.text, values)
 
 
@@ -100,7 +112,7 @@ def _log(session: Logged, kind: str, text: str, values: Sequence[Value] = ()) ->
 
 
 def _is_logged(session: Logged, node: Any) -> bool:
-    return _level(session, node) <= _LEVELS.index(session.logs)
+    return _level(session, node) <= _LEVELS.index(session.applied.logs)
 
 
 def _level(session: Logged, node: Any) -> int:

@@ -7,7 +7,7 @@ they are asked for. The index is the executor's (``executor.rows.point_reads``).
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 from msgspec import Struct
@@ -139,17 +139,6 @@ class Rows:
         return known
 
 
-class Reading(Protocol):
-    """The part of a session that a point read needs."""
-
-    db: DatabaseSession
-
-    @property
-    def reads_committed(self) -> bool:
-        """Whether the next statement sees what is committed, and nothing of a transaction's own."""
-        ...
-
-
 class Points:
     """The point reads among the plans, and what they have encoded."""
 
@@ -174,14 +163,14 @@ class Points:
             self._readers.put(plan.serial, found)
         return found[0]
 
-    def read(self, session: Reading, plan: Plan, values: tuple[Value, ...]) -> Found | None:
+    def read(self, db: DatabaseSession, plan: Plan, values: tuple[Value, ...]) -> Found | None:
         """The committed row of a plan that is a point read; None when it is none, or must go the ordinary way. In a
         worker thread."""
-        reader = self.find(session.db.database, plan)
-        row = None if reader is None or not session.reads_committed else reader.read(values)
+        reader = self.find(db.database, plan)
+        row = None if reader is None or not db.reads_committed else reader.read(values)
         if reader is None or row is None:
             return None
-        session.db.begins_reading(plan.reads)
+        db.begins_reading(plan.reads)
         return Found(reader, row)
 
     def rows(self, reader: PointReader, formats: tuple[int, ...], time_zone: str) -> Rows:

@@ -16,7 +16,6 @@ from executor.transactions.result import Result
 from planner.algebra.nodes import Value
 from planner.statements.definitions import CreateSchema
 from server.plans.planning import Plan
-from server.session.one_transaction import as_one_transaction
 
 if TYPE_CHECKING:
     from server.session.session import Session
@@ -26,7 +25,7 @@ Runner = Callable[["Session", Plan, tuple[Value, ...]], Result]
 
 def run_schema(session: Session, plan: Plan, statement: CreateSchema, run: Runner) -> Result:
     """The schema, and then its elements, as one transaction. Raises what these raise, with positions in the whole."""
-    with as_one_transaction(session):
+    with session.transaction.as_one():
         created = run(session, replace(plan, statement=replace(statement, elements=())), ())
         notices = list(created.notices)
         owner = session.db.catalog.roles.name(statement.owner) if statement.owner is not None else session.settings.role
@@ -35,5 +34,5 @@ def run_schema(session: Session, plan: Plan, statement: CreateSchema, run: Runne
             for element in statement.elements:
                 result = run(session, session.plan_allowed(element, (), session.surroundings), ())
                 notices += result.notices
-        session.tell_settings()
+        session.applied.apply()
     return replace(created, notices=tuple(notices))

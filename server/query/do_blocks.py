@@ -16,7 +16,6 @@ from planner.statements.do_blocks import DoBlock, If, Raise, Run, RunText, Step,
 from planner.statements.error_conditions import state_of
 from planner.statements.statement import CopyIn, CopyOut, Query, TransactionControl
 from server.plans.planning import Plan
-from server.session.one_transaction import as_one_transaction
 
 if TYPE_CHECKING:
     from server.session.session import Session
@@ -30,11 +29,11 @@ def run_block(session: Session, statement: DoBlock, run: Runner) -> Result:
     """Runs a block, which is a transaction where none is open. Raises what no handler of it takes."""
     block = _Block(session, run)
     try:
-        with as_one_transaction(session):
+        with session.transaction.as_one():
             block.steps((statement.body,))
     except SqlError:
         for notice in block.notices:  # of what came before the error
-            session.notices.report(notice)
+            session.reports.report(notice)
         raise
     return Result("DO", notices=tuple(block.notices))
 
@@ -90,7 +89,7 @@ class _Block:
             self._depth -= 1
 
     def _control(self, action: str, name: str) -> None:
-        self._session.control(TransactionControl(action, name))  # type: ignore[arg-type]  # one of its actions
+        self._session.transaction.control(TransactionControl(action, name))  # type: ignore[arg-type]  # one of its actions
 
     def _statement(self, text: str, discards: bool) -> None:
         for result in self._results(text, discards):

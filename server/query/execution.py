@@ -49,7 +49,8 @@ from server.plans.planning import Plan
 from server.plans.rows import sent_value
 from server.query.create_schema import run_schema
 from server.query.do_blocks import run_block
-from server.session import cursors, functions
+from server.session import cursors
+from server.session.functions import evaluation as functions
 from server.session.identity import may_examine, require_examinable, take_on
 from server.session.portals import Portal
 from server.session.prepared import Prepared, add_statement, executed_plan, find_statement, replanned, show_outputs
@@ -65,7 +66,7 @@ def run(session: Session, plan: Plan, parameters: tuple[Value, ...], described: 
     """Runs a statement but COPY with the client. Raises SqlError; where the client may know the columns that the result
     has (``described``), 0A000 if it would have others now.
     """
-    session.check(plan.statement)
+    session.transaction.check(plan.statement)
     session.starts_statement(plan)
     statement = plan.statement
     if isinstance(statement, ChangeRoles) and statement.setting is not None:
@@ -73,16 +74,15 @@ def run(session: Session, plan: Plan, parameters: tuple[Value, ...], described: 
     if isinstance(statement, ExecutePrepared):
         (plan, parameters), described = prepared_call(session, statement), True
         statement = plan.statement
-        session.check(statement)
+        session.transaction.check(statement)
     if isinstance(statement, TransactionControl):
-        return session.control(statement)
+        return session.transaction.control(statement)
     if isinstance(statement, DoBlock):
         return run_block(session, statement, run)
     if isinstance(statement, CreateSchema) and statement.elements:
         return run_schema(session, plan, statement, run)
     result = _run(session, plan, parameters, described)
-    if session.db.status == "I" and not session.implicit:
-        session.members.commit()
+    session.transaction.end_statement()
     return result
 
 
@@ -92,10 +92,10 @@ def _run(session: Session, plan: Plan, parameters: tuple[Value, ...], described:
     if own is not None:
         return own(session, statement)
     if isinstance(statement, DeclareCursor):
-        session.cursors.check(statement, session.db.status != "I" or session.implicit)
+        session.cursors.check(statement, in_block=not session.transaction.is_single)
     result = session.db.execute_planned(planned(session, plan, parameters, described), parameters)
     if isinstance(statement, DeclareCursor):
-        cursor = cursors.SqlCursor.of(statement, result, session.transaction_time, session.held_share)
+        cursor = cursors.SqlCursor.of(statement, result, session.activity.transaction_time, session.held_share)
         session.cursors.by_name[cursor.name] = cursor
         return Result("DECLARE CURSOR")
     return result
@@ -138,7 +138,9 @@ def _stepping(session: Session, portal: Portal) -> cursors.SqlCursor:
     if portal.cursor is None:
         result = run(session, portal.plan, portal.values, described=True)
         portal.cursor = Cursor(result, portal.formats, session.settings.style, session.names)
-    return portal.cursor.stepping(portal.name, portal.plan.raw.text, session.transaction_time, session.held_share)
+    return portal.cursor.stepping(
+        portal.name, portal.plan.raw.text, session.activity.transaction_time, session.held_share
+    )
 
 
 def _close(session: Session, statement: CloseCursor) -> Result:
@@ -162,7 +164,7 @@ def _set(session: Session, statement: SetVariable) -> Result:
     if statement.name.lower() == "all":
         session.settings.reset_all()
         return Result(word)
-    if statement.local and session.db.status == "I" and not session.implicit:
+    if statement.local and session.transaction.is_single:
         what = "SET TRANSACTION" if statement.name in OF_TRANSACTION else "SET LOCAL"
         warning = SqlError("25P01", f"{what} can only be used in transaction blocks")
         return Result(word, notices=(warning,))
@@ -206,7 +208,7 @@ def _show(session: Session, statement: ShowVariable) -> Result:
 
 def _prepare(session: Session, statement: Prepare) -> Result:
     try:
-        prepared = Prepared.make(session, statement.text, statement.types)
+        prepared = Prepared.make(session, statement.text, statement.types, written=statement.written)
     except SqlError as error:
         if error.position is not None:
             error.position += statement.offset
@@ -215,7 +217,6 @@ def _prepare(session: Session, statement: Prepare) -> Result:
         raise unsupported(
             "PREPARE of this kind of statement", "Prepare a SELECT, INSERT, UPDATE, DELETE, MERGE or VALUES."
         )
-    prepared.written = statement.written
     add_statement(session, statement.name, prepared)
     return Result("PREPARE")
 
@@ -232,7 +233,7 @@ def _deallocate(session: Session, statement: Deallocate) -> Result:
 def _discard(session: Session, statement: Discard) -> Result:
     what = statement.what.upper()
     if what == "ALL":
-        if session.db.status != "I" or session.implicit:
+        if not session.transaction.is_single:
             raise SqlError("25001", "DISCARD ALL cannot run inside a transaction block")
         session.settings.reset_all()
         for name in reversed(IDENTITY):

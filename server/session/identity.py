@@ -15,6 +15,7 @@ from catalog.values.errors import SqlError
 
 if TYPE_CHECKING:
     from executor.sql.session import DatabaseSession
+    from server.net.cancel_keys import Backend
     from server.settings.settings import Settings
 
 #: PostgreSQL's (GUC_SUPERUSER_ONLY) that are folders and files, and ours.
@@ -31,7 +32,7 @@ class Identified(Protocol):
 
     db: DatabaseSession
     settings: Settings
-    login: str
+    backend: Backend
 
     @property
     def user(self) -> str:
@@ -45,7 +46,7 @@ def take_on(session: Identified, name: str, value: str | None, local: bool) -> N
     if name == "role" and value not in (None, "none"):
         require_member(roles, session.settings.value("session_authorization"), str(value))
     if name == "session_authorization":
-        _require_power(roles, session.login, session.login if value is None else value)
+        _require_power(roles, session.backend.login, session.backend.login if value is None else value)
         session.settings.set("role", "none", local)
     session.settings.set(name, value, local)
 

@@ -31,7 +31,7 @@ def sessions(session: Session) -> Iterator[Session]:
     """Those that have started."""
     for connection in tuple(session.server.connections):
         other: Any = connection.handler
-        if hasattr(other, "backend"):
+        if other.backend is not None:
             yield other
 
 

@@ -41,7 +41,7 @@ class Portal(Struct, eq=False):
 class Made:
     """Which portals there were at each savepoint: those made since go with a return to it (AtSubCleanup_Portals).
 
-    A member of the session's transactions (``server.session.transaction_members``).
+    A member of the session's transactions (``server.session.transaction.members``).
     """
 
     def __init__(self, portals: dict[str, Portal]) -> None:

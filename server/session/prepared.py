@@ -73,15 +73,21 @@ class Prepared(Struct):
     oids: tuple[int, ...] | None = None
 
     @classmethod
-    def make(cls, session: Preparing, text: str, declared: tuple[SqlType | None, ...]) -> Prepared:
+    def make(
+        cls,
+        session: Preparing,
+        text: str,
+        declared: tuple[SqlType | None, ...],
+        oids: tuple[int, ...] | None = None,
+        written: str = "",
+    ) -> Prepared:
         """Parses and binds a text of at most one statement. Raises 42601 and what binding raises."""
         raws = session.parse(text)
-        if len(raws) == 0:
-            return cls(text, None, declared, None)
         if len(raws) > 1:
             raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
-        (raw,) = raws
-        return cls(text, raw, declared, session.plan_allowed(raw, declared, session.surroundings))
+        raw = raws[0] if raws else None
+        plan = None if raw is None else session.plan_allowed(raw, declared, session.surroundings)
+        return cls(text, raw, declared, plan, written, oids)
 
     def current(self, session: Preparing) -> Plan:
         """The plan for the catalog that the session sees now. Raises 0A000 when the result's columns have changed."""

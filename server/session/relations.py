@@ -146,20 +146,20 @@ def _cursors(session: Session) -> Iterator[Row]:
         if name:
             text = "" if portal.plan is None else portal.plan.raw.text
             kinds = {"is_holdable": False, "is_binary": False, "is_scrollable": False}
-            yield {"name": name, "statement": text, "creation_time": session.transaction_time, **kinds}
+            yield {"name": name, "statement": text, "creation_time": session.activity.transaction_time, **kinds}
 
 
 def _activity(session: Session) -> Iterator[Row]:
     """The sessions there are."""
-    queries = {query.client.process: query for query in session.database.separation.running.all()}
+    queries = {query.client.process: query for query in session.db.database.separation.running.all()}
     for other in sessions(session):
         row = {**_session_row(other), **_progress(queries.get(other.backend.process))}
-        yield row if _may_see(session, other.login) else {**row, **_HIDDEN}
+        yield row if _may_see(session, other.backend.login) else {**row, **_HIDDEN}
 
 
 def _queries(session: Session) -> Iterator[Row]:
     """Queries that can leave the server; the texts of others only for roles that may see them."""
-    for row in system_rows(session.database.shown, "queries"):
+    for row in system_rows(session.db.database.shown, "queries"):
         yield row if _may_see(session, str(row["role"] or "")) else {**row, "query": _HIDDEN["query"]}
 
 
@@ -173,8 +173,8 @@ def _may_see(session: Session, other: str) -> bool:
 
 
 def _session_row(other: Session) -> Row:
-    role = other.db.catalog.roles.find(other.login)
-    is_active = other.is_working or other.connection.is_busy  # it may wait for something without a thread
+    role = other.db.catalog.roles.find(other.backend.login)
+    is_active = other.work.is_running or other.connection.is_busy  # it may wait for something without a thread
     state = "active" if is_active else _STATES[other.db.status]
     event = awaited(other)
     return {
@@ -182,24 +182,24 @@ def _session_row(other: Session) -> Row:
         "datname": DATABASE_NAME,
         "pid": other.backend.process,
         "usesysid": None if role is None else role.oid,
-        "usename": other.login,
+        "usename": other.backend.login,
         "application_name": other.settings.value("application_name"),
         "client_addr": other.connection.peer[0],
         "client_port": other.connection.peer[1],
-        "backend_start": other.started,
-        "xact_start": None if state == "idle" else other.transaction_time,
-        "query_start": other.statement_time,
+        "backend_start": other.backend.started,
+        "xact_start": None if state == "idle" else other.activity.transaction_time,
+        "query_start": other.activity.statement_time,
         "state": state,
         "wait_event_type": None if event is None else "Lock",
         "wait_event": event,
-        "query": other.query,
+        "query": other.activity.query,
         "backend_type": "client backend",
     }
 
 
 def _database(session: Session) -> Iterator[Row]:
     """pg_stat_database: what is not counted is NULL."""
-    counts = session.database.tables.counts.copy().values()
+    counts = session.db.database.tables.counts.copy().values()
     yield {
         "datid": DATABASE,
         "datname": DATABASE_NAME,

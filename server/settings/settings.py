@@ -70,7 +70,7 @@ class Settings:
         self.read_only = False
         #: Whether '...' has backslash escapes.
         self.escapes = False
-        #: Whether the current role is a superuser, as far as the session has said it.
+        #: Whether the current role is a superuser, as ``report`` was told last.
         self.superuser = False
         self._own = ""
         self._key: tuple[str, ...] | None = None
@@ -190,9 +190,10 @@ class Settings:
         """What ``see`` was told."""
         return self._own
 
-    def report(self) -> list[tuple[str, str]]:
-        """The reported parameters whose value the client does not know yet; it counts as told now."""
-        self.changed = False
+    def report(self, superuser: bool) -> list[tuple[str, str]]:
+        """The reported parameters whose value the client does not know yet; it counts as told now. ``superuser``:
+        whether the current role is one."""
+        self.changed, self.superuser = False, superuser
         news = []
         for name in REPORTED:
             value = self.show(name)

@@ -17,7 +17,7 @@ from executor.moving import checkpoints
 from executor.moving import departure as giving
 from executor.moving import guests as entering
 from executor.moving import view_artifact as artifact
-from server.session import view_functions as named_views
+from server.session.functions import view_functions as named_views
 from server.session.session import Session
 from tests.executor.client import Client
 from tests.executor.moving import READ, Rows, Servers, lost
@@ -246,8 +246,8 @@ def test_a_suspended_view_is_named_whose_copy_is_damaged(
 
 
 def _session(database: Database) -> Session:
-    db = SimpleNamespace(catalog=database.catalog)
-    return cast(Session, SimpleNamespace(database=database, db=db, path=("public",), user="millstream"))
+    db = SimpleNamespace(catalog=database.catalog, database=database)
+    return cast(Session, SimpleNamespace(db=db, path=("public",), user="millstream"))
 
 
 def test_a_copied_view_whose_home_is_damaged(servers: Servers, a: Client, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ class Peer:
     @property
     def express(self) -> Express:
         """What the session has learned."""
-        return self.session.express
+        return cast(Express, self.session.express)
 
     def feed(self, *pieces: bytes, answers: int = 1, then: Callable[[], object] | None = None) -> bytes:
         """Gives bytes piece by piece, and does something in the same turn of the loop; what comes back up to so many

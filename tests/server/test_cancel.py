@@ -173,8 +173,8 @@ def _request(server: Millstream, process: int, key: bytes) -> None:
 
 def test_registry() -> None:
     registry, cancelled = CancelRegistry(), []
-    first = registry.register(lambda: cancelled.append(1), 4)
-    second = registry.register(lambda: cancelled.append(2), 32)
+    first = registry.register(lambda: cancelled.append(1), 4, "a")
+    second = registry.register(lambda: cancelled.append(2), 32, "b")
     assert first.process != second.process
     assert not registry.cancel(first.process, second.key)
     assert not registry.cancel(99, first.key)
@@ -190,16 +190,21 @@ class Worked:
     def __init__(self, loop: asyncio.AbstractEventLoop, workers: ThreadPoolExecutor) -> None:
         self.loop = loop
         server = SimpleNamespace(
-            loop=loop, workers=workers, cancels=CancelRegistry(), channels=None, view_channels=None
+            loop=loop,
+            workers=workers,
+            cancels=CancelRegistry(),
+            channels=None,
+            view_channels=None,
+            transaction_numbers=None,
         )
         self.connection = SimpleNamespace(is_busy=True, end=None, account=Account(), stop_draining=lambda: None)
         settings = SimpleNamespace(key=(), seconds=lambda name: 0.0)
         # What ends just then hears nothing.
-        db = SimpleNamespace(
+        self.db = db = SimpleNamespace(
             database=None, reader=SimpleNamespace(), cancel=lambda: None, describe_itself=lambda own: None
         )
         given = cast(Any, self.connection), cast(Any, server), cast(Any, db), cast(Any, settings)
-        self.session = open_session(*given, "u", "d", 4)
+        self.session = open_session(*given, "u", 4)
 
     def cancelled_as_it_ends(self) -> str:
         self.loop.call_soon_threadsafe(self.session.cancel)  # before its own end is known there
@@ -216,10 +221,10 @@ def worked(scenario: Callable[[Worked], Coroutine[Any, Any, None]]) -> None:
 
 def test_a_cancel_that_comes_as_a_portion_ends_ends_the_next() -> None:
     async def scenario(at: Worked) -> None:
-        assert await at.session.work(at.cancelled_as_it_ends) == "a portion"
+        assert await at.session.work.run(at.cancelled_as_it_ends) == "a portion"
         with pytest.raises(SqlError, match=r"57014.*user request"):
-            await at.session.portion(lambda: "another")
-        assert await at.session.portion(lambda: "and is forgotten") == "and is forgotten"
+            await at.session.work.portion(lambda: "another")
+        assert await at.session.work.portion(lambda: "and is forgotten") == "and is forgotten"
 
     worked(scenario)
 
@@ -233,7 +238,7 @@ def test_a_cancel_between_two_portions_ends_the_next_and_keeps_nothing_alive() -
 
         async def statement(cursor: Held) -> None:
             at.session.cancel()
-            await at.session.portion(lambda: cursor)
+            await at.session.work.portion(lambda: cursor)
 
         try:
             await statement(held)
@@ -257,12 +262,12 @@ def test_a_statement_that_ends_as_it_times_out_does_not_end_the_session() -> Non
     async def scenario(at: Worked) -> None:
         ended: list[SqlError] = []
         at.connection.end, at.connection.is_lost = ended.append, False
-        at.session.database = cast(Any, SimpleNamespace(shared=SimpleNamespace(pulse=SimpleNamespace(is_silent=False))))
-        with at.session.timed():
-            at.session.cancel("canceling statement due to statement timeout")
-            told = at.session._to_end
+        at.db.database = SimpleNamespace(shared=SimpleNamespace(pulse=SimpleNamespace(is_silent=False)))
+        with at.session.work.timed():
+            at.session.work.cancel(SqlError("57014", "canceling statement due to statement timeout"))
+            told = at.session.work._to_end
         assert told is not None
-        at.session._leave_behind(told, "", 100.0)
+        at.session.work._leave_behind(told, "", 100.0)
         assert not ended
 
     worked(scenario)
@@ -283,7 +288,7 @@ def test_a_cancel_of_a_session_at_rest_means_nothing() -> None:
         at.connection.is_busy = False
         at.session.cancel()
         at.connection.is_busy = True
-        assert await at.session.portion(lambda: "all") == "all"
+        assert await at.session.work.portion(lambda: "all") == "all"
 
     worked(scenario)
 

@@ -9,7 +9,6 @@ import errno
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,7 +21,6 @@ from protocol.messages import Malformed
 from server.fastpath.recognised_requests import PointRead, RowChange
 from server.operations.config import Address, Config
 from server.plans.answer_cache import Answered
-from server.session.session import Session
 from tests.server.in_process import House, Peer, opened, request
 from tests.server.wire import SYNC, bind, close, describe, execute, parse
 
@@ -370,7 +368,7 @@ def test_a_full_disk_refuses_the_row_and_nothing_else(
         each.feed(data)
         each.feed(data)
     before = counts(house)
-    log = cast(Session, peer.connection.handler).database.log
+    log = peer.session.db.database.log
     with monkeypatch.context() as changed:
         changed.setattr(log, "_files", Full())
         changed.setattr(log, "_erase", lambda target: None)  # this disk would not even take zeros

@@ -135,6 +135,9 @@ class Slow:
     def notified(self, notifications: tuple[Notification, ...]) -> None:
         self.heard += notifications
 
+    def send(self) -> bool:
+        return False
+
 
 def test_how_full_the_queue_is() -> None:
     channels, slow = Channels(lambda call: call()), Slow()

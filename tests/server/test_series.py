@@ -78,7 +78,7 @@ def session_of(peer: Peer) -> Session:
 def ordinary_peer(house: House) -> Peer:
     """A client whose messages are all handled."""
     peer = house.peer()
-    session_of(peer).series = Silent(session_of(peer))
+    peer.express.series = Silent(session_of(peer))
     return peer
 
 
@@ -280,7 +280,7 @@ def test_memory_is_bounded(house: House, monkeypatch: pytest.MonkeyPatch) -> Non
         text = f"SELECT n AS c{number} FROM groups WHERE k = $1"
         for _ in range(2):
             script(peer, joined([parsed(b"1", text)] * 3))
-        sizes.append(session_of(peer).series.size)
+        sizes.append(peer.express.series.size)
     assert 8 << 10 < max(sizes) < 16 << 10
     assert sizes[-1] < max(sizes)
 

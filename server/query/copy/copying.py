@@ -29,7 +29,7 @@ from catalog.values.errors import SqlError, unsupported
 from executor.sql.copy_from import CopySink, Prepared
 from executor.sql.replanning import Planned
 from executor.transactions.result import Result
-from planner.cancellation import cancelled, leave
+from planner.cancellation import Calls, cancelled, leave
 from planner.statements.statement import CopyIn as CopyInStatement
 from planner.statements.statement import CopyOptions, CopyOut, Query
 from protocol import encoder
@@ -41,7 +41,8 @@ from server.query.copy.names import NamedReader, are_named, naming, read_as, wri
 from server.query.copy.server_files import open_to_read, open_to_write
 
 if TYPE_CHECKING:
-    from server.session.session import Copying, Session
+    from server.session.copy_state import Copying
+    from server.session.session import Session
 
 #: Blocks between the splitter and the appender: some megabytes each.
 BLOCKS: Final = 6
@@ -66,7 +67,7 @@ class CopyIn:
         self._error: BaseException | None = None
         self._abandoned = False
         self._appender: asyncio.Future[None] | None = None  # since the first block
-        self._stop_timer = session.start_timer()
+        self._stop_timer = session.work.start_timer()
 
     def feed(self, data: bytes) -> Awaitable[None] | None:
         """Takes data; what is returned, if anything, must be awaited before more comes. Raises what went wrong."""
@@ -80,7 +81,7 @@ class CopyIn:
     async def _split(self, split: Callable[..., Sequence[Block | BinaryBlock]], *data: bytes) -> None:
         """Cuts what is there into blocks, off the loop, and hands them on; waits while there are many."""
         session = self._session
-        call = partial(session.calls.within, leave, split, *data)
+        call = partial(session.work.calls.within, leave, split, *data)
         try:
             blocks = await session.server.loop.run_in_executor(session.server.splitters, call)
         finally:
@@ -100,7 +101,7 @@ class CopyIn:
         server = self._session.server
         if self._appender is None:
             self._appender = server.loop.run_in_executor(server.workers, self._append)
-        self._blocks.put(server.parsers.submit(_prepare, self._session, self._reader, self._sink, block))
+        self._blocks.put(server.parsers.submit(_prepare, self._session.work.calls, self._reader, self._sink, block))
 
     async def finish(self) -> int:
         """The data is complete: number of rows. Raises what went wrong."""
@@ -114,19 +115,19 @@ class CopyIn:
 
     async def _finish(self) -> int:
         if self._appender is None:
-            return await self._session.work(self._take_all)
+            return await self._session.work.run(self._take_all)
         await self._split(self._reader.rest)
         self._blocks.put(None)
         await self._appender
         self._raise_error()
-        self._session.copying = None  # from here on the sink looks after itself
-        return await self._session.work(self._sink.finish)
+        self._session.copy.end()  # from here on the sink looks after itself
+        return await self._session.work.run(self._sink.finish)
 
     def cancel(self, error: SqlError) -> None:
         """Ends it on request."""
         self._abandoned = True
         self._sink.cancel()
-        self._session.interrupt()
+        self._session.work.interrupt()
         self._broken(error)
 
     async def abort(self) -> None:
@@ -134,19 +135,19 @@ class CopyIn:
         self._stop_timer()
         self._abandoned = True
         self._sink.cancel()
-        self._session.interrupt()
+        self._session.work.interrupt()
         if self._appender is not None:
             self._blocks.put(None)
             await self._appender
-        await self._session.work(self._sink.abort)
+        await self._session.work.run(self._sink.abort)
 
     def _take_all(self) -> int:
         """All of a COPY that is less than a block; in a worker thread, which ``finish`` waits for."""
         blocks = leave(self._reader.rest)
         for block in blocks:
-            self._sink.write(_prepare(self._session, self._reader, self._sink, block))
+            self._sink.write(_prepare(self._session.work.calls, self._reader, self._sink, block))
         self._raise_error()
-        self._session.copying = None  # from here on the sink looks after itself
+        self._session.copy.end()  # from here on the sink looks after itself
         with _locating(self._reader, self._sink, blocks):
             return self._sink.finish()
 
@@ -179,7 +180,7 @@ class CopyIn:
         """Tells the client at once, unless it is being waited for something that will."""
         self._error = error
         self._wake()
-        if self._session.copying is self and isinstance(error, SqlError):
+        if self._session.copy.running is self and isinstance(error, SqlError):
             self._session.connection.interrupt(error)
 
     def _wake(self) -> None:
@@ -192,10 +193,10 @@ class CopyIn:
             raise self._error
 
 
-def _prepare(session: Session, reader: Reader, sink: CopySink, block: Block | BinaryBlock) -> Prepared:
+def _prepare(calls: Calls, reader: Reader, sink: CopySink, block: Block | BinaryBlock) -> Prepared:
     """What can be done of a block on any thread: parsed, completed and, if it is for the log already, encoded. Raises
     57014 where it is cancelled."""
-    return session.calls.within(_prepared, reader, sink, block)
+    return calls.within(_prepared, reader, sink, block)
 
 
 def _prepared(reader: Reader, sink: CopySink, block: Block | BinaryBlock) -> Prepared:
@@ -229,7 +230,7 @@ async def begin(session: Session, plan: Plan, then: Then | None) -> None:
     statement = planned.statement
     assert isinstance(statement, CopyInStatement)
     if statement.path is not None:
-        rows = await session.work(_copy_file, session, planned, statement.path)
+        rows = await session.work.run(_copy_file, session, planned, statement.path)
         session.connection.send(encoder.command_complete(f"COPY {rows}"))
         if then is not None:
             await then()
@@ -238,8 +239,8 @@ async def begin(session: Session, plan: Plan, then: Then | None) -> None:
     if isinstance(statement.target, Stream) and not statement.defaults and is_current:  # no waiting, no computing
         sink, reader = _opened(session, planned)
     else:
-        sink, reader = await session.work(_opened, session, planned)
-    session.copying = CopyIn(session, reader, sink, then)
+        sink, reader = await session.work.run(_opened, session, planned)
+    session.copy.begin(CopyIn(session, reader, sink, then))
     session.connection.machine.begin_copy_in()
     binary = statement.options.format == "binary"
     session.connection.send(encoder.copy_in_response(len(sink.statement.columns), binary))
@@ -282,12 +283,12 @@ def _format(session: Session, options: CopyOptions) -> CopyFormat:
 
 def data(session: Session, message: m.CopyData) -> Awaitable[None] | None:
     """CopyData."""
-    return session.copying.feed(message.data) if session.copying is not None else None
+    return session.copy.running.feed(message.data) if session.copy.running is not None else None
 
 
 def done(session: Session, message: m.CopyDone) -> Awaitable[None] | None:
     """CopyDone."""
-    return _done(session, session.copying) if session.copying is not None else None
+    return _done(session, session.copy.running) if session.copy.running is not None else None
 
 
 async def _done(session: Session, copy: Copying) -> None:
@@ -299,23 +300,23 @@ async def _done(session: Session, copy: Copying) -> None:
 
 def fail(session: Session, message: m.CopyFail) -> None:
     """CopyFail."""
-    if session.copying is not None:
+    if session.copy.running is not None:
         raise SqlError("57014", f"COPY from stdin failed: {message.message}")
 
 
 def _copy_file(session: Session, planned: Planned, path: str) -> int:
     """COPY FROM a file of the server: the same stages, driven by the reading. In a worker thread."""
     parsers, waiting = session.server.parsers, deque[Future[Prepared]]()
-    with open_to_read(path, session.is_cancelled) as file:
+    with open_to_read(path, session.work.is_cancelled) as file:
         sink, reader = _opened(session, planned)
         try:
             for portion in file.portions():
                 blocks = leave(reader.split, portion)
-                waiting.extend(parsers.submit(_prepare, session, reader, sink, block) for block in blocks)
+                waiting.extend(parsers.submit(_prepare, session.work.calls, reader, sink, block) for block in blocks)
                 while len(waiting) > BLOCKS:
                     sink.write(waiting.popleft().result())
             blocks = leave(reader.rest)
-            waiting.extend(parsers.submit(_prepare, session, reader, sink, block) for block in blocks)
+            waiting.extend(parsers.submit(_prepare, session.work.calls, reader, sink, block) for block in blocks)
             while waiting:
                 sink.write(waiting.popleft().result())
         except BaseException:
@@ -333,12 +334,12 @@ async def send_out(session: Session, plan: Plan) -> None:
     statement = planned.statement
     assert isinstance(statement, CopyOut)
     if not isinstance(statement.query, Query):  # what it changes lasts once its rows have arrived
-        session.begin_implicit()
+        session.transaction.begin_implicit()
     if statement.path is not None:
-        rows = await session.work(_write_file, session, planned, statement)
+        rows = await session.work.run(_write_file, session, planned, statement)
         session.connection.send(encoder.command_complete(f"COPY {rows}"))
         return
-    result = await session.work(session.db.execute_planned, planned)
+    result = await session.work.run(session.db.execute_planned, planned)
     writer, encode = _writer(session, statement, result)
     binary = statement.options.format == "binary"
     session.connection.send(encoder.copy_out_response(len(result.outputs), binary))
@@ -349,7 +350,7 @@ async def send_out(session: Session, plan: Plan) -> None:
         return None if batch is None else (leave(encode, batch), batch.num_rows)
 
     session.connection.send(writer.header())
-    while (portion := await session.portion(take)) is not None:
+    while (portion := await session.work.portion(take)) is not None:
         data, count = portion
         rows += count
         session.connection.send(data)
@@ -373,7 +374,7 @@ def _write_file(session: Session, planned: Planned, statement: CopyOut) -> int:
     path = statement.path
     assert path is not None
     rows = 0
-    with open_to_write(path, session.is_cancelled) as file:
+    with open_to_write(path, session.work.is_cancelled) as file:
         result = session.db.execute_planned(planned)
         writer, encode = _writer(session, statement, result)
         file.write(writer.header())

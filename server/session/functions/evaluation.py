@@ -37,8 +37,8 @@ from planner.algebra.walk import find, kinds_of, walk
 from planner.statements.statement import Query, Statement
 from planner.statements.walk import rewrite
 from server.plans.planning import Filled, replace_parameters
-from server.session import signals
-from server.session import view_functions as named_views
+from server.session.functions import signals
+from server.session.functions import view_functions as named_views
 from server.session.identity import require_examinable, take_on
 from server.settings.parameters import SERVER_VERSION
 from server.settings.settings import IDENTITY, OF_TRANSACTION
@@ -168,11 +168,11 @@ def _constant(function: str, argument: Scalar) -> Value:
 
 
 def _now(session: Session) -> datetime.datetime:
-    return session.transaction_time
+    return session.activity.transaction_time
 
 
 def _current_date(session: Session) -> datetime.date:
-    return session.transaction_time.astimezone(session_zone(session.settings.value("TimeZone"))).date()
+    return session.activity.transaction_time.astimezone(session_zone(session.settings.value("TimeZone"))).date()
 
 
 def _current_user(session: Session) -> str:
@@ -184,7 +184,7 @@ def _session_user(session: Session) -> str:
 
 
 def _current_database(session: Session) -> str:
-    return session.database_name
+    return session.db.name
 
 
 def _current_schema(session: Session) -> str | None:
@@ -210,14 +210,12 @@ def _start_time(session: Session) -> datetime.datetime:
 
 
 def _statement_timestamp(session: Session) -> datetime.datetime:
-    return session.statement_time
+    return session.activity.statement_time
 
 
 def _txid_current(session: Session) -> int:
     """A number that no other transaction has, taken when a transaction first asks for it."""
-    if session.numbered[0] is not session.transaction_time:
-        session.numbered = session.transaction_time, next(session.server.transaction_numbers)
-    return session.numbered[1]
+    return session.activity.transaction_number()
 
 
 def _current_setting(session: Session, name: Value, missing_ok: Value = False) -> str | None:

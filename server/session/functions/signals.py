@@ -7,7 +7,7 @@ https://www.postgresql.org/docs/15/functions-admin.html#FUNCTIONS-ADMIN-SIGNAL
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from catalog.roles import SIGNAL_BACKEND
 from catalog.values.errors import SqlError
@@ -15,6 +15,7 @@ from executor.separation.running_queries import Wish
 from planner.algebra.nodes import Value
 from server.net.connection import SHUTDOWN
 from server.session.identity import is_superuser
+from server.session.lock_relations import sessions
 
 if TYPE_CHECKING:
     from server.session.session import Session
@@ -81,16 +82,16 @@ def drain(session: Session, server: Value) -> int | None:
 
     def tell(moved: int) -> None:
         have = "query or view has" if moved == 1 else "queries and views have"
-        session.notices.report(SqlError("00000", f'server "{server}": {moved} {have} left'))
+        session.reports.report(SqlError("00000", f'server "{server}": {moved} {have} left'))
 
-    return session.database.separation.moving.drain(str(server), session.is_cancelled, tell)
+    return session.db.database.separation.moving.drain(str(server), session.work.is_cancelled, tell)
 
 
 def adopt(session: Session, server: Value) -> int | None:
     """The streams of a server that is gone for good are this one's, with its views; how many these are."""
     if not is_superuser(session):
         raise SqlError("42501", "permission denied for function adopt")
-    return None if server is None else session.database.view_moving.adopt(str(server))
+    return None if server is None else session.db.database.view_moving.adopt(str(server))
 
 
 def _leave(session: Session, process: Value, wish: Wish, target: str = "") -> str | None:
@@ -100,41 +101,38 @@ def _leave(session: Session, process: Value, wish: Wish, target: str = "") -> st
     other = _other(session, process)
     if other is not None:
         _require_power(session, other, "suspend", "query", "query is being suspended")
-    return session.database.separation.ask(wish, process, session.is_cancelled, target)
+    return session.db.database.separation.ask(wish, process, session.work.is_cancelled, target)
 
 
 def leave_by_id(session: Session, query_id: str, wish: Wish, target: str = "") -> str | None:
     """What ``suspend`` and its kin do, of a query that runs here by its id, also for another server's session."""
     client = session.db.reader.client()
-    return session.database.separation.ask_for(client, wish, query_id, session.is_cancelled, target)
+    return session.db.database.separation.ask_for(client, wish, query_id, session.work.is_cancelled, target)
 
 
 def forget(session: Session, query_id: Value) -> bool | None:
     """Deletes a separated query; whether there was one."""
-    return None if query_id is None else session.database.separation.forget(session.db.reader.client(), str(query_id))
+    return (
+        None if query_id is None else session.db.database.separation.forget(session.db.reader.client(), str(query_id))
+    )
 
 
 def _told_other(session: Session, process: Value) -> Session | None:
     """The session of a process; where there is none, the client gets a warning and None is returned."""
     other = _other(session, process)
     if other is None:
-        session.notices.report(SqlError("01000", f"PID {process} is not a PostgreSQL backend process"))
+        session.reports.report(SqlError("01000", f"PID {process} is not a PostgreSQL backend process"))
     return other
 
 
 def _other(session: Session, process: Value) -> Session | None:
-    for connection in tuple(session.server.connections):
-        handler: Any = connection.handler
-        if hasattr(handler, "backend") and handler.backend.process == process:
-            found: Session = handler
-            return found
-    return None
+    return next((other for other in sessions(session) if other.backend.process == process), None)
 
 
 def _require_power(session: Session, other: Session, word: str, what: str, done: str) -> None:
     """Raises 42501 where the other session belongs to another role."""
     roles = session.db.catalog.roles
-    own, its = roles.find(session.user), roles.find(other.login)
+    own, its = roles.find(session.user), roles.find(other.backend.login)
     if own is not None and own.superuser:
         return
     if its is not None and its.superuser:

@@ -1,9 +1,14 @@
-"""The statements that a read-only transaction refuses."""
+"""The statements that a read-only transaction refuses.
+
+Owns: which ones these are. Rows of a temporary table are no part of the database, so that changing them is allowed.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from catalog.objects import is_temporary
+from catalog.values.errors import SqlError
 from planner.statements.definitions import (
     AlterExtension,
     AlterSchema,
@@ -30,17 +35,22 @@ from planner.statements.definitions import (
 )
 from planner.statements.statement import (
     CopyIn,
+    CopyOut,
     CreateTableAs,
     CreateView,
     Delete,
+    Explain,
     Insert,
     Merge,
     Modifying,
+    Query,
+    RowChange,
+    Statement,
     Update,
 )
 
 #: Statements that change something, with the word for the error.
-WRITES: Final[dict[type, str]] = {
+_WRITES: Final[dict[type, str]] = {
     Insert: "INSERT",
     Update: "UPDATE",
     Delete: "DELETE",
@@ -72,3 +82,21 @@ WRITES: Final[dict[type, str]] = {
     ChangeDefaults: "ALTER DEFAULT PRIVILEGES",
     CopyIn: "COPY FROM",
 }
+
+
+def check_read_only(statement: Statement) -> None:
+    """Raises 25006 where a read-only transaction refuses the statement."""
+    match statement:
+        case CopyOut(query=within) | Explain(analyze=True, statement=within):
+            statement = within
+        case _:
+            pass
+    if isinstance(statement, tuple(_WRITES)) and not _is_of_temporary(statement):
+        raise SqlError("25006", f"cannot execute {_WRITES[type(statement)]} in a read-only transaction")
+    if isinstance(statement, Query) and statement.locking is not None:
+        raise SqlError("25006", f"cannot execute SELECT {statement.locking.words} in a read-only transaction")
+
+
+def _is_of_temporary(statement: Statement) -> bool:
+    """Whether a statement changes rows of a temporary table."""
+    return isinstance(statement, RowChange | CopyIn) and is_temporary(statement.target)
