@@ -1,6 +1,6 @@
 """What the sessions of one server share: its threads, caches and connections, and the database once it is open.
 
-``Services`` counts the connections and admits clients. ``server.serving`` starts and ends what is here.
+``server.serving`` starts and ends what is here.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from catalog.values.errors import SqlError
-from executor.core import descriptors
 from server.net.access_files import Access
 from server.net.cancel_keys import CancelRegistry
-from server.net.connection import Connection
+from server.net.clients import Clients
 from server.notify.channels import Channels
 from server.operations.config import Chosen
 from server.operations.own_paths import OwnPaths
@@ -34,10 +32,6 @@ if TYPE_CHECKING:
     from server.plans.planning import PlanCache
     from server.plans.point_reads import Points
     from server.plans.rows import Descriptions
-
-_TOO_MANY: Final = "sorry, too many clients already"
-#: Clients that may at least be logging in at once.
-_STRANGERS: Final = 100
 
 logger = logging.getLogger(__name__)
 
@@ -95,11 +89,7 @@ class Services:
         self.access = Access(config)
         self.own_paths = OwnPaths(config)
         self.loop = asyncio.get_running_loop()
-        self.connections: set[Connection] = set()
-        #: Those that have not proved who they are, in the order in which they came.
-        self._strangers: dict[Connection, None] = {}
-        #: Those of them that were dropped, until their sessions have ended.
-        self._dropped: set[Connection] = set()
+        self.clients = Clients(config.max_connections)
         self.cancels = CancelRegistry()
         self.results = ResultCache(config.result_cache)
         self.completions = Completions(self.loop)
@@ -110,7 +100,6 @@ class Services:
         #: Cut what is to be parsed, for which it need not wait until others are parsed.
         self.splitters = Workers(config.parse_threads, "split")
         self._opened: asyncio.Future[Opened] = self.loop.create_future()
-        self._left = asyncio.Event()
         #: Whether sessions end because the server does.
         self.is_ending = False
         self._tasks: asyncio.TaskGroup | None = None
@@ -163,38 +152,6 @@ class Services:
         """Runs a task of a connection. ``failed`` is told what it raises, which ends neither the server nor others."""
         assert self._tasks is not None
         self._tasks.create_task(_contained(coroutine, failed))
-
-    def met(self, connection: Connection) -> None:
-        """Somebody is there. Strangers take no place of clients, and as many as clients may wait: of more, who came
-        first has had the longest time to say who it is, and is dropped; so is the newest where it would take the last
-        descriptors.
-        """
-        self.connections.add(connection)
-        if descriptors.left() < descriptors.RESERVED // 2:
-            self._dropped.add(connection)
-            connection.abort()
-            return
-        self._strangers[connection] = None
-        if len(self._strangers) > max(self.config.max_connections, _STRANGERS):
-            first = next(iter(self._strangers))
-            del self._strangers[first]  # it ends later than the next one comes
-            self._dropped.add(first)
-            first.abort()
-
-    def admit(self, connection: Connection) -> None:
-        """A stranger has proved who it is. Raises 53300."""
-        self._strangers.pop(connection, None)
-        if len(self.connections) - len(self._strangers) - len(self._dropped) > self.config.max_connections:
-            raise SqlError("53300", _TOO_MANY)
-        if descriptors.left() < descriptors.RESERVED:
-            raise SqlError("53300", _TOO_MANY, "The server has too few file descriptors for one more client.")
-
-    def left(self, connection: Connection) -> None:
-        """A connection's session has ended."""
-        self.connections.discard(connection)
-        self._strangers.pop(connection, None)
-        self._dropped.discard(connection)
-        self._left.set()
 
 
 async def _contained(coroutine: Coroutine[Any, Any, None], failed: Callable[[BaseException], None]) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.values.errors import SqlError
 from server.login.startup import Startup
-from server.net.connection import SHUTDOWN, Connection
+from server.net.connection import Connection
 from server.operations.allocator import leave_out_pandas
 from server.operations.config import Chosen, Config
 from server.operations.memory_guard import MemoryGuard
@@ -25,10 +25,6 @@ from server.services import Completions, Opened, Services
 if TYPE_CHECKING:
     from executor.database.database import Database
 
-#: Seconds that a client has to take its last messages when the server ends.
-_GOODBYE: Final = 5
-#: Seconds between two looks at what is still under way.
-_DRAIN_STEP: Final = 0.02
 #: In the data folder: the salts of missing roles' passwords are computed from it, so that they stay as constant as
 #: those of others.
 _SECRET_FILE: Final = "login_secret"
@@ -80,8 +76,9 @@ class Server(Services):
                 finally:
                     self.is_ending = True
                     listener.close()
-                    await self._drain(stop.at_once)
-                    await self._end_connections()
+                    await self.clients.drain(stop.at_once, self.config.drain_timeout)
+                    logger.info("shutting down clients=%d", len(self.clients))
+                    await self.clients.end()
         finally:
             await self._close_database()
             self.workers.shutdown()
@@ -108,7 +105,7 @@ class Server(Services):
         logger.info("database open data=%s", self.config.data)
         end_metrics = self._serve_metrics(opened.database)
         engine = opened.database.engine
-        guard = MemoryGuard(self.config.memory, lambda: tuple(self.connections), self.completions.add, engine.give_back)
+        guard = MemoryGuard(self.config.memory, lambda: tuple(self.clients), self.completions.add, engine.give_back)
         guard.start()
         try:
             await stop.asked.wait()
@@ -123,34 +120,7 @@ class Server(Services):
         from server.operations.metrics import serve_metrics
 
         logger.info("metrics address=%s port=%d", address.host, address.port)
-        return serve_metrics(address, self, database)
-
-    async def _drain(self, at_once: asyncio.Event) -> None:
-        """Says goodbye to sessions as soon as they have no statement and no transaction under way, for a while."""
-        end = self.loop.time() + self.config.drain_timeout
-        while self.connections and not at_once.is_set() and self.loop.time() < end:
-            for connection in tuple(self.connections):
-                if not connection.is_busy and not connection.handler.is_under_way:
-                    connection.end(SHUTDOWN)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_DRAIN_STEP):
-                    await at_once.wait()
-
-    async def _end_connections(self) -> None:
-        """Cancels what runs, says goodbye, and waits until all sessions have ended."""
-        logger.info("shutting down clients=%d", len(self.connections))
-        for connection in tuple(self.connections):
-            connection.handler.cancel()
-            connection.end(SHUTDOWN)
-        self._left.clear()
-        while self.connections:
-            try:
-                async with asyncio.timeout(_GOODBYE):
-                    await self._left.wait()
-            except TimeoutError:
-                for connection in tuple(self.connections):
-                    connection.abort()
-            self._left.clear()
+        return serve_metrics(address, self.clients, self.config.max_connections, database)
 
     async def _close_database(self) -> None:
         if self._opened.done() and self._opened.exception() is None:

@@ -39,6 +39,7 @@ from server.session.prepared import Prepared, outputs_of
 
 if TYPE_CHECKING:
     from server.session.session import Pipelines, Session
+    from server.settings.settings import Settings
 
 #: A session's memory for what it has learned; beyond it all is forgotten.
 _MEMORY: Final = 256 << 10
@@ -109,7 +110,9 @@ class CachedRead(Struct, frozen=True):
     def answer(self, fields: tuple[bytes, ...]) -> bytes | None:
         """Rows and CommandComplete, if they are known and still hold."""
         session = self.session
-        answer = session.server.results.get(answer_key(session, self.plan, self.bind, fields), session.db.database)
+        answer = session.server.results.get(
+            answer_key(session.settings, self.plan, self.bind, fields), session.db.database
+        )
         return None if answer is None else answer.data
 
 
@@ -289,7 +292,7 @@ class Express:
         """What does with other values what the ordinary path did."""
         if not isinstance(plan.statement, Insert | Update | Delete):
             return read_of(self._session, known, plan, bind)
-        decoders = _decoders(self._session, plan, bind)
+        decoders = _decoders(self._session.settings, plan, bind)
         return RowChange(self._session, plan.statement, decoders, before, output)
 
 
@@ -301,16 +304,16 @@ def read_of(session: Session, known: Answered, plan: Plan, bind: Bind) -> PointR
     reader = points.known(plan)
     assert reader is not None
     rows = points.rows(reader, bind.result_formats, session.settings.style)
-    return PointRead(reader, rows, _decoders(session, plan, bind))
+    return PointRead(reader, rows, _decoders(session.settings, plan, bind))
 
 
-def answer_key(session: Session, plan: Plan, bind: Bind, fields: Iterable[bytes | None]) -> Hashable:
+def answer_key(settings: Settings, plan: Plan, bind: Bind, fields: Iterable[bytes | None]) -> Hashable:
     """What the answer to a query is kept by: its plan, and what Bind says with these values."""
-    return plan.serial, (*fields, bind.parameter_formats, bind.result_formats), session.settings.key
+    return plan.serial, (*fields, bind.parameter_formats, bind.result_formats), settings.key
 
 
-def _decoders(session: Session, plan: Plan, bind: Bind) -> tuple[Decode, ...]:
-    formats, time_zone = column_formats(bind.parameter_formats, len(plan.types)), session.settings.style
+def _decoders(settings: Settings, plan: Plan, bind: Bind) -> tuple[Decode, ...]:
+    formats, time_zone = column_formats(bind.parameter_formats, len(plan.types)), settings.style
     return tuple(value_decoder(kind, form, time_zone) for kind, form in zip(plan.given, formats, strict=True))
 
 

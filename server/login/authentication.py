@@ -24,6 +24,7 @@ from server.net.hba import Client, ClientAddress, Rule
 
 if TYPE_CHECKING:
     from catalog.catalog import Catalog
+    from server.net.clients import Clients
     from server.net.connection import Connection
     from server.services import Services
 
@@ -130,7 +131,7 @@ def address_of(text: str) -> ClientAddress:
     return found if mapped is None else mapped
 
 
-def require_admission(server: Services, user: str, catalog: Catalog, database: str) -> None:
+def require_admission(clients: Clients, user: str, catalog: Catalog, database: str) -> None:
     """Whether a role may come in. Raises 28000, 42501 and 53300."""
     from catalog.privileges import DATABASE, OF_DATABASE  # with the catalog, after the first byte
 
@@ -145,7 +146,7 @@ def require_admission(server: Services, user: str, catalog: Catalog, database: s
         raise SqlError("42501", f'permission denied for database "{database}"', detail)
     if role.connection_limit < 0 or role.superuser:
         return
-    backends = (other.handler.backend for other in server.connections)
+    backends = (other.handler.backend for other in clients)
     others = sum(backend is not None and backend.login == user for backend in backends)
     if others >= role.connection_limit:
         raise SqlError("53300", f'too many connections for role "{user}"')

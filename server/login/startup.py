@@ -174,7 +174,7 @@ class Startup:
         meeting.require(given)
         self._limit.cancel()
         connection = self._connection
-        self._server.admit(connection)
+        self._server.clients.admit(connection)
         connection.handler = Answering(connection, self._server, await self._server.wait_open())
         connection.authenticated()
         connection.send(encoder.AUTHENTICATION_OK)
@@ -205,8 +205,8 @@ class Startup:
         connection, login = self._connection, self._login
         assert login is not None
         database = await self._server.wait_open()
-        self._server.admit(connection)
-        require_admission(self._server, login.user, database.catalog, login.database)
+        self._server.clients.admit(connection)
+        require_admission(self._server.clients, login.user, database.catalog, login.database)
         role = database.catalog.roles.find(login.user)
         login.settings.check_given(login.given, role is not None and role.superuser)
         login = login.beginning_with(self._server.defaults, _kept(database.catalog.roles, login.user))

@@ -32,11 +32,12 @@ from server.plans.rows import decode_parameters, describe_rows, with_shapes
 from server.query.copy import copying
 from server.query.execution import run
 from server.session.cursors import SqlCursor
-from server.session.portals import Portal, find_portal
-from server.session.prepared import Prepared, find_statement, outputs_of
+from server.session.portals import Portal
+from server.session.prepared import Prepared, outputs_of
 from server.session.result_rows import Cursor
 
 if TYPE_CHECKING:
+    from catalog.catalog import Catalog
     from server.session.session import Session
 
 _UNKNOWN_OIDS = (0, 705)
@@ -52,11 +53,10 @@ _CHANGED: Final = Cursor(Result(""), (), "")
 
 def parse(session: Session, message: m.Parse) -> Awaitable[None] | None:
     """Parse."""
-    if message.name in session.statements:
-        if message.name:
-            raise SqlError("42P05", f'prepared statement "{message.name}" already exists')
-        del session.statements[""]
-    declared = tuple(_declared(session, oid) for oid in message.oids)
+    session.statements.require_free(message.name)
+    if not message.name:
+        session.statements.pop("", None)  # also where the new one does not come to be
+    declared = tuple(_declared(session.db.catalog, oid) for oid in message.oids)
     raws = session.server.plans.parsed(message.text)
     if raws is not None and len(raws) == 1 and session.db.status != "E":
         plan = session.server.plans.planned(raws[0], declared, session.surroundings)
@@ -74,10 +74,10 @@ async def _parse(session: Session, message: m.Parse, declared: tuple[SqlType | N
     session.connection.send(encoder.PARSE_COMPLETE)
 
 
-def _declared(session: Session, oid: int) -> SqlType | None:
+def _declared(catalog: Catalog, oid: int) -> SqlType | None:
     if oid in _UNKNOWN_OIDS:
         return None
-    found = by_oid(oid) if is_known(oid) else session.db.catalog.type_of(oid)
+    found = by_oid(oid) if is_known(oid) else catalog.type_of(oid)
     if found is None:
         raise SqlError("42704", f"type with OID {oid} does not exist")
     return found
@@ -85,7 +85,7 @@ def _declared(session: Session, oid: int) -> SqlType | None:
 
 def bind(session: Session, message: m.Bind) -> Awaitable[None] | None:
     """Bind."""
-    prepared = find_statement(session, message.statement)
+    prepared = session.statements.find(message.statement)
     if message.portal and (message.portal in session.portals or message.portal in session.cursors.by_name):
         raise SqlError("42P03", f'cursor "{message.portal}" already exists')
     plan = prepared.plan
@@ -169,9 +169,9 @@ def describe(session: Session, message: m.Describe) -> None:
         if cursor is not None:
             session.connection.send(describe_rows(cursor.outputs, ()))
         else:
-            session.connection.send(_describe_portal(session, find_portal(session.portals, message.name)))
+            session.connection.send(_describe_portal(session, session.portals.find(message.name)))
         return
-    plan = find_statement(session, message.name).plan
+    plan = session.statements.find(message.name).plan
     types = plan.types if plan is not None else ()
     outputs = outputs_of(session, plan.statement) if plan is not None else None
     session.connection.send(encoder.parameter_description([item.oid for item in types]) + _describe(outputs, ()))
@@ -180,12 +180,12 @@ def describe(session: Session, message: m.Describe) -> None:
 def _check_described(session: Session, message: m.Describe) -> None:
     """In a failed transaction, rows that may depend on its changes are not described. Raises 25P02."""
     if message.kind == "S":
-        prepared = find_statement(session, message.name)
+        prepared = session.statements.find(message.name)
         outputs = None if prepared.plan is None else outputs_of(session, prepared.plan.statement)
     elif message.name in session.cursors.by_name:
         outputs = session.cursors.by_name[message.name].outputs
     else:
-        outputs = find_portal(session.portals, message.name).outputs
+        outputs = session.portals.find(message.name).outputs
     if outputs is not None:
         raise failed_transaction()
 
@@ -205,7 +205,7 @@ def close(session: Session, message: m.Close) -> None:
     """Close; what does not exist is closed already."""
     if message.kind == "P":
         session.portals.pop(message.name, None)
-        session.cursors.by_name.pop(message.name, None)
+        session.cursors.discard(message.name)
     else:
         session.statements.pop(message.name, None)
     session.connection.send(encoder.CLOSE_COMPLETE)
@@ -219,7 +219,7 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
     declared = session.cursors.by_name.get(message.portal)
     if declared is not None:
         return _execute_declared(session, declared, message.max_rows)
-    portal = find_portal(session.portals, message.portal)
+    portal = session.portals.find(message.portal)
     plan = portal.plan
     if plan is None:
         session.connection.send(encoder.EMPTY_QUERY_RESPONSE)
@@ -294,7 +294,7 @@ def _known_answer(session: Session, portal: Portal, plan: Plan) -> Answered | No
 
 
 def _key(session: Session, portal: Portal, plan: Plan) -> Hashable:
-    return answer_key(session, plan, portal.bind, portal.bind.parameters)
+    return answer_key(session.settings, plan, portal.bind, portal.bind.parameters)
 
 
 def _takes_rows(session: Session, plan: Plan, values: tuple[Value, ...]) -> bool:

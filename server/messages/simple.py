@@ -36,7 +36,9 @@ from server.query.execution import run
 from server.session.result_rows import Cursor
 
 if TYPE_CHECKING:
+    from server.session.cursors import Cursors
     from server.session.session import Session
+    from server.settings.settings import Settings
 
 _SHAREABLE: Final = re.compile(r"\s*(insert|select|update|delete)\b", re.IGNORECASE)
 _CONTROL: Final = re.compile(r"\s*(begin|start|commit|end|rollback|abort|savepoint|release)\b", re.IGNORECASE)
@@ -94,7 +96,7 @@ def _known_of_block(session: Session, text: str) -> tuple[Plan, tuple[Value, ...
         return None
     shared = session.server.plans.shared(text, session.surroundings, make=False)
     try:
-        return None if shared is None else (shared.plan, _values(session, shared))
+        return None if shared is None else (shared.plan, _values(session.settings, shared))
     except SqlError:  # again with the whole text, which gives the position
         return None
 
@@ -114,7 +116,7 @@ def _run_shared(session: Session, text: str, shared: Shared) -> Awaitable[None] 
     """Runs a text whose shape is known, which needs no parsing and often no thread."""
     plan = shared.plan
     try:
-        values = _values(session, shared)
+        values = _values(session.settings, shared)
     except SqlError:
         return _run(session, text)  # again with the whole text, which gives the position
     if isinstance(plan.statement, Insert):
@@ -227,17 +229,17 @@ def _start(session: Session, plan: Plan, values: tuple[Value, ...], whole: str |
     if whole is not None and plan.repeatable and session.transaction.is_idle:
         stamp = Stamp(plan.catalog, plan.reads, session.db.database.version_of(plan.reads))
     result = run(session, plan, values)
-    formats = _formats(session, plan)
+    formats = _formats(session.cursors, plan)
     cursor = Cursor(result, formats, session.settings.style, session.names)
     data, rows = cursor.take()
     return Begun(plan, result, cursor, data, rows, stamp, formats=formats)
 
 
-def _formats(session: Session, plan: Plan) -> tuple[int, ...]:
+def _formats(cursors: Cursors, plan: Plan) -> tuple[int, ...]:
     """Text, but for the rows of a BINARY cursor."""
     if not isinstance(plan.statement, Fetch):
         return ()
-    cursor = session.cursors.by_name.get(plan.statement.name)
+    cursor = cursors.by_name.get(plan.statement.name)
     return (int(cursor is not None and cursor.binary),)
 
 
@@ -250,7 +252,7 @@ def _plan(session: Session, raw: Raw, whole: str | None) -> tuple[Plan, tuple[Va
         shared = plans.shared(whole, around, make=True)
         if shared is not None:
             try:
-                return shared.plan, _values(session, shared)
+                return shared.plan, _values(session.settings, shared)
             except SqlError:
                 return plans.plan(raw, (), around), ()
     plan = session.plan_allowed(raw, (), around)
@@ -265,8 +267,8 @@ def _no_parameter(raw: Raw) -> SqlError:
     return SqlError("42P02", f"there is no parameter {word}", position=position)
 
 
-def _values(session: Session, shared: Shared) -> tuple[Value, ...]:
-    return literal_values(shared.literals, shared.plan.given, session.settings.style)
+def _values(settings: Settings, shared: Shared) -> tuple[Value, ...]:
+    return literal_values(shared.literals, shared.plan.given, settings.style)
 
 
 def _head(session: Session, begun: Begun, result: Result) -> bytes:

@@ -1,1 +1,1 @@
-"""Sockets: one client's connection, TLS, and the keys by which a client cancels a statement."""
+"""Sockets: the connections of a server, TLS, and the keys by which a client cancels a statement."""

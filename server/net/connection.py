@@ -96,12 +96,8 @@ class Handler(Protocol):
         ...
 
 
-class Host(Protocol):
-    """What a connection needs of the server."""
-
-    config: Config
-    loop: asyncio.AbstractEventLoop
-    own_paths: OwnPaths
+class Met(Protocol):
+    """What counts connections."""
 
     def met(self, connection: Connection) -> None:
         """A client has connected."""
@@ -109,6 +105,19 @@ class Host(Protocol):
 
     def left(self, connection: Connection) -> None:
         """A connection's session has ended."""
+        ...
+
+
+class Host(Protocol):
+    """What a connection needs of the server."""
+
+    config: Config
+    loop: asyncio.AbstractEventLoop
+    own_paths: OwnPaths
+
+    @property
+    def clients(self) -> Met:
+        """All connections."""
         ...
 
     def spawn(self, coroutine: Coroutine[Any, Any, None], failed: Callable[[BaseException], None]) -> None:
@@ -159,7 +168,7 @@ class Connection(asyncio.Protocol):
             self.own_address = here[0]
         if self.server.config.log_connections:
             logger.info("connection received host=%s port=%d", *self.peer)
-        self.server.met(self)
+        self.server.clients.met(self)
 
     def data_received(self, data: bytes) -> None:
         """Bytes came: acts on all whole messages, unless one is being worked on or the client does not read."""
@@ -499,7 +508,7 @@ class Connection(asyncio.Protocol):
         try:
             await self._close_handler()
         finally:
-            self.server.left(self)
+            self.server.clients.left(self)
 
     async def _close_handler(self) -> None:
         """Until it succeeds where a resource is exhausted: what is not closed keeps its locks."""

@@ -51,6 +51,10 @@ class Account:
         self.clocks: Mapping[int, float] = {}
         self._seen: dict[int, float] = {}
 
+    def follow(self, clocks: Mapping[int, float]) -> None:
+        """The clocks of the session's threads, as they come and go."""
+        self.clocks = clocks
+
     def begin(self) -> None:
         """Another statement begins."""
         self.grown = 0.0
@@ -99,7 +103,7 @@ class MemoryGuard:
         self._last = resident()
         #: Of cancelled statements that still compute.
         self._left = Account()
-        self._left.clocks = LEFT_BEHIND
+        self._left.follow(LEFT_BEHIND)
         self._given_back = self._ended = 0.0
         self._is_bound = False
         self._stopped = threading.Event()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -19,7 +19,7 @@ from executor.database.system_relations import system_rows
 
 if TYPE_CHECKING:
     from executor.database.database import Database
-    from server.operations.config import Address, Config
+    from server.operations.config import Address
 
 Family = CounterMetricFamily | GaugeMetricFamily
 #: Families by the column of millstream.streams that they show, for every stream.
@@ -32,23 +32,16 @@ _OF_STREAMS: Final[tuple[tuple[str, type[Family], str, str], ...]] = (
 )
 
 
-class Clients(Protocol):
-    """The connections that the metrics count, and how many there may be."""
-
-    config: Config
-
-    @property
-    def connections(self) -> Iterable[Any]:
-        """All connections."""
-        ...
-
-
-def serve_metrics(address: Address, server: Clients, database: Database) -> Callable[[], None]:
-    """Answers Prometheus in a thread of its own; what is returned ends that. Raises OSError."""
+def serve_metrics(
+    address: Address, clients: Iterable[Any], most_clients: int, database: Database
+) -> Callable[[], None]:
+    """Answers Prometheus in a thread of its own; what is returned ends that. ``clients`` are the connections, of which
+    there may be ``most_clients``. Raises OSError.
+    """
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     GCCollector(registry=registry)
-    registry.register(_Metrics(server, database))
+    registry.register(_Metrics(clients, most_clients, database))
     http, thread = start_http_server(address.port, address.host, registry)
 
     def end() -> None:
@@ -62,8 +55,9 @@ def serve_metrics(address: Address, server: Clients, database: Database) -> Call
 class _Metrics(Collector):
     """Collected in the page's thread: reads only what other threads may read."""
 
-    def __init__(self, server: Clients, database: Database) -> None:
-        self._server = server
+    def __init__(self, clients: Iterable[Any], most_clients: int, database: Database) -> None:
+        self._connections = clients
+        self._limit = most_clients
         self._database = database
 
     def describe(self) -> Iterable[Any]:
@@ -85,13 +79,12 @@ class _Metrics(Collector):
         yield engines
 
     def _clients(self) -> Iterator[Family]:
-        states = Counter(state for state in map(_state, tuple(self._server.connections)))
+        states = Counter(map(_state, self._connections))
         clients = GaugeMetricFamily("millstream_clients", "Connected clients.", labels=["state"])
         for state in ("active", "idle", "idle in transaction", "starting"):
             clients.add_metric([state], states[state])
         yield clients
-        limit = self._server.config.max_connections
-        yield _gauge("millstream_clients_limit", "Clients that may be connected.", limit)
+        yield _gauge("millstream_clients_limit", "Clients that may be connected.", self._limit)
 
     def _streams(self) -> Iterator[Family]:
         rows = system_rows(self._database.shown, "streams")

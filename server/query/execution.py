@@ -53,7 +53,7 @@ from server.session import cursors
 from server.session.functions import evaluation as functions
 from server.session.identity import may_examine, require_examinable, take_on
 from server.session.portals import Portal
-from server.session.prepared import Prepared, add_statement, executed_plan, find_statement, replanned, show_outputs
+from server.session.prepared import Prepared, executed_plan, replanned, show_outputs
 from server.session.result_rows import Cursor
 from server.settings.parameter_types import boolean
 from server.settings.settings import IDENTITY, OF_TRANSACTION
@@ -95,8 +95,8 @@ def _run(session: Session, plan: Plan, parameters: tuple[Value, ...], described:
         session.cursors.check(statement, in_block=not session.transaction.is_single)
     result = session.db.execute_planned(planned(session, plan, parameters, described), parameters)
     if isinstance(statement, DeclareCursor):
-        cursor = cursors.SqlCursor.of(statement, result, session.activity.transaction_time, session.held_share)
-        session.cursors.by_name[cursor.name] = cursor
+        began = session.activity.transaction_time
+        session.cursors.add(cursors.SqlCursor.of(statement, result, began, session.held_share))
         return Result("DECLARE CURSOR")
     return result
 
@@ -217,7 +217,8 @@ def _prepare(session: Session, statement: Prepare) -> Result:
         raise unsupported(
             "PREPARE of this kind of statement", "Prepare a SELECT, INSERT, UPDATE, DELETE, MERGE or VALUES."
         )
-    add_statement(session, statement.name, prepared)
+    session.statements.require_free(statement.name)
+    session.statements[statement.name] = prepared
     return Result("PREPARE")
 
 
@@ -225,7 +226,7 @@ def _deallocate(session: Session, statement: Deallocate) -> Result:
     if statement.name is None:
         session.statements.clear()
         return Result("DEALLOCATE ALL")
-    find_statement(session, statement.name)
+    session.statements.find(statement.name)
     del session.statements[statement.name]
     return Result("DEALLOCATE")
 
@@ -294,7 +295,7 @@ def prepared_call(session: Session, statement: ExecutePrepared) -> tuple[Plan, t
         if not is_of_dimensions(error) or session.db.status == "E":
             raise
         kinds = tuple(shaped(kind.element) if _is_list(kind) and kind.element else kind for kind in plan.types)
-        find_statement(session, statement.name).reshaped(session, kinds)
+        session.statements.find(statement.name).reshaped(session, kinds)
         plan = executed_plan(session, statement)
         return plan, _argument_values(session, statement, plan)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 
 class Activity:
-    """A session's."""
+    """The times and the statement of one session."""
 
     __slots__ = ("_number", "_numbers", "query", "statement_time", "transaction_time")
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class AppliedSettings:
-    """A session's."""
+    """The settings of one session that others were told."""
 
     def __init__(
         self, settings: Settings, db: DatabaseSession, connection: Connection, idle: IdleClock, reports: Reports
@@ -56,5 +56,6 @@ class AppliedSettings:
         db.reader.checkpoint_interval = settings.seconds("checkpoint_interval")
         patience = Patience(settings.seconds("stream_timeout"), settings.seconds("stream_progress"))
         db.await_rows(patience, self._reports.report)
-        names = ("idle_in_transaction_session_timeout", "idle_session_timeout")
-        self._idle.limits = (settings.seconds(names[0]), settings.seconds(names[1]))
+        self._idle.limit(
+            settings.seconds("idle_in_transaction_session_timeout"), settings.seconds("idle_session_timeout")
+        )

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 class CancellableWork:
-    """A session's. On the event loop's thread, but for ``is_cancelled`` and what ``run`` is given."""
+    """The calls in threads of one session. On the loop's thread, but for ``is_cancelled`` and what ``run`` is given."""
 
     def __init__(
         self, connection: Connection, server: Services, db: DatabaseSession, settings: Settings, copy: CopyState
@@ -49,7 +49,7 @@ class CancellableWork:
         self.is_running = False
         #: What its threads call that hears of a cancel wherever it is.
         self.calls = Calls()
-        connection.account.clocks = self.calls.clocks
+        connection.account.follow(self.calls.clocks)
         self._cancelled: SqlError | None = None
         self._to_end: object = None  # of the message that is worked on, once it was cancelled
 

@@ -42,7 +42,7 @@ class Copying(Protocol):
 
 
 class CopyState:
-    """A session's."""
+    """The COPY whose data the client of one session sends, if there is one."""
 
     __slots__ = ("running",)
 

@@ -222,6 +222,14 @@ class Cursors(Struct):
         if statement.name in self.by_name:
             raise SqlError("42P03", f'cursor "{statement.name}" already exists')
 
+    def add(self, cursor: SqlCursor) -> None:
+        """A cursor was declared."""
+        self.by_name[cursor.name] = cursor
+
+    def discard(self, name: str) -> None:
+        """Closes a cursor, if it is there."""
+        self.by_name.pop(name, None)
+
     def find(self, name: str) -> SqlCursor:
         """A cursor. Raises 34000."""
         found = self.by_name.get(name)

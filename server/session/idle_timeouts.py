@@ -23,13 +23,17 @@ class IdleClock:
         self._loop = loop
         self._expire = expire
         self._timer: asyncio.TimerHandle | None = None
-        #: Seconds in a transaction and outside of one; 0 is without limit.
+        #: Seconds in a transaction and outside of one.
         self.limits = (0.0, 0.0)
 
     @property
     def is_running(self) -> bool:
         """Whether the next message must stop it."""
         return self._timer is not None
+
+    def limit(self, in_transaction: float, outside: float) -> None:
+        """So many seconds from the next start on; 0 is without limit."""
+        self.limits = (in_transaction, outside)
 
     def start(self, in_transaction: bool) -> None:
         """The session waits for its client."""

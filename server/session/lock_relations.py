@@ -17,6 +17,7 @@ from executor.locks import targets
 from executor.locks.manager import Shown
 
 if TYPE_CHECKING:
+    from server.net.clients import Clients
     from server.session.session import Session
 
 #: The oids of pg_class and pg_namespace themselves.
@@ -27,9 +28,9 @@ _ROWS: Final = 1
 _KEYS: Final = 2
 
 
-def sessions(session: Session) -> Iterator[Session]:
+def sessions(clients: Clients) -> Iterator[Session]:
     """Those that have started."""
-    for connection in tuple(session.server.connections):
+    for connection in clients:
         other: Any = connection.handler
         if other.backend is not None:
             yield other
@@ -70,7 +71,7 @@ def _where(target: targets.Target) -> Row:
 
 def wait_rows(session: Session) -> Iterator[Row]:
     """A row for each session and each that it waits for."""
-    for other in sessions(session):
+    for other in sessions(session.server.clients):
         for blocker in session.db.locks.blockers(other.db.owner):
             if blocker.pid:
                 yield {"waiter": other.backend.process, "blocker": blocker.pid}

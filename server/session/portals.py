@@ -1,11 +1,10 @@
 """Portals of the extended protocol: prepared statements with values, about to run or under way.
 
-Owns: ``Portal``. Knows nothing of what answers the messages about them (``server.messages.extended``).
+Owns: ``Portal``, and which of them there are. Knows nothing of what answers the messages about them
+(``server.messages.extended``).
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -38,15 +37,23 @@ class Portal(Struct, eq=False):
         return self.bind.result_formats
 
 
-class Made:
-    """Which portals there were at each savepoint: those made since go with a return to it (AtSubCleanup_Portals).
-
-    A member of the session's transactions (``server.session.transaction.members``).
+class Portals(dict[str, Portal]):
+    """The portals of one session by name; a member of its transactions: those made after a savepoint go with a return
+    to it (AtSubCleanup_Portals).
     """
 
-    def __init__(self, portals: dict[str, Portal]) -> None:
-        self._portals = portals
+    def __init__(self) -> None:
+        super().__init__()
         self._savepoints: Savepoints[tuple[Portal, ...]] = Savepoints()
+
+    def find(self, name: str) -> Portal:
+        """A portal. Raises 34000."""
+        portal = self.get(name)
+        if portal is None:
+            raise SqlError("34000", f'portal "{name}" does not exist')
+        return portal
+
+    # -- as a member -------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """There is no savepoint yet."""
@@ -61,7 +68,7 @@ class Made:
 
     def savepoint(self, name: str) -> None:
         """What there is survives a return to it."""
-        self._savepoints.add(name, tuple(self._portals.values()))
+        self._savepoints.add(name, tuple(self.values()))
 
     def release(self, name: str) -> None:
         """Forgets a savepoint and those after it."""
@@ -70,13 +77,5 @@ class Made:
     def rollback_to(self, name: str) -> None:
         """What was made after it is gone; what was closed stays closed."""
         before = self._savepoints.return_to(name)
-        for key in [key for key, portal in self._portals.items() if portal not in before]:
-            del self._portals[key]
-
-
-def find_portal(portals: Mapping[str, Portal], name: str) -> Portal:
-    """A portal. Raises 34000."""
-    portal = portals.get(name)
-    if portal is None:
-        raise SqlError("34000", f'portal "{name}" does not exist')
-    return portal
+        for key in [key for key, portal in self.items() if portal not in before]:
+            del self[key]

@@ -33,7 +33,7 @@ from server.settings.parameters import PARAMETERS
 if TYPE_CHECKING:
     from executor.sql.session import DatabaseSession
     from server.session.cursors import Cursors
-    from server.session.portals import Portal
+    from server.session.portals import Portals
     from server.settings.settings import Settings
 
 
@@ -42,8 +42,8 @@ class Preparing(Protocol):
 
     db: DatabaseSession
     settings: Settings
-    statements: dict[str, Prepared]
-    portals: dict[str, Portal]
+    statements: Statements
+    portals: Portals
     cursors: Cursors
 
     @property
@@ -104,6 +104,23 @@ class Prepared(Struct):
         self.plan = session.plan_allowed(self.raw, kinds, session.surroundings)
 
 
+class Statements(dict[str, Prepared]):
+    """The prepared statements of one session by name; "" is the unnamed one."""
+
+    def find(self, name: str) -> Prepared:
+        """A prepared statement. Raises 26000."""
+        prepared = self.get(name)
+        if prepared is None:
+            what = f'prepared statement "{name}"' if name else "unnamed prepared statement"
+            raise SqlError("26000", f"{what} does not exist")
+        return prepared
+
+    def require_free(self, name: str) -> None:
+        """Only the unnamed statement may be replaced. Raises 42P05."""
+        if name and name in self:
+            raise SqlError("42P05", f'prepared statement "{name}" already exists')
+
+
 def replanned(session: Preparing, plan: Plan, described: bool) -> Plan:
     """A plan for the catalog that the session sees now. Raises 0A000 when the columns of a result that the client knows
     have changed.
@@ -120,26 +137,10 @@ def _shape(outputs: tuple[Output, ...] | None) -> list[tuple[str, int]] | None:
     return None if outputs is None else [(item.name, item.type.oid) for item in outputs]
 
 
-def find_statement(session: Preparing, name: str) -> Prepared:
-    """A prepared statement. Raises 26000."""
-    prepared = session.statements.get(name)
-    if prepared is None:
-        text = f'prepared statement "{name}" does not exist' if name else "unnamed prepared statement does not exist"
-        raise SqlError("26000", text)
-    return prepared
-
-
-def add_statement(session: Preparing, name: str, prepared: Prepared) -> None:
-    """Keeps a prepared statement; only the unnamed one may be replaced. Raises 42P05."""
-    if name and name in session.statements:
-        raise SqlError("42P05", f'prepared statement "{name}" already exists')
-    session.statements[name] = prepared
-
-
 def executed_plan(session: Preparing, statement: ExecutePrepared) -> Plan:
     """What EXECUTE runs: what was prepared, or EXPLAIN or CREATE TABLE AS of it. Raises 26000 and 42809, and what
     binding raises, without positions, which would be those of another text."""
-    prepared = find_statement(session, statement.name)
+    prepared = session.statements.find(statement.name)
     if prepared.raw is None:
         raise SqlError("26000", f'prepared statement "{statement.name}" is empty')
     plan = prepared.current(session)
@@ -165,7 +166,7 @@ def outputs_of(session: Preparing, statement: Statement) -> tuple[Output, ...] |
         case Explain(format=form):
             return (Output("QUERY PLAN", JSON if form == "json" else TEXT),)
         case ExecutePrepared():
-            prepared = find_statement(session, statement.name)
+            prepared = session.statements.find(statement.name)
             return None if prepared.plan is None else outputs_of(session, executed_plan(session, statement).statement)
         case _:
             return None

@@ -152,7 +152,7 @@ def _cursors(session: Session) -> Iterator[Row]:
 def _activity(session: Session) -> Iterator[Row]:
     """The sessions there are."""
     queries = {query.client.process: query for query in session.db.database.separation.running.all()}
-    for other in sessions(session):
+    for other in sessions(session.server.clients):
         row = {**_session_row(other), **_progress(queries.get(other.backend.process))}
         yield row if _may_see(session, other.backend.login) else {**row, **_HIDDEN}
 
@@ -222,7 +222,7 @@ def _nothing_written(session: Session, name: str) -> Row:
 
 def _encryption(session: Session) -> Iterator[Row]:
     """The connections with TLS."""
-    for other in sessions(session):
+    for other in sessions(session.server.clients):
         tunnel = other.connection.tunnel
         if tunnel is None:
             yield {"pid": other.backend.process, "ssl": False}

@@ -28,7 +28,7 @@ _LEVELS: Final = {"debug": 0, "log": 1, "info": 2, "notice": 2, "warning": 3, "e
 
 
 class Reports:
-    """A session's. On the event loop's thread, but for ``report``."""
+    """The errors and notices of one session. On the event loop's thread, but for ``report``."""
 
     def __init__(self, connection: Connection, server: Services, settings: Settings, activity: Activity) -> None:
         self._connection = connection

@@ -37,8 +37,8 @@ from server.session.copy_state import CopyState
 from server.session.cursors import Cursors
 from server.session.identity import is_superuser
 from server.session.idle_timeouts import IdleClock
-from server.session.portals import Made, Portal
-from server.session.prepared import Prepared
+from server.session.portals import Portal, Portals
+from server.session.prepared import Statements
 from server.session.reports import Reports
 from server.session.transaction.members import Members
 from server.session.transaction.transaction import Transaction, is_end
@@ -139,10 +139,10 @@ class Session:
         self.work = CancellableWork(connection, server, db, settings, self.copy)
         mailbox = Mailbox(self, server.view_channels)
         self.listening = Listening(server.channels, mailbox, self.backend.process, mailbox.follow)
-        self.statements: dict[str, Prepared] = {}
-        self.portals: dict[str, Portal] = {}
+        self.statements = Statements()
+        self.portals = Portals()
         self.cursors = Cursors()
-        members = Members((settings, self.cursors, Made(self.portals), self.listening))
+        members = Members((settings, self.cursors, self.portals, self.listening))
         self.transaction = Transaction(db, settings, self.activity, self.work, self.listening, self.portals, members)
         self.express = parts.express(self)
         db.reader.client = self._client

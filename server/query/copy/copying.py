@@ -43,6 +43,7 @@ from server.query.copy.server_files import open_to_read, open_to_write
 if TYPE_CHECKING:
     from server.session.copy_state import Copying
     from server.session.session import Session
+    from server.settings.settings import Settings
 
 #: Blocks between the splitter and the appender: some megabytes each.
 BLOCKS: Final = 6
@@ -263,18 +264,18 @@ def _reader(session: Session, statement: CopyInStatement) -> Reader:
     is_named = statement.options.format != "binary" and are_named(types)
     time_zone, read = session.settings.style, read_as(types) if is_named else types
     scaled = tuple(place for place, item in enumerate(columns) if item.keeps_scale)
-    form = _format(session, statement.options)
+    form = _format(session.settings, statement.options)
     plain = CopyReader(read, names, form, statement.target.name, time_zone, scaled=scaled)
     if not is_named:
         return plain
     return NamedReader(plain, types, session.surroundings.context())
 
 
-def _format(session: Session, options: CopyOptions) -> CopyFormat:
+def _format(settings: Settings, options: CopyOptions) -> CopyFormat:
     """What the data look like, in the client's encoding where no other was named. Raises 0A000."""
     given = asdict(options)
     if not options.encoding:
-        name = session.settings.encoding
+        name = settings.encoding
         if name not in PLAIN and options.format != "binary":
             raise unsupported(f"COPY with client_encoding {name}", "Convert the data to UTF8.")
         given |= {"encoding": name, "codec": PLAIN.get(name, PLAIN[UTF8])}
@@ -365,7 +366,7 @@ def _writer(
     types, names = tuple(item.type for item in result.outputs), [item.name for item in result.outputs]
     is_named = statement.options.format != "binary" and are_named(types)
     written, is_framed = written_as(types) if is_named else types, statement.path is None
-    writer = CopyWriter(written, names, _format(session, statement.options), session.settings.style, is_framed)
+    writer = CopyWriter(written, names, _format(session.settings, statement.options), session.settings.style, is_framed)
     return writer, naming(writer, types, session.names) if is_named else writer.encode
 
 

@@ -126,7 +126,7 @@ def _told_other(session: Session, process: Value) -> Session | None:
 
 
 def _other(session: Session, process: Value) -> Session | None:
-    return next((other for other in sessions(session) if other.backend.process == process), None)
+    return next((other for other in sessions(session.server.clients) if other.backend.process == process), None)
 
 
 def _require_power(session: Session, other: Session, word: str, what: str, done: str) -> None:

@@ -13,7 +13,7 @@ Executions = tuple[Insert, list[tuple[Value, ...]]]
 
 
 class PendingRows:
-    """A session's."""
+    """The rows of one session's batch."""
 
     __slots__ = ("inserts",)
 

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from server.notify.channels import Listening
     from server.session.activity import Activity
     from server.session.cancellable_work import CancellableWork
-    from server.session.portals import Portal
+    from server.session.portals import Portals
     from server.settings.settings import Settings
 
 _ENDS: Final = ("commit", "rollback", "rollback_to")
 
 
 class Transaction:
-    """A session's. Methods that are not coroutines may be called in the session's worker thread."""
+    """The transaction of one session. Methods but coroutines may be called in the session's worker thread."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Transaction:
         activity: Activity,
         work: CancellableWork,
         listening: Listening,
-        portals: dict[str, Portal],
+        portals: Portals,
         members: Members,
     ) -> None:
         self._db = db
@@ -128,7 +128,7 @@ class Transaction:
         self._undo_members()
 
     async def fail_implicit(self) -> None:
-        """The same within an implicit transaction, which ends."""
+        """A statement of the implicit transaction has failed: the transaction ends, and all of it is undone."""
         self.implicit = False
         await self._work.run(self._roll_back_implicit)
         self._undo_members()
