@@ -300,7 +300,7 @@ def _arrived(database: Database, stop: Stop) -> Iterator[str]:
 
 
 def _folder(database: Database) -> Path:
-    return database.options.shared_directory / service.FOLDER
+    return database.core.options.shared_directory / service.FOLDER
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ def _open(config: Config, threads: Executor, completions: Completions) -> Opened
 
     with contextlib.ExitStack() as failing:
         database = failing.enter_context(contextlib.closing(Database.open(config.options())))
-        database.elsewhere.ask = Peers(database.shared.key).ask
+        database.elsewhere.ask = Peers(database.core.shared.key).ask
         views = ViewChannels(database.view_watch, completions.add)
         secret = load_secret(config.data / _SECRET_FILE)
         failing.pop_all()

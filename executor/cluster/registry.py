@@ -91,21 +91,31 @@ class Registry:
         clock: Callable[[], float] = time.monotonic,
         log: str = "",
     ) -> None:
-        """Joins. Raises 55006 where a server has that name already, and 55000 where that was adopted."""
+        """``lease`` is in seconds; ``log`` is the folder of the server's log, for other servers."""
         self.name = name
+        self._address, self._lease, self._log = address, lease, log
         self._storage = storage
         self._folder = storage.folder / _FOLDER
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        self._held: int | None = self._hold()
+        #: The descriptor that keeps other processes from this name.
+        self._held: int | None = None
+        #: The epoch of this process; 0 until it has joined.
+        self.epoch = 0
         self._watched: dict[str, _Watched] = {}
         self._clock = clock
         self._looked = clock()
-        with storage.exclusive():
-            storage.sweep()
-            self.epoch = self._next_epoch()
-            self._put(Member(name, address, self.epoch, lease, log=log))
         #: Seconds between two heartbeats.
         self.pause = lease / _BEATS
+
+    def join(self) -> None:
+        """Makes this process the server of its name, in the next epoch. Raises 55006 where another process is, and
+        55000 where the server of that name was adopted."""
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        self._held = self._hold()
+        self._looked = self._clock()
+        with self._storage.exclusive():
+            self._storage.sweep()
+            self.epoch = self._next_epoch()
+            self._put(Member(self.name, self._address, self.epoch, self._lease, log=self._log))
 
     @cached_property
     def identity(self) -> str:

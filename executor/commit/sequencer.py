@@ -63,6 +63,8 @@ class Sequencer:
         self.lock = threading.RLock()
         self.log = log
         self.visible = self.durable = max(log.last_lsn, floor)
+        #: The LSN at which the server started: which relations changed last before it is not known.
+        self.start_lsn = self.visible
         self._next = self.visible + 1
         self._clock = clock
         self._sync_within = sync_within
@@ -186,6 +188,19 @@ class Sequencer:
         with self.lock:
             for each in references:
                 self._spooled_bytes -= self._spooled.pop((each.segment, each.offset), 0)
+
+    def raise_start(self, lsn: int) -> None:
+        """Before the first commit: storage contains transactions up to this LSN, also where the log has lost its end.
+        The next commit is above it."""
+        with self.lock:
+            if lsn > self.visible:
+                self.visible = self.durable = self.start_lsn = self._last_written = lsn
+                self._next = lsn + 1
+
+    def require_durable(self, lsn: int) -> None:
+        """Returns when the disk has the log up to an LSN. Raises 53100, 58030."""
+        if lsn > self.durable:
+            self.log.sync()
 
     def skip(self, lsn: int) -> None:
         """LSNs from now on are above this one."""

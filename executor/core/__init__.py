@@ -1,6 +1,7 @@
 """What exists in one open database: files, catalog, tables, streams and continuous views.
 
-``core`` opens the files and has what reads what; ``consistency`` compares what the files say of each other, and
-``recycled_log`` keeps what the log has forgotten. ``plans``, ``versions`` and ``catalog_results`` are caches of reads;
+``core`` opens the files and has what reads what. ``consistency`` compares what the files say of each other,
+``recycled_log`` keeps what the log has forgotten, and ``table_recovery`` brings tables and catalog to the log's end.
+``plans``, ``versions`` and ``catalog_results`` are caches of reads;
 ``memory`` and ``descriptors`` divide what the operating system gives, and ``periodic`` runs a background thread.
 """

@@ -1,7 +1,8 @@
 """What exists in one server's database: its catalog, tables, streams and continuous views, its log and its storage.
 
-Owns: the folders and files that these live in, the registry of streams and views, and what reads what. The services
-that work on it (``executor/database``) know it; it knows none of them.
+Owns: the folders and files that these live in, their opening, which streams and views there are, and what reads what.
+Opening takes two steps: the files and the tables first, and ``join`` when the streams and views have been recovered.
+The services that work on it (``executor/database``) know it; it knows none of them.
 
 Locks are taken in this order: those of transactions (``executor/locks``), a view's, the sequencer's.
 """
@@ -12,16 +13,18 @@ import os
 import threading
 from collections.abc import Callable, Container, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.objects import View
+from catalog.objects import Sequence, Table, View
 from catalog.values.errors import undefined_table
-from executor.cluster.logs import place_log
+from executor.cluster.logs import place_log, published
 from executor.cluster.registry import Registry
 from executor.cluster.storage import Storage
+from executor.cluster.view_ownership import require_past
 from executor.commit.control import Control
 from executor.commit.log import Log
 from executor.commit.sequencer import Sequencer
@@ -30,6 +33,7 @@ from executor.core.catalog_results import CatalogResults
 from executor.core.memory import engine_share
 from executor.core.plans import PlanCache
 from executor.core.recycled_log import Forgotten
+from executor.core.table_recovery import recover_tables
 from executor.core.versions import Versions
 from executor.definitions import stored_catalog
 from executor.embedded.engine import EmbeddedEngine
@@ -46,15 +50,10 @@ from executor.views.storage import ViewStore
 class Core:
     """What exists. Methods may be called from any thread."""
 
-    #: These are there when what the log holds is recovered.
-    sequencer: Sequencer
-    registry: Registry
-    temporary: TemporaryOids
-    #: How far the log was at the opening: of changes before it nothing is known.
-    opened_lsn: int
-
     def __init__(self, options: Options, system: Callable[[], Catalog]) -> None:
-        """Opens all files, as they are; ``system`` makes the catalog of the system relations."""
+        """Opens all files and brings the tables to the log's end; ``system`` makes the catalog of the system relations.
+        Raises XX001 for files that do not belong together, 55006 where another process has them, 58P01, 53100, 58030.
+        """
         self.options = options
         self.plans = PlanCache()
         self.catalog_results = CatalogResults()
@@ -67,28 +66,40 @@ class Core:
             relations = beside.submit(system)
             self.tables = TableStore.open(directory / "tables.duckdb", spill=spill, memory=memory)
             stored = relations.result()
-        self._noting = threading.Lock()
-        self._log_lock: int | None = None
-        try:
+        with ExitStack() as undoing:
+            undoing.callback(self._abandon_tables)
             self._log_lock = place_log(options)
+            if self._log_lock is not None:
+                undoing.callback(os.close, self._log_lock)
             for path, changed in left.items():  # by a process that died; the tables may have spilled while they opened
                 if _spilled(spill).get(path) == changed:
                     path.unlink(missing_ok=True)
             self.control = Control(directory / "control")
             self.log = Log(options.log_directory, options.log_segment_bytes, control=self.control)
+            undoing.callback(self.log.close)
             #: What the log has forgotten.
             self.forgotten = recycled_log.read(directory)
             consistency.require_tables(self.log, self.forgotten, self.tables, self.control.log.found is not None)
             self.sequences = SequenceStore(directory / "sequences", self.control)
-        except BaseException:
-            self.abandon()
-            raise
-        self.engine = EmbeddedEngine(options.embedded_threads, spill, memory)
-        #: The folder that servers share.
-        self.shared = Storage(options.storage_directory)
-        self.storage = ViewStore(options.shared_directory, options.server_id)
-        #: The committed catalog.
-        self.catalog = stored_catalog.load_documents(self.tables.catalog.whole, self.tables.catalog.changes, stored)
+            self.engine = EmbeddedEngine(options.embedded_threads, spill, memory)
+            undoing.callback(self.engine.close)
+            #: The folder that servers share.
+            self.shared = Storage(options.storage_directory)
+            self.storage = ViewStore(options.shared_directory, options.server_id)
+            written = stored_catalog.load_documents(self.tables.catalog.whole, self.tables.catalog.changes, stored)
+            #: The committed catalog.
+            self.catalog = recover_tables(self.tables, self.log, written)
+            objects = self.catalog.objects.values()
+            self.tables.adopt(item for item in objects if isinstance(item, Table))
+            self.sequences.keep(item.state for item in objects if isinstance(item, Sequence))
+            self.temporary = TemporaryOids(self.tables)
+            self.sequencer = Sequencer(self.log, self.tables.applied_lsn)
+            undoing.callback(self.sequencer.close)
+            self.tables.backlog.apply_behind(self.sequencer.require_durable)
+            own, log = options.server_name, published(options)
+            #: The servers that share the storage.
+            self.registry = Registry(self.shared, own, options.address, options.server_lease, log=log)
+            self._undoing = undoing.pop_all()
         self.streams: dict[int, StreamRuntime] = {}
         self._views: dict[int, ViewRuntime] = {}
         self.versions = Versions()
@@ -100,6 +111,17 @@ class Core:
         self._oids_lock = threading.Lock()
         self._copies = 0
         self._copies_lock = threading.Lock()
+        self._noting = threading.Lock()
+
+    def join(self) -> None:
+        """Joins the servers that share the storage, once all streams and views are there; transactions may commit from
+        then on. Raises 55000 where the storage has more of this server than its own folder has, or the server was
+        adopted, and 55006 where another process has its name."""
+        self.sequencer.raise_start(self.storage.highest_lsn())
+        if self.control.log.found is None and self.sequencer.visible > self.log.last_lsn:
+            self.sequencer.commit(())  # the log goes on behind what others have of it, though its own end is lost
+        require_past(self.shared, self.options.server_name, self.sequencer.visible)
+        self.registry.join()
 
     def note_forgotten(self, change: Callable[[Forgotten], Forgotten]) -> None:
         """What is noted of what the log has forgotten becomes another one. Raises 53100, 58030."""
@@ -110,18 +132,15 @@ class Core:
 
     def abandon(self) -> None:
         """Closes what was opened, and leaves files as they are: they are not what they should be."""
-        if hasattr(self, "log"):
-            self.log.close()
-        if self._log_lock is not None:
-            os.close(self._log_lock)
+        self._undoing.close()
+
+    def _abandon_tables(self) -> None:
         self.tables.close()
         if self.tables.is_new:
             for path in self.options.server_directory.glob("tables.duckdb*"):
                 path.unlink()
-        if hasattr(self, "engine"):
-            self.engine.close()
 
-    def close_files(self) -> None:
+    def close(self) -> None:
         """Closes all files; nothing may use them."""
         self.sequencer.close()
         self.log.close()
@@ -132,6 +151,16 @@ class Core:
             self.control.close()
         self.tables.close()
         self.engine.close()
+
+    def publish_catalog(self, catalog: Catalog) -> None:
+        """A transaction that defines is durable: this is the committed catalog, in a version above all before. The
+        caller has the sequencer's lock."""
+        self.catalog = replace(catalog, version=max(catalog.version, self.catalog.version + 1))
+
+    def change_table(self, oid: int, lsn: int) -> None:
+        """Rows of a table changed at an LSN. The caller has the sequencer's lock."""
+        self.tables_lsn = lsn
+        self.versions.change(oid, lsn)
 
     def take_oids(self, first: int, count: int) -> int:
         """The first of so many oids that no transaction has taken, open ones included; at least ``first``."""
@@ -148,6 +177,10 @@ class Core:
         if runtime is None:
             raise undefined_table(str(oid))
         return runtime
+
+    def find_view(self, oid: int) -> ViewRuntime | None:
+        """A continuous view's runtime; None where there is no such view."""
+        return self._views.get(oid)
 
     def runtimes(self) -> tuple[ViewRuntime, ...]:
         """All continuous views."""
@@ -190,7 +223,7 @@ class Core:
 
     def refresh_reads(self) -> None:
         """For each view, everything whose change may change its result."""
-        self.versions.reads = MappingProxyType({oid: tuple(self._closure(oid)) for oid in self._views})
+        self.versions.set_reads({oid: tuple(self._closure(oid)) for oid in self._views})
 
     def _closure(self, oid: int, known: Container[int] = ()) -> Iterator[int]:
         runtime = self._views.get(oid)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 
 class Versions:
@@ -21,6 +22,10 @@ class Versions:
         self.suspended: frozenset[int] = frozenset()
         #: For each continuous view everything whose change may change its result, itself included.
         self.reads: Mapping[int, tuple[int, ...]] = {}
+
+    def set_reads(self, reads: Mapping[int, tuple[int, ...]]) -> None:
+        """Views came, went or were altered: what each reads now, itself included."""
+        self.reads = MappingProxyType(dict(reads))
 
     def change(self, oid: int, lsn: int) -> None:
         """Rows of a table or stream changed, or of a table of another server that a view reads."""

@@ -1,6 +1,6 @@
 """The system views of schema ``millstream``: state and progress of streams, views, queries and servers.
 
-Owns: their columns and how each is filled from the running shown.core. Read like any relation, computed at each read.
+Owns: their columns and how each is filled from the running database. Read like any relation, computed at each read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.catalog import Catalog
-from catalog.objects import ColumnDefinition, SystemView, qualified
+from catalog.objects import ColumnDefinition, Sequence, SystemView, qualified
 from catalog.system import MARKED, rows_of, seen_table, system_catalog, visibility
 from catalog.system.rows import Own, table_of
 from catalog.values.types import BOOL, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, SqlType
@@ -307,9 +307,19 @@ def system_rows(shown: Shown, name: str) -> list[dict[str, Any]]:
     return [dict(zip((column for column, _ in columns), row, strict=True)) for row in filler(shown)]
 
 
-def system_table(shown: Shown, catalog: Catalog, view: SystemView, own: Own, path: tuple[str, ...]) -> pa.Table:
-    """A system relation's rows now and their places, with what a search ``path`` finds named alone; ``own`` are rows
-    that only a session knows."""
+def rows_of_system(shown: Shown, oid: int, catalog: Catalog, own: Own, path: tuple[str, ...]) -> pa.Table:
+    """The rows now, and their places, of a system relation, or the only row of a sequence, as a transaction's catalog
+    has it. A search ``path`` finds what is named without a schema; ``own`` are rows that only a session knows."""
+    item = catalog.objects[oid]
+    if isinstance(item, SystemView):
+        return _system_table(shown, catalog, item, own, path)
+    assert isinstance(item, Sequence), item
+    values = shown.core.sequences.current(item)
+    arrays = [pa.array([value], column.type.arrow) for value, column in zip(values, item.columns, strict=True)]
+    return _placed(pa.Table.from_arrays(arrays, names=[column.name for column in item.columns]))
+
+
+def _system_table(shown: Shown, catalog: Catalog, view: SystemView, own: Own, path: tuple[str, ...]) -> pa.Table:
     name = view.name if view.schema != SCHEMA else f"{SCHEMA}.{view.name}"
     if name in own:
         return _placed(table_of(view.columns, own[name]()))

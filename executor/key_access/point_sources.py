@@ -3,62 +3,37 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from msgspec import Struct
 
 from catalog.catalog import Catalog
 from catalog.objects import Table, is_temporary
 from catalog.values.errors import SqlError
-from executor.core.plans import PlanCache
+from executor.core.core import Core
 from executor.key_access.table_keys import TableKeys
 from executor.key_access.view_indexes import ViewIndexes
 from executor.rows.point_reads import Finder, Key, PointReader, recognise
 from executor.rows.row_shapes import keys_of
 from executor.traces.index import Row
-from executor.views.runtime import ViewRuntime
 from planner.statements.statement import Query
-
-
-class KeyServices(Protocol):
-    """What answers point reads of a services."""
-
-    @property
-    def indexes(self) -> ViewIndexes:
-        """The key indexes of continuous views."""
-        ...
-
-    @property
-    def table_keys(self) -> TableKeys:
-        """The keyed rows of tables."""
-        ...
-
-    @property
-    def plans(self) -> PlanCache:
-        """Queries in the form in which they run."""
-        ...
-
-    def view(self, oid: int) -> ViewRuntime:
-        """A continuous view. Raises 42P01."""
-        ...
 
 
 class ViewSource(Struct, frozen=True):
     """A continuous view's point key."""
 
-    services: KeyServices
+    core: Core
+    indexes: ViewIndexes
     oid: int
 
     def peek(self, key: Key) -> Row | None:
         """A row of a fresh index."""
-        return self.services.indexes.peek(self.oid, key)
+        return self.indexes.peek(self.oid, key)
 
     def read(self, key: Key) -> Row | None:
         """A row of the index, brought up to date; None where an ordinary query has to answer."""
-        if self.services.view(self.oid).away is not None:
+        if self.core.view(self.oid).away is not None:
             return None
         try:
-            return self.services.indexes.read(self.oid, key)
+            return self.indexes.read(self.oid, key)
         except SqlError as error:
             if error.sqlstate not in ("55000", "22003"):
                 raise
@@ -72,35 +47,37 @@ class ViewSource(Struct, frozen=True):
 class TableSource(Struct, frozen=True):
     """A unique key of a table as a query was bound to it."""
 
-    services: KeyServices
+    table_keys: TableKeys
     table: Table
     columns: tuple[str, ...]
 
     def peek(self, key: Key) -> Row | None:
         """A row as of what is visible."""
-        return self.services.table_keys.peek(self.table, self.columns, key)
+        return self.table_keys.peek(self.table, self.columns, key)
 
     def read(self, key: Key) -> Row | None:
         """A row, for which the table may be read first."""
-        return self.services.table_keys.read(self.table, self.columns, key)
+        return self.table_keys.read(self.table, self.columns, key)
 
     def within(self, write: Finder, key: Key) -> Row | None:
         """A row as the transaction sees it."""
         return write.find_row(self.table, self.columns, key)
 
 
-def point_reader(services: KeyServices, query: Query, catalog: Catalog) -> PointReader | None:
+def point_reader(
+    core: Core, indexes: ViewIndexes, table_keys: TableKeys, query: Query, catalog: Catalog
+) -> PointReader | None:
     """The reader of a query, bound to a catalog, that is a look-up by a view's whole point key or by a table's unique
     key; None for every other query."""
-    lookup = recognise(services.plans.get(query.relation).relation)
+    lookup = recognise(core.plans.get(query.relation).relation)
     if lookup is None:
         return None
     names = {name for name, _ in lookup.key}
     if lookup.kind == "view":
-        key = services.indexes.key_of(lookup.oid)
-        return PointReader(ViewSource(services, lookup.oid), query, lookup, key) if set(key) == names else None
+        key = indexes.key_of(lookup.oid)
+        return PointReader(ViewSource(core, indexes, lookup.oid), query, lookup, key) if set(key) == names else None
     table = catalog.objects.get(lookup.oid)
     if not isinstance(table, Table) or is_temporary(table):
         return None
     found = next((key for key in keys_of(table) if set(key) == names), None)
-    return None if found is None else PointReader(TableSource(services, table, found), query, lookup, found)
+    return None if found is None else PointReader(TableSource(table_keys, table, found), query, lookup, found)

@@ -129,7 +129,7 @@ class Giving:
             failpoint("view-copied")
             with self._checkpoints.naming:
                 if self._ownership.get(after.name) == after:  # else they have ended already
-                    place(self._services, runtime, after)
+                    place(self._core, self._services.indexes, runtime, after)
 
     def forget(self, runtime: ViewRuntime) -> bool:
         """Copies of a view that is at its home are made no longer, and the last one is deleted; whether there was
@@ -164,4 +164,4 @@ class Giving:
             artifact.delete_one(self._storage, after.name, handover)
         # Also while states are being written, which are void: a writer that finds nothing to write any more reports
         # nothing.
-        place(self._services, runtime, after)
+        place(self._core, self._services.indexes, runtime, after)

@@ -10,17 +10,16 @@ from executor.cluster.registry import read_member
 from executor.cluster.storage import Storage
 from executor.cluster.view_ownership import NOBODY, Owned, as_owned
 from executor.core.core import Core
-from executor.moving.services import MovingServices
+from executor.key_access.view_indexes import ViewIndexes
 from executor.replicas.replica import Replicas, replica_of
 from executor.traces.layout import home_of
 from executor.views.location import Away
 from executor.views.runtime import ViewRuntime
 
 
-def place(services: MovingServices, runtime: ViewRuntime, owned: Owned, address: str = "") -> None:
+def place(core: Core, indexes: ViewIndexes, runtime: ViewRuntime, owned: Owned, address: str = "") -> None:
     """What an entry says of a view whose home this server is: whether it is here, and what the log keeps for it."""
-    core, held = services.core, owned.at
-    own = core.options.server_name
+    own, held = core.options.server_name, owned.at
     worker = owned.worker(own, runtime.handover)
     core.versions.suspend(runtime.view.oid, worker == NOBODY)
     if worker == own:
@@ -29,7 +28,7 @@ def place(services: MovingServices, runtime: ViewRuntime, owned: Owned, address:
     before, away = runtime.away, Away(worker, address)
     runtime.leave(away, held)
     if before is None:  # from now on nobody makes another
-        services.indexes.forget(runtime.view.oid)
+        indexes.forget(runtime.view.oid)
     if before != away:
         core.versions.stir(runtime.view.oid)
 

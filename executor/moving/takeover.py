@@ -72,7 +72,13 @@ class Taking:
         elif owned.owner == self._registry.name and not owned.taken:
             self._take(owned, runtime)
         elif runtime is not None and owned.home == self._registry.name:
-            place(self._services, runtime, owned, self._registry.address(owned.owner if owned.taken else owned.giver))
+            place(
+                self._core,
+                self._services.indexes,
+                runtime,
+                owned,
+                self._registry.address(owned.owner if owned.taken else owned.giver),
+            )
         elif runtime is not None and owned.owner == self._registry.name and is_own(self._core, runtime):
             self._settle_adopted(owned, runtime)
         elif owned.owner == self._registry.name and (runtime is None or runtime.is_lost):
@@ -87,7 +93,7 @@ class Taking:
         self._ownership.change(owned, after)
         for handover in artifact.handovers(self._storage, owned.name) - after.kept:
             artifact.delete_one(self._storage, owned.name, handover)
-        place(self._services, runtime, after)
+        place(self._core, self._services.indexes, runtime, after)
 
     def _place_here(self, runtime: ViewRuntime, owned: Owned) -> None:
         """What an entry says of a view that is at its home, unless more is about to be said, or has been: by one of
@@ -96,7 +102,7 @@ class Taking:
             if self._checkpoints.is_writing(runtime):
                 return
             if owned.copied or runtime.held is None or self._ownership.get(owned.name) == owned:
-                place(self._services, runtime, owned)
+                place(self._core, self._services.indexes, runtime, owned)
 
     def _restore(self, owned: Owned, runtime: ViewRuntime | None) -> None:
         """A guest that this server has taken is not here, since its folder is new, or damaged. It comes back from its
@@ -136,7 +142,7 @@ class Taking:
         self._ownership.change(owned, taken)
         if runtime is not None and owned.home == self._registry.name:  # no other server has it until this one gives it
             artifact.delete(self._storage, owned.name)
-            place(self._services, runtime, taken)
+            place(self._core, self._services.indexes, runtime, taken)
 
     def _enter(self, owned: Owned, runtime: ViewRuntime | None) -> None:
         if runtime is not None and runtime.handover == owned.handover and not runtime.is_lost:

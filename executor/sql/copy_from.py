@@ -58,7 +58,7 @@ class CopySink:
         if isinstance(statement.target, Stream):
             if not statement.target.has_writers:
                 raise fed_otherwise(statement.target, "COPY")
-            session.database.copies_running(+1)
+            session.core.copies_running(+1)
         else:
             transaction.writer()
 
@@ -72,7 +72,7 @@ class CopySink:
         if not defaults or self._completion is not None:
             return {}
         outputs = tuple((Column(-1 - index, "", value.type), value) for index, value in defaults)
-        query, zone = self._session.database.engine.query, self._session.time_zone
+        query, zone = self._session.core.engine.query, self._session.time_zone
         row = query(Project(Values((), ((),)), outputs), {}, (), zone)
         return {index: row.column(at)[0] for at, (index, _) in enumerate(defaults)}
 
@@ -123,7 +123,7 @@ class CopySink:
         assert where is not None
         condition = Project(bound(row), ((Column(-1, "kept", BOOL), where),))
         bindings = {f"s_{bound(row).trace}": numbered(rows)}
-        return self._session.database.engine.query(condition, bindings, (), self._session.time_zone).column(0)
+        return self._session.core.engine.query(condition, bindings, (), self._session.time_zone).column(0)
 
     def write(self, prepared: Prepared) -> None:
         """Takes the next batch. Waits while the views of a stream lag too far behind; raises 57014 after ``cancel``."""
@@ -148,7 +148,7 @@ class CopySink:
         self._cancelled.set()
 
     def _spool(self, prepared: Prepared) -> None:
-        sequencer, target = self._session.database.sequencer, self.statement.target
+        sequencer, target = self._session.core.sequencer, self.statement.target
         held, self._held = self._held, []
         for batch in held:
             self._references.append(sequencer.spool(target.oid, batch))
@@ -185,14 +185,14 @@ class CopySink:
 
     def abort(self) -> None:
         """Ends the statement with nothing of it visible."""
-        self._session.database.sequencer.discard(self._references)
+        self._session.core.sequencer.discard(self._references)
         self._references, self._held = [], []
         self._ended()
         self._session.end_copy(error=True)
 
     def _ended(self) -> None:
         if isinstance(self.statement.target, Stream):
-            self._session.database.copies_running(-1)
+            self._session.core.copies_running(-1)
 
 
 def _find_shape(statement: CopyIn) -> tuple[pa.Schema, tuple[int, ...], bool]:

@@ -99,8 +99,8 @@ def check_not_null(stream: Stream, rows: pa.Table | pa.RecordBatch) -> None:
 
 def define(session: Environment, transaction: Transaction, statement: Definition) -> Result:
     """Runs one DDL statement inside a transaction that has the locks which it needs."""
-    database = session.database
-    catalog = transaction.sees(database.catalog)
+    core = session.core
+    catalog = transaction.sees(core.catalog)
     transaction.role = session.role_of(catalog)
     match statement:
         case CreateSchema(schema=schema, exists=exists, owner=owner, elements=elements):
@@ -110,17 +110,17 @@ def define(session: Environment, transaction: Transaction, statement: Definition
                 return Result("CREATE SCHEMA", notices=(notice,))
             if owner is not None:
                 transaction.role = owner
-            add_object(transaction, catalog, replace(schema, oid=free_oid(database, catalog, schema)))
+            add_object(transaction, catalog, replace(schema, oid=free_oid(core, catalog, schema)))
             return Result("CREATE SCHEMA")
         case AlterSchema():
             return _alter_schema(transaction, catalog, statement)
         case CreateTable():
-            return _create_table(database, transaction, catalog, statement)
+            return _create_table(core, transaction, catalog, statement)
         case CreateSequence(sequence=sequence, exists=exists):
             if exists:
                 return Result("CREATE SEQUENCE", notices=(_skipped(sequence.name),))
             add_object(
-                transaction, catalog, replace(sequence, oid=free_oid(database, catalog, sequence), state=_new_state())
+                transaction, catalog, replace(sequence, oid=free_oid(core, catalog, sequence), state=_new_state())
             )
             return Result("CREATE SEQUENCE")
         case AlterTable():
@@ -131,16 +131,16 @@ def define(session: Environment, transaction: Transaction, statement: Definition
             follow(transaction, transaction.catalog or catalog, changes)
             return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
         case AlterSequence():
-            return _alter_sequence(database, transaction, catalog, statement)
+            return _alter_sequence(core, transaction, catalog, statement)
         case CreateStream(stream=stream, exists=exists):
             if exists:
                 return Result("CREATE FOREIGN TABLE", notices=(_skipped(stream.name),))
-            stream = replace(stream, oid=free_oid(database, catalog, stream))
+            stream = replace(stream, oid=free_oid(core, catalog, stream))
             transaction.arrived.pop(stream.oid, None)  # of one whose creation was undone
             add_object(transaction, catalog, stream)
             return Result("CREATE FOREIGN TABLE")
         case CreateView():
-            return _create_view(database, transaction, catalog, statement)
+            return _create_view(session.database, transaction, catalog, statement)
         case AlterView(view=view):
             change_object(transaction, catalog, view)
             return Result("ALTER VIEW")
@@ -232,7 +232,7 @@ def _alter_table(session: Environment, transaction: Transaction, catalog: Catalo
         add_object(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
     follow(transaction, transaction.catalog or catalog, statement.changes)
     for options in statement.options:
-        _alter_sequence(session.database, transaction, transaction.catalog or catalog, options)
+        _alter_sequence(session.core, transaction, transaction.catalog or catalog, options)
     document = alter_rows(session, transaction, statement)
     transaction.catalog = (transaction.catalog or catalog).change(statement.table)
     if not is_temporary(statement.table):
@@ -289,8 +289,8 @@ def _alter_sequence(core: Core, transaction: Transaction, catalog: Catalog, stat
     return Result("ALTER SEQUENCE")
 
 
-def _create_view(core: Database, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
-    view = statement.view
+def _create_view(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
+    core, view = database.core, statement.view
     tag = "CREATE MATERIALIZED VIEW" if view.materialized else "CREATE VIEW"
     if statement.exists:
         return Result(tag, notices=(_skipped(view.name),))
@@ -328,7 +328,7 @@ def _create_view(core: Database, transaction: Transaction, catalog: Catalog, sta
         transaction.views.append(NewView(view, planned.program, statics))
         warnings += _frozen(catalog, statement, planned)
         for oid in planned.program.inputs:
-            notices += _skipped_files(core, transaction, catalog.objects[oid], view)
+            notices += _skipped_files(database, transaction, catalog.objects[oid], view)
         if transaction.explicit:
             words = "begins with the COMMIT of this transaction: rows that it inserts are not in the view"
             notices.append(f'continuous view "{view.name}" {words}')
@@ -357,11 +357,12 @@ def _skipped_files(database: Database, transaction: Transaction, stream: Catalog
     """How many files of a followed folder a new view does not have, since they arrived before it."""
     if not isinstance(stream, Stream) or not is_followed(stream):
         return []
-    runtime = database.streams.get(stream.oid)
+    core = database.core
+    runtime = core.streams.get(stream.oid)
     if runtime is not None:
         count = database.watcher.settle(runtime)
     else:  # of this transaction
-        folders = database.storage.names_of_files(stream.oid), database.storage.converted_files(stream.oid)
+        folders = core.storage.names_of_files(stream.oid), core.storage.converted_files(stream.oid)
         arrived = arrived_before(stream, *folders)
         count = len(arrived.files)
         if count:

@@ -35,20 +35,20 @@ class Environment:
     """One session's. Thread-safe only in ``is_cancelled``."""
 
     def __init__(self, database: Database, user: str, name: str, block: Block) -> None:
-        self.database = database
+        self.database, self.core = database, database.core
         self.name = name
         self.synchronous_commit = True
-        self.lock_timeout = database.options.lock_timeout
+        self.lock_timeout = self.core.options.lock_timeout
         self.serializable = False
         #: Who maintains the continuous views that this session creates, where they do not say it.
-        self.maintenance_engine: str = database.options.maintenance_engine
+        self.maintenance_engine: str = self.core.options.maintenance_engine
         #: Its transactions.
         self._block = block
-        self.sequences = SessionSequences(database.sequences)
+        self.sequences = SessionSequences(self.core.sequences)
         self.temporary = Temporary()
         self.read_only = False
         self._cancelled = threading.Event()
-        self.locks = database.tables.locks
+        self.locks = self.core.tables.locks
         #: What it is for the lock manager.
         self.owner = Owner()
         self.advisory = Holder(self.locks, self.owner, self.is_cancelled)
@@ -127,14 +127,14 @@ class Environment:
         """The catalog that this session's next statement sees, its own uncommitted DDL included."""
         transaction = self._block.current
         if transaction is None:
-            return self.temporary.over(self.database.catalog)
+            return self.temporary.over(self.core.catalog)
         if transaction.catalog is not None and not transaction.running:
-            transaction.rebase(self.database.catalog)
-        return transaction.sees(self.database.catalog)
+            transaction.rebase(self.core.catalog)
+        return transaction.sees(self.core.catalog)
 
     def evaluator(self, transaction: Transaction) -> Evaluate:
         """How relations are evaluated that may call sequences' functions."""
-        drawings, catalog = self.database.drawings, transaction.sees(self.database.catalog)
+        drawings, catalog = self.database.drawings, transaction.sees(self.core.catalog)
         return Caller(
             drawings,
             self.sequences,

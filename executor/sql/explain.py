@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from catalog.values.errors import SqlError
 from catalog.values.types import JSON, TEXT
+from executor.core.core import Core
 from executor.core.plans import Plan
 from executor.database.database import Database
 from executor.embedded.connection import plainly
@@ -78,8 +79,8 @@ def _explain_query(
     session: Environment, statement: Explain, query: Query, parameters: tuple[Value, ...], transaction: Transaction
 ) -> Result:
     reader, relation = session.reader, query.relation
-    database = session.database
-    plan = database.plans.get(relation)
+    database, core = session.database, session.core
+    plan = core.plans.get(relation)
     measured: dict[str, Any] = {}
     measured |= _files_in_words(reader, plan, parameters)
     shown: Relation = plan.relation
@@ -101,15 +102,13 @@ def _explain_query(
         started = time.perf_counter()
         answer = reader.answer(relation, parameters, transaction, evaluate, choice)
         measured |= {"Actual Rows": answer.num_rows, **_time_since(started)}
-    runtimes = _runtimes(database, (plan,))
+    runtimes = _runtimes(core, (plan,))
     if statement.format == "json":
         document = _document(database, relation_json(shown, rows), runtimes, measured)
         if steps.plan is not None:
-            document["Pipelines"] = pipelines_json(database, steps)
+            document["Pipelines"] = pipelines_json(core, steps)
         return _result(document)
-    return _result(
-        [*_text(database, explain_relation(shown, rows), runtimes, measured), *pipelines_text(database, steps)]
-    )
+    return _result([*_text(database, explain_relation(shown, rows), runtimes, measured), *pipelines_text(core, steps)])
 
 
 def _explain_change(
@@ -121,12 +120,12 @@ def _explain_change(
     run: Callable[[Transaction], Result],
 ) -> Result:
     """Of a statement that changes rows, or that fills a table from a query."""
-    database, found = session.database, session.database.plans.get
+    database, found = session.database, session.core.plans.get
     plans = [found(relation) for relation in relations_of(change)]
     measured: dict[str, Any] = {}
     for plan in plans:
         measured |= _files_in_words(session.reader, plan, parameters)
-    runtimes = _runtimes(database, plans)
+    runtimes = _runtimes(session.core, plans)
     notices: tuple[SqlError, ...] = ()
     if statement.analyze:
         started = time.perf_counter()
@@ -149,9 +148,9 @@ def _result(shown: list[str] | dict[str, Any], notices: tuple[SqlError, ...] = (
     return Result("EXPLAIN", (Output("QUERY PLAN", kind),), (batch,), notices)
 
 
-def _runtimes(database: Database, plans: Sequence[Plan]) -> list[ViewRuntime]:
+def _runtimes(core: Core, plans: Sequence[Plan]) -> list[ViewRuntime]:
     """The continuous views that some plans read, and those below."""
-    return [database.view(oid) for oid in database.views_below(tuple(oid for plan in plans for oid in plan.views))]
+    return [core.view(oid) for oid in core.views_below(tuple(oid for plan in plans for oid in plan.views))]
 
 
 def _counted(result: Result) -> dict[str, int]:
@@ -220,8 +219,8 @@ def _asked(away: Away) -> tuple[str, str]:
 
 def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
     """When and where each path runs, by its id."""
-    options, away = database.options, runtime.away
-    setting = database.engine_setting(runtime.view)
+    core, away = database.core, runtime.away
+    options, setting = core.options, core.engine_setting(runtime.view)
     when = (
         f"in the background after {options.maintenance_rows} rows or {options.maintenance_idle:g} s without any; "
         "the rest when the view is read"
@@ -231,7 +230,7 @@ def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
         path = progress.path
         where = _where(database, runtime, path, setting)
         reached = f"durable up to LSN {progress.durable}, fresh up to LSN {progress.reached}"
-        watermark = ", ".join(filter(None, (database.streams[oid].stream.option("watermark") for oid in path.inputs)))
+        watermark = ", ".join(filter(None, (core.streams[oid].stream.option("watermark") for oid in path.inputs)))
         if away is not None:
             when = "in the background; the rest when the view is read"
             facts = Facts(when, f'on server "{away.server}"', watermark)

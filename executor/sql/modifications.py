@@ -49,7 +49,7 @@ def _stream_rows(
 ) -> pa.Table:
     if not target.has_writers:
         raise fed_otherwise(target, "INSERT")
-    runtime = session.database.streams.get(target.oid)
+    runtime = session.core.streams.get(target.oid)
     columns = runtime.schema if runtime is not None and runtime.stream is target else schema_of(target)
     rows = None if statement.literals is None else row_values(statement.literals, parameters, target)
     if rows is not None:

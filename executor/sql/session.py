@@ -104,11 +104,11 @@ class DatabaseSession(Environment):
 
     def _commit(self, transaction: Transaction) -> None:
         try:
-            ddl.end_temporary(self.database, transaction)
+            ddl.end_temporary(self.core, transaction)
         except BaseException:
             transaction.rollback()
             raise
-        self.database.commit(transaction, self.synchronous_commit)
+        self.database.committer.commit(transaction, self.synchronous_commit)
         self.temporary.commit(transaction.catalog)
 
     def begin_implicit(self) -> None:
@@ -154,7 +154,7 @@ class DatabaseSession(Environment):
             return self._block.control(statement)
         with self._statement() as transaction:
             lock(self, statement, transaction, parameters)
-            transaction.rebase(self.database.catalog)
+            transaction.rebase(self.core.catalog)
             return self.run(statement, parameters, transaction)
 
     def execute_planned(self, planned: Planned, parameters: tuple[Value, ...] = ()) -> Result:
@@ -177,7 +177,7 @@ class DatabaseSession(Environment):
         it names from here on."""
         for _ in range(ATTEMPTS):
             lock(self, planned.statement, transaction, parameters)
-            transaction.rebase(self.database.catalog)
+            transaction.rebase(self.core.catalog)
             if planned.catalog is self.catalog:
                 return planned
             planned = planned.again()
@@ -238,7 +238,7 @@ class DatabaseSession(Environment):
                 raise AssertionError(f"{type(statement).__name__} is the server's")
 
     def _query(self, statement: Query, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
-        locking, found = statement.locking, skipping(statement, self.database.tables.definitions)
+        locking, found = statement.locking, skipping(statement, self.core.tables.definitions)
         if locking is not None and found is not None:
             mode = Mode.SHARE if is_sharing(locking) else Mode.EXCLUSIVE
             rows = skip_locked(self, found, parameters, transaction, mode, partial(see_rows, self, transaction))
@@ -253,13 +253,13 @@ class DatabaseSession(Environment):
             statement = replace(statement, view=self._with_engine(statement.view))
         before = self.catalog
         result = ddl.define(self, transaction, statement)
-        require_changeable(self.database, self.database.view_moving.keeping.end, before, self.catalog)
+        require_changeable(self.core, self.database.view_moving.keeping.end, before, self.catalog)
         return result
 
     def _with_engine(self, view: View) -> View:
         """A continuous view without an engine of its own keeps the session's, where that is not the server's."""
         engine, name = self.maintenance_engine, "maintenance_engine"
-        if not view.continuous or engine == self.database.options.maintenance_engine or name in dict(view.options):
+        if not view.continuous or engine == self.core.options.maintenance_engine or name in dict(view.options):
             return view
         return replace(view, options=(*view.options, (name, engine)))
 
@@ -300,4 +300,4 @@ class DatabaseSession(Environment):
         self._block.rollback()
         self.advisory.give_back_all()
         if self.temporary.tables:
-            self.database.temporary.drop(self.temporary.tables)
+            self.core.temporary.drop(self.temporary.tables)

@@ -57,7 +57,7 @@ _SHARING: Final = ("FOR SHARE", "FOR KEY SHARE")
 
 def begin_write(session: Environment) -> WriteTransaction:
     """The table transaction of a session's transaction. Raises 40001 where a repeatable snapshot is too old."""
-    database, transaction = session.database, session.transaction
+    tables, transaction = session.core.tables, session.transaction
     assert transaction is not None
     if session.serializable:
         begin_serial(session, transaction)
@@ -65,8 +65,8 @@ def begin_write(session: Environment) -> WriteTransaction:
         session.reader.take_snapshot(transaction)
     snapshot = transaction.snapshot
     if snapshot is None:
-        return database.tables.begin(transaction.locks)
-    return database.tables.begin(transaction.locks, snapshot.tables, snapshot.lsn)
+        return tables.begin(transaction.locks)
+    return tables.begin(transaction.locks, snapshot.tables, snapshot.lsn)
 
 
 def begin_serial(session: Environment, transaction: Transaction) -> None:
@@ -75,9 +75,9 @@ def begin_serial(session: Environment, transaction: Transaction) -> None:
     this level go, when it commits. Raises 40001."""
     if not transaction.locks.take(_SERIAL, Mode.EXCLUSIVE):
         return
-    unsettled, snapshot = session.database.tables.unsettled, transaction.snapshot
+    unsettled, snapshot = session.core.tables.unsettled, transaction.snapshot
     unsettled.wait(unsettled.last, unsettled.chain)
-    if snapshot is not None and session.database.sequencer.visible > snapshot.lsn:
+    if snapshot is not None and session.core.sequencer.visible > snapshot.lsn:
         raise SqlError("40001", "could not serialize access due to read/write dependencies among transactions")
 
 
@@ -86,7 +86,7 @@ def lock(
 ) -> None:
     """Takes the locks that a statement needs before it may begin, and lets it see what others have committed. Raises
     40001, 40P01, 55P03 and 57014."""
-    tables = session.database.tables.definitions
+    tables = session.core.tables.definitions
     taken = transaction.locks
     found, refusal = list(statement_needs(statement, session)), None
     query = _query_of(statement)
@@ -120,7 +120,7 @@ def _require_unchanged(session: Environment, transaction: Transaction, oids: Ite
     if snapshot is None:
         return
     see_rows(session, transaction)
-    changed = session.database.tables.changed
+    changed = session.core.tables.changed
     if any(changed.get(oid, 0) > snapshot.lsn for oid in oids):
         raise SqlError("40001", "could not serialize access due to concurrent update")
 
@@ -131,13 +131,13 @@ def see_rows(session: Environment, transaction: Transaction) -> None:
         transaction.write.stand()
         transaction.write.await_others()
         return
-    unsettled = session.database.tables.unsettled
+    unsettled = session.core.tables.unsettled
     unsettled.wait(unsettled.last, unsettled.chain)
 
 
 def statement_needs(statement: Statement, session: Environment) -> Iterator[Need]:
     """The locks of a statement."""
-    tables, catalog = session.database.tables.definitions, session.catalog
+    tables, catalog = session.core.tables.definitions, session.catalog
     changing = _changing(statement)
     query = _query_of(statement)
     if isinstance(query, Query):

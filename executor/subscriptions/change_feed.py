@@ -164,7 +164,7 @@ class ChangeFeed:
         before = self._standing
         lsn, changed, after, runs = self._present(reader)
         if not self._looks:
-            known = max(changed, self._core.opened_lsn, self._runtime.view.created_lsn)
+            known = max(changed, self._core.sequencer.start_lsn, self._runtime.view.created_lsn)
             self._keep(Look(known, lsn, 0), None)
         else:
             try:

@@ -178,14 +178,18 @@ class Backlog:
         self._connect = connect
         self._release = release
         self._applied = applied
-        #: Returns when the disk has the log up to an LSN. What waited for no disk may be visible before that.
-        self.require_durable: Callable[[int], None] = lambda lsn: None
+        self._require_durable: Callable[[int], None] = lambda lsn: None
         #: Held for moments only: event loops add.
         self._lock = threading.Lock()
         self._waiting = _Waiting()
         #: Held by the thread that gives DuckDB the rows.
         self._applying = threading.Lock()
         self._going = _Waiting()
+
+    def apply_behind(self, require_durable: Callable[[int], None]) -> None:
+        """From now on rows may be visible before the log is on the disk. ``require_durable`` returns when the disk has
+        the log up to an LSN."""
+        self._require_durable = require_durable
 
     def add(self, lsn: int, changes: Iterable[NetRows]) -> None:
         """A transaction's rows, once it is committed."""
@@ -231,7 +235,7 @@ class Backlog:
                     return
                 self._going, self._waiting = self._waiting, _Waiting()
             try:
-                self.require_durable(self._going.last)
+                self._require_durable(self._going.last)
                 self._give(self._going)
                 self._applied(self._going.last)
             except BaseException:

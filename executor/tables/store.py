@@ -149,7 +149,7 @@ class TableStore:
         self._relations: OverRows = {}
         #: What the file does not have yet.
         self.backlog = Backlog(self._database.acquire, self._database.release, self._stored)
-        #: What has the tables' rows by key, once it is set.
+        #: What has the tables' rows by key, once there is such a service (``register_keys``).
         self.keyed: KeyedTables | None = None
         self.readings = Readings()
         #: What other writers may see and readers not yet.
@@ -188,6 +188,10 @@ class TableStore:
     def adopt(self, tables: Iterable[Table]) -> None:
         """Makes equal definitions the same objects."""
         self.definitions |= {table.oid: table for table in tables if self.definitions.get(table.oid) == table}
+
+    def register_keys(self, keyed: KeyedTables) -> None:
+        """Transactions that begin from now on find rows by key in ``keyed``."""
+        self.keyed = keyed
 
     def recover(self, lsn: int, changes: Sequence[tuple[int, pa.Table | None, pa.Table | None]]) -> bool:
         """Takes a log record's (oid, inserted, deleted) where they can wait for others; before anybody else writes."""

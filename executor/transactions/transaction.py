@@ -1,7 +1,7 @@
 """What one transaction has done so far and would commit: table writes, stream rows, catalog changes.
 
 Owns: the state of a transaction between BEGIN and COMMIT, and its savepoints. Nothing of it is visible to others before
-``executor.database.database`` commits it as one log record (architecture, section 4). Knows nothing of SQL text or
+``executor.database.committer`` commits it as one log record (architecture, section 4). Knows nothing of SQL text or
 clients.
 """
 

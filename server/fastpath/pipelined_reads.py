@@ -113,7 +113,7 @@ class Series:
         session, database = self._session, self._session.db.database
         statements, ends_portals = session.statements, session.db.status == "I"
         pieces: list[bytes] = []
-        if session.db.catalog is not database.catalog:
+        if session.db.catalog is not database.core.catalog:
             return pieces, position
         size = 0
         following = self._find(data, position, at_ease)
@@ -122,7 +122,7 @@ class Series:
             following = self._find(data, end, at_ease)
             if following is None and not (ends_portals and data.startswith(SYNC, end)):
                 break
-            if kind.used.plan.catalog is not database.catalog or not kind.used.holds(statements):
+            if kind.used.plan.catalog is not database.core.catalog or not kind.used.holds(statements):
                 break
             answer = kind.use.answer(fields) if is_idle or type(kind.use) is PointRead else None
             if answer is None:

@@ -210,7 +210,7 @@ class Express:
         return self.series.answer(request)
 
     def _answer(self, framed: Framed, fields: tuple[bytes, ...]) -> bytes | None:
-        if framed.used.plan.catalog is not self._database.catalog:
+        if framed.used.plan.catalog is not self._database.core.catalog:
             self.forget()
             return None
         if not framed.used.holds(self._statements):

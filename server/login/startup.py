@@ -163,10 +163,10 @@ class Startup:
     async def _meet(self, nonce: bytes) -> None:
         """Handles another server of the storage, or a client that claims to be one."""
         database = await self._server.wait_open()
-        if not database.options.storage:
+        if not database.core.options.storage:
             raise SqlError("28000", "this server shares no storage with others")
         layer = self._connection.tunnel or self._server.access.secured
-        self._meeting = Meeting(database.shared.key, nonce, b"" if layer is None else layer.fingerprint)
+        self._meeting = Meeting(database.core.shared.key, nonce, b"" if layer is None else layer.fingerprint)
         self._connection.send(self._meeting.greeting)
 
     async def _greet(self, meeting: Meeting, given: bytes) -> None:
@@ -196,7 +196,7 @@ class Startup:
         if connection.is_lost:
             return
         self._limit = self._limited()
-        self._authentication = Authentication(connection, server, user, name, database.catalog.roles)
+        self._authentication = Authentication(connection, server, user, name, database.core.catalog.roles)
         if self._authentication.begin():
             await self._enter()
 
@@ -209,9 +209,9 @@ class Startup:
         require_admission(self._server.clients, login.user, database.catalog, login.database)
         role = database.catalog.roles.find(login.user)
         login.settings.check_given(login.given, role is not None and role.superuser)
-        login = login.beginning_with(self._server.defaults, _kept(database.catalog.roles, login.user))
+        login = login.beginning_with(self._server.defaults, _kept(database.core.catalog.roles, login.user))
         if login.settings.role != login.user:  # -c role=... in the start-up packet
-            require_member(database.catalog.roles, login.user, login.settings.role)
+            require_member(database.core.catalog.roles, login.user, login.settings.role)
         if login.database != DATABASE:
             hint = f'This server has the one database "{DATABASE}".'
             raise SqlError("3D000", f'database "{login.database}" does not exist', hint=hint)

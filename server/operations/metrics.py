@@ -71,7 +71,7 @@ class _Metrics(Collector):
         yield from self._views()
         yield from self._jobs()
         yield _gauge(
-            "millstream_log_lsn", "Last log sequence number that readers see.", self._database.sequencer.visible
+            "millstream_log_lsn", "Last log sequence number that readers see.", self._database.core.sequencer.visible
         )
         engines = GaugeMetricFamily("millstream_engine_available", "Whether an engine accepts work.", labels=["engine"])
         for row in system_rows(self._database.shown, "engines"):

@@ -35,15 +35,15 @@ class Stamp(Struct):
 
     def holds(self, database: Database) -> bool:
         """Whether a query would give the same result now, and need not wait for a lock."""
-        barriers = database.tables.locks.barriers
+        barriers = database.core.tables.locks.barriers
         if barriers and not barriers.keys().isdisjoint(self.reads):
             return False
-        if database.replicas.are_behind(self.reads) or database.versions.are_suspended(self.reads):
+        if database.replicas.are_behind(self.reads) or database.core.versions.are_suspended(self.reads):
             return False
-        visible = database.sequencer.visible  # before the rest: what is published meanwhile is asked for next time
+        visible = database.core.sequencer.visible  # before the rest: what is published meanwhile is asked for next time
         if visible == self.checked:
             return True
-        if database.catalog is not self.catalog or database.version_of(self.reads) != self.version:
+        if database.core.catalog is not self.catalog or database.core.version_of(self.reads) != self.version:
             return False
         self.checked = visible
         return True

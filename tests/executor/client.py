@@ -11,7 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from catalog.objects import PUBLIC
+from executor.core.core import Core
 from executor.database.database import Database
+from executor.key_access.table_keys import TableKeys
+from executor.key_access.view_indexes import ViewIndexes
 from executor.options import Options
 from executor.sql.replanning import Planned
 from executor.sql.session import DatabaseSession
@@ -26,6 +29,11 @@ def open_database(folder: Path, **options: Any) -> Database:
     settings: dict[str, Any] = {"spark_enabled": False, "log_segment_bytes": 1 << 20, "storage_latency": 0.0}
     settings |= options
     return Database.open(Options(folder, **settings))
+
+
+def key_services(database: Database) -> tuple[Core, ViewIndexes, TableKeys]:
+    """What answers point reads."""
+    return database.core, database.indexes, database.table_keys
 
 
 class Client:

@@ -73,7 +73,7 @@ class Given:
         for name in "ab":
             servers[name].view_moving.close()
         self.database = servers["b"]
-        (runtime,) = servers["a"].runtimes()
+        (runtime,) = servers["a"].core.runtimes()
         given = servers["a"].view_moving._giving.give(runtime, "b")
         self._name = given.name
         self.path = folder / "storage/views" / given.name / given.handover / "manifest.json"
@@ -86,11 +86,11 @@ class Given:
         assert owned is not None
         try:
             entering.enter(
-                self.database.view_moving._services, owned, of_views.read(self.database.shared.folder, owned)
+                self.database.view_moving._services, owned, of_views.read(self.database.core.shared.folder, owned)
             )
         except SqlError as error:
             return error.sqlstate
-        (runtime,) = self.database.runtimes()
+        (runtime,) = self.database.core.runtimes()
         try:
             Client(self.database).run(f'SELECT * FROM "{runtime.view.name}"')
         finally:

@@ -102,7 +102,7 @@ class Servers:
     def copied(self, name: str, view: str) -> None:
         """A copy of a guest's states is made now."""
         database = self[name]
-        runtime = next(item for item in database.runtimes() if item.view.name == view)
+        runtime = next(item for item in database.core.runtimes() if item.view.name == view)
         replica = database.replicas.get(runtime.program.inputs[0])
         assert replica is not None
         database.view_moving.checkpoints.make(runtime, replica)
@@ -118,11 +118,11 @@ class Servers:
 
     def migrate(self, source: str, target: str, name: str = "v") -> str:
         _ = self[target]
-        view = self[source].catalog.require("public", name)
+        view = self[source].core.catalog.require("public", name)
         assert isinstance(view, View)
         told = self[source].view_moving.migrate(view, target, lambda: False)
         # A home lets go what it held a moment after it has said that the view is back.
-        for runtime in self[target].runtimes():
+        for runtime in self[target].core.runtimes():
             if runtime.shared:
                 self[target].view_moving.look_for(runtime)
         return told
@@ -173,7 +173,7 @@ class Rows:
 
 def lost(by: Database, *names: str) -> None:
     """Servers that were stopped count as lost."""
-    registry = by.registry
-    with by.shared.exclusive():
+    registry = by.core.registry
+    with by.core.shared.exclusive():
         for name in names:
             registry._put(replace(registry.require(name), state="lost"))

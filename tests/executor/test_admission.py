@@ -53,8 +53,8 @@ def test_a_look_holds_for_a_moment_and_opens_when_the_backlog_is_gone() -> None:
 def test_a_view_created_since_one_looked_lags_by_nothing(tmp_path: Path) -> None:
     with closing(open_database(tmp_path)) as database:
         Client(database).run(STREAM)
-        (stream,) = database.streams.values()
-        visible = database.sequencer.visible
+        (stream,) = database.core.streams.values()
+        visible = database.core.sequencer.visible
         assert stream.backlog(visible + 1, visible) == 0
 
 
@@ -101,7 +101,7 @@ def fill(database: Database) -> Client:
     client.run(STREAM)
     client.run(VIEW)
     client.copy("COPY s FROM STDIN", [batch(10_000)])
-    (oid,) = database.streams
+    (oid,) = database.core.streams
     wait_until(lambda: not database.admission.is_open(oid))
     return client
 
@@ -110,7 +110,7 @@ def fill(database: Database) -> Client:
 def test_writers_wait_for_maintenance_which_then_puts_nothing_off(resting: Database) -> None:
     """Neither the rows nor the idle time would make the view due, and the waiting COPY counts as load."""
     client, other = fill(resting), Client(resting)
-    (oid,) = resting.streams
+    (oid,) = resting.core.streams
     with ThreadPoolExecutor(2) as pool:
         insert = pool.submit(client.run, "INSERT INTO s VALUES (1, 1)")
         copy = pool.submit(other.copy, "COPY s FROM STDIN", [batch(10), batch(10)])
@@ -127,7 +127,7 @@ def test_writers_wait_for_maintenance_which_then_puts_nothing_off(resting: Datab
 @pytest.mark.slow
 def test_a_waiting_writer_can_be_cancelled_and_its_transaction_fails(resting: Database) -> None:
     client = fill(resting)
-    (oid,) = resting.streams
+    (oid,) = resting.core.streams
     client.run("BEGIN")
     with ThreadPoolExecutor(1) as pool:
         insert = pool.submit(client.run, "INSERT INTO s VALUES (1, 1)")
@@ -155,7 +155,7 @@ def test_a_transaction_does_not_wait_for_itself(resting: Database) -> None:
 @pytest.mark.parametrize("end", ["DROP VIEW v", "error"])
 def test_a_view_that_is_dropped_or_in_error_lets_writers_go_on(resting: Database, end: str) -> None:
     client = fill(resting)
-    (oid,) = resting.streams
+    (oid,) = resting.core.streams
     if end == "error":
         client.run("CREATE VIEW w AS SELECT sum(1 / (n - 2)) AS x FROM s")
         client.run("DROP VIEW v")
@@ -174,13 +174,13 @@ def test_a_view_that_is_dropped_or_in_error_lets_writers_go_on(resting: Database
 def test_a_short_insert_goes_past_the_worker_threads_only_while_it_need_not_wait(resting: Database) -> None:
     client = Client(resting)
     client.run(STREAM)
-    insert = bind(parse("INSERT INTO s VALUES (1, 1)")[0], Context(resting.catalog)).statement
+    insert = bind(parse("INSERT INTO s VALUES (1, 1)")[0], Context(resting.core.catalog)).statement
     assert isinstance(insert, Insert)
     done = threading.Event()
     assert client.session.at_once.append(insert, [()], lambda error: done.set())
     assert done.wait(60)
     client.run(VIEW)
     client.copy("COPY s FROM STDIN", [batch(10_000)])
-    (oid,) = resting.streams
+    (oid,) = resting.core.streams
     wait_until(lambda: not resting.admission.is_open(oid))
     assert not client.session.at_once.append(insert, [()], lambda error: None)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from executor.cluster import logs
-from executor.database.database import Database
+from executor.core.core import Core
 from executor.moving import adoption as adopting
 from executor.moving.takeover import Taking
 from tests.executor.client import Client
@@ -56,7 +56,7 @@ def require_written(servers: Servers, rows: Rows, by: str = "b") -> None:
 
 def test_writers_go_on(servers: Servers, rows: Rows) -> None:
     b = servers.client("b")
-    assert servers["a"].sequencer.visible > servers["b"].sequencer.visible
+    assert servers["a"].core.sequencer.visible > servers["b"].core.sequencer.visible
     gone(servers)
     with pytest.raises(SqlError, match="42809"):
         b.run("INSERT INTO s VALUES (1, 1, '')")
@@ -71,7 +71,7 @@ def test_writers_go_on(servers: Servers, rows: Rows) -> None:
     assert servers.client("c").run("SELECT sum(c) FROM v") == [(29 + 3,)]
     assert servers.client("b").run("SELECT * FROM w") == [(1, 1)]
     servers.client("b").run("DROP FOREIGN TABLE s CASCADE")
-    wait_until(lambda: not servers["c"].streams, 60, "the guest's end")
+    wait_until(lambda: not servers["c"].core.streams, 60, "the guest's end")
 
 
 def test_nobody_starts_as_who_was_adopted(servers: Servers, rows: Rows) -> None:
@@ -101,18 +101,18 @@ def test_views_come_from_everywhere(servers: Servers, a: Client) -> None:
     for view, target in (("v", "b"), ("w", "c"), ("x", "d")):
         servers.migrate("a", target, view)
     rows.insert(a, 5)
-    servers["a"].view_moving.checkpoint(servers["a"].catalog.require("public", "y"))  # type: ignore[arg-type]
+    servers["a"].view_moving.checkpoint(servers["a"].core.catalog.require("public", "y"))  # type: ignore[arg-type]
     rows.insert(a, 5)
     servers.stop("d")
     gone(servers)
     lost(servers["b"], "d")
     assert adopt(servers) == 4
-    wait_until(lambda: not servers["c"].streams, 60, "the other guest's end")
+    wait_until(lambda: not servers["c"].core.streams, 60, "the other guest's end")
     rows.insert(servers.client("b"), 5)
     b = servers.client("b")
     assert b.run(READ) == rows.wanted()
     assert b.run("SELECT * FROM w, x, y") == [(20, 0, 19, 190)]
-    wait_until(lambda: not servers["d"].streams, 60, "the lost guest's end")
+    wait_until(lambda: not servers["d"].core.streams, 60, "the lost guest's end")
     assert {entry.home for entry in servers["b"].view_moving.ownership.all()} == {"b"}
 
 
@@ -128,12 +128,12 @@ def test_damaged_files_do_not_begin_anew(servers: Servers, rows: Rows, tmp_path:
     b = servers.client("b")
     adopt(servers)
     rows.insert(b, 3)
-    servers["b"].view_moving.checkpoint(servers["b"].catalog.require("public", "v"))  # type: ignore[arg-type]
+    servers["b"].view_moving.checkpoint(servers["b"].core.catalog.require("public", "v"))  # type: ignore[arg-type]
     rows.insert(b, 3)
     servers.stop("b")
     of_view(tmp_path).write_bytes(b"")
     assert servers.client("b").run(READ) == rows.wanted()
-    servers["b"].view_moving.forget(servers["b"].catalog.require("public", "v"))  # type: ignore[arg-type]
+    servers["b"].view_moving.forget(servers["b"].core.catalog.require("public", "v"))  # type: ignore[arg-type]
     servers.stop("b")
     of_view(tmp_path).write_bytes(b"")
     with pytest.raises(SqlError, match='XX001: the state of view "v" is damaged'):
@@ -200,13 +200,13 @@ def test_another_adopts_at_once(servers: Servers, rows: Rows, monkeypatch: pytes
     other = servers["c"].view_moving
 
     @contextmanager
-    def claimed(database: Database, home: str) -> Iterator[None]:
+    def claimed(core: Core, home: str) -> Iterator[None]:
         (entry,) = first.ownership.all()
         assert entry.owner == "b"
         with other._asked():  # as who is asked to adopt does, or its own round would take the view meanwhile
             other._adopting._claim(entry)
         assert other.ownership.get(entry.name) == replace(entry, owner="c", giver="b")
-        with closed(database, home):
+        with closed(core, home):
             yield
 
     monkeypatch.setattr(adopting, "closed", claimed)
@@ -218,7 +218,7 @@ def test_another_adopts_at_once(servers: Servers, rows: Rows, monkeypatch: pytes
     with pytest.raises(SqlError, match='55000: the streams of server "a" belong to server "b" now'):
         other.ownership.change(entry, replace(entry, home="a", owner="c"))
     require_written(servers, rows)
-    wait_until(lambda: not servers["c"].streams, 60, "the other guest's end")
+    wait_until(lambda: not servers["c"].core.streams, 60, "the other guest's end")
 
 
 def test_who_may_not_adopt_closes_nothing(servers: Servers, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +228,7 @@ def test_who_may_not_adopt_closes_nothing(servers: Servers, rows: Rows, monkeypa
     def refused(name: str) -> None:
         raise SqlError("55000", f'server "{name}" runs')
 
-    monkeypatch.setattr(servers["b"].registry, "adopt", refused)
+    monkeypatch.setattr(servers["b"].core.registry, "adopt", refused)
     with pytest.raises(SqlError, match='55000: server "a" runs'):
         adopt(servers)
     rows.insert(servers.client("a"), 3)
@@ -264,7 +264,7 @@ def test_what_is_not_adopted(servers: Servers, a: Client) -> None:
     gone(servers)
     with pytest.raises(SqlError, match='55000: no view of server "a" has left it'):
         adopt(servers)
-    servers["a"].view_moving.suspend(servers["a"].catalog.require("public", "v"))  # type: ignore[arg-type]
+    servers["a"].view_moving.suspend(servers["a"].core.catalog.require("public", "v"))  # type: ignore[arg-type]
     gone(servers)
     with pytest.raises(SqlError, match='55000: view "v" is suspended'):
         adopt(servers)
@@ -281,7 +281,7 @@ def test_what_is_not_adopted(servers: Servers, a: Client) -> None:
     with pytest.raises(SqlError, match='55000: the log of server "a" is not on the storage'):
         adopt(servers)
     started.write_text(word)
-    assert servers["a"].catalog.at("public", "v") is not None, "nothing has happened yet"
+    assert servers["a"].core.catalog.at("public", "v") is not None, "nothing has happened yet"
     gone(servers)
     assert adopt(servers) == 1
 
@@ -311,7 +311,7 @@ def test_a_view_that_rows_made_an_error(servers: Servers, a: Client) -> None:
     a.run("INSERT INTO s VALUES (0, 0, '0')")
     gone(servers)
     assert adopt(servers) == 1
-    assert servers["b"].catalog.at("public", "w") is None
+    assert servers["b"].core.catalog.at("public", "w") is None
     assert [entry.view for entry in servers["b"].view_moving.ownership.all()] == ["v"]
 
 
@@ -416,7 +416,7 @@ def test_an_adoption_that_fails_is_begun_anew(servers: Servers, rows: Rows, monk
         patch.setattr(adopting, "failpoint", failing)
         with pytest.raises(SqlError, match="53100"):
             adopt(servers)
-    wait_until(lambda: not servers["b"].registry.require("a").staged, 60, "the end of what was staged")
+    wait_until(lambda: not servers["b"].core.registry.require("a").staged, 60, "the end of what was staged")
     assert adopt(servers) == 1
     require_written(servers, rows)
 

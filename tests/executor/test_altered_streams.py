@@ -68,7 +68,7 @@ def test_a_stream_is_altered_when_its_writers_have_ended(database: Database) -> 
     client.run("INSERT INTO s VALUES (1, 'x', 2)")
     sink = other.session.copy_in(other.planned("COPY s FROM STDIN"))
     altered = Beside(run, database, "ALTER FOREIGN TABLE s ADD b int DEFAULT 4, DROP a, ADD c text")
-    wait_until(lambda: any(not item.granted for item in database.tables.locks.shown()), 60, "the wait for both")
+    wait_until(lambda: any(not item.granted for item in database.core.tables.locks.shown()), 60, "the wait for both")
     batch = pa.table({"k": pa.array([2], pa.int32()), "a": ["y"], "v": pa.array([5], pa.int32())}).to_batches()[0]
     sink.write(sink.prepare(batch))
     assert sink.finish() == 1

@@ -61,9 +61,9 @@ def at_every_step(folder: Path, check: Callable[[Database, Database], None]) -> 
 @pytest.mark.slow
 def test_every_step_survives_a_crash(tmp_path: Path) -> None:
     def check(database: Database, again: Database) -> None:
-        names = [item.name for item in database.catalog.objects.values() if hasattr(item, "keys")]
-        assert {k: v for k, v in again.catalog.objects.items() if k > 16000} == {
-            k: v for k, v in database.catalog.objects.items() if k > 16000
+        names = [item.name for item in database.core.catalog.objects.values() if hasattr(item, "keys")]
+        assert {k: v for k, v in again.core.catalog.objects.items() if k > 16000} == {
+            k: v for k, v in database.core.catalog.objects.items() if k > 16000
         }
         for name in names:
             text = f"SELECT * FROM {name}"
@@ -327,7 +327,7 @@ def test_a_unique_index_and_comments_last(tmp_path: Path) -> None:
         client = Client(database)
         with pytest.raises(SqlError, match='unique constraint "i"'):
             client.run("INSERT INTO t VALUES (3, 'one')")
-        table = database.catalog.at("public", "t")
+        table = database.core.catalog.at("public", "t")
         assert isinstance(table, Table)
         assert (table.comment, [column.comment for column in table.columns]) == ("x", [None, "y", None])
         client.run("DROP INDEX i; INSERT INTO t VALUES (3, 'one')")

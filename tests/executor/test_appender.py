@@ -46,7 +46,7 @@ class Loop:
         """Returns while the writer thread waits for the disk, until ``may_sync``."""
         records = self.records() + 1
         disk.may_sync.clear()
-        syncing = self.database.sequencer.submit(())
+        syncing = self.database.core.sequencer.submit(())
         wait_until(lambda: self.records() == records, LONG, "a record that waits for the disk")
         return syncing
 
@@ -60,7 +60,7 @@ class Loop:
 
     def records(self) -> int:
         """How many records the log has."""
-        return sum(1 for _ in replay(self.database.log, 0))
+        return sum(1 for _ in replay(self.database.core.log, 0))
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def loop(tmp_path: Path, disk: CountingDisk) -> Iterator[Loop]:
     client.run("CREATE VIEW totals AS SELECT sum(n), count(*) FROM b")
     client.run("INSERT INTO b VALUES (0, 0)")
     database.maintenance.close()  # its rounds would be in the way of a commit at once, now and then
-    database.log._files = disk
+    database.core.log._files = disk
     yield Loop(database)
     disk.may_sync.set()
     database.close()

@@ -91,7 +91,7 @@ class Bench:
     @property
     def stream(self) -> Any:
         """The runtime of the latest stream."""
-        return list(self.database.streams.values())[-1]
+        return list(self.database.core.streams.values())[-1]
 
     def start(self, text: str, **patience: float) -> tuple[Client, Future[Any]]:
         """Begins a query; returns when it waits for rows."""
@@ -108,7 +108,7 @@ class Bench:
     def silence(self) -> None:
         """A long time passes without a row."""
         self.clock.ahead += 1e6
-        for stream in self.database.streams.values():
+        for stream in self.database.core.streams.values():
             for event in stream.waiting:
                 event.set()
 
@@ -188,7 +188,7 @@ def _carried(row: tuple[Any, ...], types: tuple[str, ...]) -> tuple[Any, ...]:
 def test_a_grouping_of_a_stream_is_the_continuous_view_of_its_lifetime(bench: Bench, scenario: Scenario) -> None:
     if scenario.windows is not None:  # only views let groups go
         scenario = replace(scenario, windows=replace(scenario.windows, retention=None, final=False))
-    run, number = bench.client.run, len(bench.database.streams)
+    run, number = bench.client.run, len(bench.database.core.streams)
     query = scenario.query(f"stream{number}", f"dimension{number}")
     run(f"CREATE TABLE dimension{number} (id int, label text)")
     for key, label in scenario.dimension:
@@ -236,7 +236,7 @@ def test_rows_that_no_view_needs_stay_for_a_scan_and_go_with_it(bench: Bench) ->
     ring = bench.stream.feed
     mark = ring.mark()
     bench.client.run("INSERT INTO s VALUES (1, 1, 'a'); INSERT INTO s VALUES (2, 2, 'b')")
-    upto = bench.database.sequencer.visible
+    upto = bench.database.core.sequencer.visible
     bench.database.frontiers.release()
     assert ring.delta(mark.after, upto).column("k").to_pylist() == [1, 2]
     mark.after = upto

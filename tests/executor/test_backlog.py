@@ -22,13 +22,13 @@ from tests.executor.client import Client, open_database
 def database(tmp_path: Path) -> Iterator[Database]:
     with closing(open_database(tmp_path)) as database:
         Client(database).run("CREATE TABLE t (k int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 1), (2, 2)")
-        database.tables.backlog.apply()
+        database.core.tables.backlog.apply()
         database.maintenance.close()  # it would give DuckDB what has waited for a second
         yield database
 
 
 def changed(database: Database, key: int, before: int | None, after: int | None) -> list[NetRows]:
-    (table,) = (item for item in database.catalog.objects.values() if isinstance(item, Table) and item.name == "t")
+    (table,) = (item for item in database.core.catalog.objects.values() if isinstance(item, Table) and item.name == "t")
     schema = pa.schema([("k", pa.int32()), ("n", pa.int32())])
     old, new = (
         pa.Table.from_pydict({"k": [] if value is None else [key], "n": [] if value is None else [value]}, schema)
@@ -42,7 +42,7 @@ def rows(database: Database) -> list[tuple[object, ...]]:
 
 
 def test_who_adds_waits_for_nobody(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    backlog, lsn = database.tables.backlog, database.sequencer.visible
+    backlog, lsn = database.core.tables.backlog, database.core.sequencer.visible
     begun, go_on = threading.Event(), threading.Event()
     connect = backlog._connect
 
@@ -68,7 +68,7 @@ def test_who_adds_waits_for_nobody(database: Database, monkeypatch: pytest.Monke
 def test_what_duckdb_refuses_waits_on_with_what_came_meanwhile(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    backlog, lsn = database.tables.backlog, database.sequencer.visible
+    backlog, lsn = database.core.tables.backlog, database.core.sequencer.visible
 
     def refusing() -> Connection:
         backlog.add(lsn + 2, changed(database, 1, 10, None))

@@ -94,7 +94,7 @@ def test_lists_of_other_lengths_are_the_same_query(database: Database) -> None:
         items = ", ".join(f"${place}" for place in range(2, len(names) + 2))
         text = f"SELECT relname {FEATURES} AND relkind = $1 AND relname IN ({items}) ORDER BY 1"
         asked = Asked(database, text, *[TEXT] * (len(names) + 1))
-        query, _ = database.plans.general(asked.statement, ("r", *names))
+        query, _ = database.core.plans.general(asked.statement, ("r", *names))
         return query.relation, asked.run("r", *names)
 
     first, found = of("one", "two")
@@ -107,7 +107,7 @@ def test_lists_of_other_lengths_are_the_same_query(database: Database) -> None:
 def test_so_are_lists_of_constants(database: Database) -> None:
     def of(*names: str) -> Any:
         statement = Asked(database, f"SELECT relname {FEATURES} AND relname IN ({', '.join(names)}) ORDER BY 1")
-        query, parameters = database.plans.general(statement.statement, ())
+        query, parameters = database.core.plans.general(statement.statement, ())
         return query.relation, parameters, statement.run()
 
     first, parameters, found = of("'one'", "'two'", f"'{LONG}x'")
@@ -121,7 +121,7 @@ def test_so_are_lists_of_constants(database: Database) -> None:
 def test_queries_with_other_constants_are_others(database: Database) -> None:
     def of(value: str) -> Any:
         statement = Asked(database, f"SELECT {value} FROM pg_class WHERE relname = $1", TEXT).statement
-        return database.plans.general(statement, ("one",))[0].relation
+        return database.core.plans.general(statement, ("one",))[0].relation
 
     assert of("1.0") is of("1.0")
     assert of("1.0") is not of("1.00")

@@ -44,11 +44,13 @@ class Subscriber:
 
     def connect(self, database: Database, since: int | None = None) -> None:
         """Begins with all rows, or goes on behind an LSN."""
-        found = database.catalog.at("public", self.view)
+        found = database.core.catalog.at("public", self.view)
         assert found is not None
         self.client = Client(database)
         reader, changes = Reader(database.read_services, lambda: False), Changes(since is None, since)
-        self.scan = ChangeScan(database, database.changes, reader, found.oid, changes, reader.patience, reader.notify)
+        self.scan = ChangeScan(
+            database.core, database.changes, reader, found.oid, changes, reader.patience, reader.notify
+        )
         self.scan.begin(0)
         if since is None:
             self.rows.clear()
@@ -125,7 +127,7 @@ def test_the_changes_of_any_view_over_restarts(opened: Opened, scenario: Scenari
 
 def play(opened: Opened, scenario: Scenario) -> None:
     """Tells the scenario to a view and its subscribers, who compare after each step."""
-    client, number = Client(opened.database), len(opened.database.streams)
+    client, number = Client(opened.database), len(opened.database.core.streams)
     stream, dimension, view = f"s{number}", f"d{number}", f"v{number}"
     client.run(f"CREATE TABLE {dimension} (id int, label text)")
     for key, label in scenario.dimension:
@@ -145,7 +147,7 @@ def play(opened: Opened, scenario: Scenario) -> None:
         elif step == "dimension":
             client.run(f"UPDATE {dimension} SET label = label || '{place}' WHERE id % 2 = {place % 2}")
         elif isinstance(step, tuple):
-            schema = next(item.schema for item in opened.database.streams.values() if item.stream.name == stream)
+            schema = next(item.schema for item in opened.database.core.streams.values() if item.stream.name == stream)
             columns = zip(zip(*step, strict=True), schema.types, strict=True)
             arrays = [pa.array(values, kind) for values, kind in columns]
             client.copy(f"COPY {stream} FROM STDIN", [pa.RecordBatch.from_arrays(arrays, schema=schema)])
@@ -210,7 +212,7 @@ def test_a_large_view_tells_what_has_changed_of_it(database: Database) -> None:
 def test_since(database: Database) -> None:
     client = Client(database)
     client.run("CREATE FOREIGN TABLE s (k int) SERVER stream; CREATE VIEW v AS SELECT k, count(*) n FROM s GROUP BY k")
-    before = database.sequencer.visible
+    before = database.core.sequencer.visible
     client.session.await_rows(Patience(0.001, 0.0), lambda notice: None)
     client.run("INSERT INTO s VALUES (1)")
     first = Subscriber(database, "v")
@@ -221,14 +223,14 @@ def test_since(database: Database) -> None:
         (1, 1, 2),
         (1, 2, 1),
     ]
-    assert client.run(f"SELECT k FROM millstream.changes('v', since => {database.sequencer.visible})") == []
+    assert client.run(f"SELECT k FROM millstream.changes('v', since => {database.core.sequencer.visible})") == []
     assert client.run("SELECT k FROM millstream.changes('v', NULL)") == []
     assert sorted(client.run("SELECT k, n, diff FROM millstream.changes('v')")) == [(1, 2, 1), (2, 1, 1)]
-    for lsn, state in ((before, "72000"), (database.sequencer.visible + 1, "22023")):
+    for lsn, state in ((before, "72000"), (database.core.sequencer.visible + 1, "22023")):
         with pytest.raises(SqlError) as caught:
             client.run(f"SELECT * FROM millstream.changes('v', {lsn})")
         assert caught.value.sqlstate == state
-    before = database.sequencer.visible
+    before = database.core.sequencer.visible
     client.run("DROP VIEW v; CREATE VIEW v AS SELECT k, count(*) n FROM s GROUP BY k")
     with pytest.raises(SqlError, match="72000"):  # of another view, which was called so
         client.run(f"SELECT * FROM millstream.changes('v', {before})")
@@ -288,16 +290,16 @@ def test_a_query_waits_for_changes_and_ends_with_its_view(database: Database) ->
                 break
         assert len(limited.result(60)) == 2
         grouped: Future[Any] = pool.submit(reading.run, "SELECT sum(diff) FROM millstream.changes('v')")
-        wait_until(lambda: database.versions.waits, 60, "a reader")
+        wait_until(lambda: database.core.versions.waits, 60, "a reader")
         reading.session.cancel()
         with pytest.raises(SqlError, match="57014"):
             grouped.result(60)
         ended: Future[Any] = pool.submit(reading.run, "SELECT * FROM millstream.changes('v', NULL)")
-        wait_until(lambda: database.versions.waits, 60, "a reader")
+        wait_until(lambda: database.core.versions.waits, 60, "a reader")
         client.run("DROP VIEW v")
         with pytest.raises(SqlError, match="42P01"):
             ended.result(60)
-    assert not database.versions.waits
+    assert not database.core.versions.waits
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ SOON = Patience(0.3, 0.0)
 
 
 def view_of(database: Database, name: str) -> View:
-    found = database.catalog.require("public", name)
+    found = database.core.catalog.require("public", name)
     assert isinstance(found, View)
     return found
 
@@ -74,7 +74,7 @@ def test_changes_where_a_view_has_come_again(servers: Servers, a: Client) -> Non
     rows.insert(a, 3)
     servers.migrate("a", "b")
     servers.client("b").run(READ)
-    before = servers["b"].sequencer.visible
+    before = servers["b"].core.sequencer.visible
     servers.migrate("b", "a")
     rows.insert(a, 3)
     servers.migrate("a", "b")
@@ -175,7 +175,7 @@ def test_listening_begins_while_nobody_has_it(servers: Servers, a: Client) -> No
     rows.insert(a, 3)
     (owned,) = moving.suspended()
     moving.resume(owned, lambda: False)
-    wait_until(lambda: not database.versions.suspended, 60, "the view")
+    wait_until(lambda: not database.core.versions.suspended, 60, "the view")
     while not told:  # what came before it was first seen is not told
         rows.insert(a, 1)
     database.view_watch.unwatch(NAME)

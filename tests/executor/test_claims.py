@@ -40,14 +40,14 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 def path_of(database: Database) -> tuple[ViewRuntime, Progress]:
     """The one view and its one path."""
-    (runtime,) = database.runtimes()
+    (runtime,) = database.core.runtimes()
     return runtime, runtime.paths[0]
 
 
 def insert(database: Database) -> int:
     """One more row; its LSN."""
     Client(database).run("INSERT INTO s VALUES (1, 1)")
-    return database.sequencer.visible
+    return database.core.sequencer.visible
 
 
 def total(database: Database) -> object:
@@ -58,7 +58,7 @@ def total(database: Database) -> object:
 def commit(database: Database, after: int, upto: int, tables: dict[str, pa.Table]) -> None:
     """What a background job does at its end."""
     runtime, progress = path_of(database)
-    stored = database.storage.commit(runtime.view.oid, progress.path.id, after, upto, tables)
+    stored = database.core.storage.commit(runtime.view.oid, progress.path.id, after, upto, tables)
     assert stored is not None
     runtime.absorb(progress, upto, stored)
     database.frontiers.release()
@@ -95,7 +95,7 @@ def test_background_work_waits_for_readers_who_do_it(tmp_path: Path, monkeypatch
         assert opened.maintenance.jobs.all()[-1].status == "postponed"
         runtime.readers.is_busy, runtime.readers.last = False, -math.inf
         assert opened.maintenance.round("embedded")
-        assert progress.durable == opened.sequencer.visible
+        assert progress.durable == opened.core.sequencer.visible
         assert total(opened) == [(1,)]
 
 
@@ -106,7 +106,7 @@ def test_many_runs_of_readers_are_merged_on_both_sides_of_a_claim(database: Data
     for _ in range(20):
         insert(database)
         total(database)
-    claimed = database.sequencer.visible
+    claimed = database.core.sequencer.visible
     runtime.claim(progress, claimed)
     for _ in range(20):
         last = insert(database)
@@ -139,23 +139,23 @@ def test_what_readers_computed_is_committed_and_not_computed_again(database: Dat
     total(database)
     _, progress = path_of(database)
     database.maintenance.start()
-    while progress.durable < database.sequencer.visible:
-        database.sequencer.flush().wait()
+    while progress.durable < database.core.sequencer.visible:
+        database.core.sequencer.flush().wait()
     while not (jobs := [job for job in database.maintenance.jobs.all() if job.status == "done"]):
-        database.sequencer.flush().wait()
+        database.core.sequencer.flush().wait()
     assert [(job.detail, job.rows) for job in jobs] == [("computed by readers", 1)]
 
 
 def test_what_arrives_while_readers_work_is_committed_is_no_reason_for_a_job(database: Database) -> None:
     """Spark would take all cores for it; the rows are due when there are more of them, or after a while."""
     runtime, progress = path_of(database)
-    sources = Sources(tuple(database.streams.values()))
+    sources = Sources(tuple(database.core.streams.values()))
     jobs, retries = JobList(), Retries()
-    spark = SparkEngine(database.options.server_directory / "spark")
-    spark_jobs = SparkJobs(database, spark, jobs, retries, EmbeddedJobs(database, jobs, retries))
+    spark = SparkEngine(database.core.options.server_directory / "spark")
+    spark_jobs = SparkJobs(database.core, spark, jobs, retries, EmbeddedJobs(database.core, jobs, retries))
     insert(database)
     total(database)
-    upto = database.sequencer.visible
+    upto = database.core.sequencer.visible
     insert(database)
     task = PathTask(runtime, progress)
     assert spark_jobs.is_done_by_readers(sources, task, pressed=False)
@@ -172,8 +172,8 @@ def test_the_interval_of_a_dropped_view_is_void(database: Database) -> None:
     start, upto = progress.durable, insert(database)
     tables = runtime.run_path(progress.path, start, upto)
     Client(database).run("DROP VIEW v")
-    assert not database.is_live(runtime)
-    assert database.storage.commit(runtime.view.oid, progress.path.id, start, upto, tables) is None
+    assert not database.core.is_live(runtime)
+    assert database.core.storage.commit(runtime.view.oid, progress.path.id, start, upto, tables) is None
 
 
 def test_a_job_that_ends_is_among_those_that_have_or_run() -> None:
@@ -191,12 +191,12 @@ def test_a_job_that_ends_is_among_those_that_have_or_run() -> None:
 
 
 def test_paths_between_whose_frontiers_no_row_lies_share_a_job(database: Database) -> None:
-    client, sources = Client(database), Sources(tuple(database.streams.values()))
+    client, sources = Client(database), Sources(tuple(database.core.streams.values()))
     for name in ("w", "x"):
         client.run(VIEW.replace("VIEW v", f"VIEW {name}"))
     insert(database)
     client.run(VIEW.replace("VIEW v", "VIEW y"))
-    tasks = [PathTask(runtime, runtime.paths[0]) for runtime in database.runtimes()]
+    tasks = [PathTask(runtime, runtime.paths[0]) for runtime in database.core.runtimes()]
     assert len({task.progress.durable for task in tasks}) == 4
     groups = adjacent(sources, tasks[::-1])
     assert [[task.runtime.view.name for task in group] for group in groups] == [["v", "w", "x"], ["y"]]

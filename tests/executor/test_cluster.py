@@ -43,6 +43,7 @@ class Server:
     def __init__(self, folder: Path, name: str, clock: Clock) -> None:
         self.storage = Storage(folder)
         self.registry = Registry(self.storage, name, f"127.0.0.1:{name}", 4.0, lambda: clock.now)
+        self.registry.join()
         self.claims = Claims(self.storage, self.registry)
 
     def states(self) -> dict[str, tuple[str, int]]:

@@ -154,8 +154,8 @@ def _work(folder: Folder, database: Database, client: Client) -> None:
     folder.write(client, 1500)
     folder.follow(client, 2)
     folder.draw(client, 40)
-    wait_until(lambda: all(database.frontiers.backlog(oid) == 0 for oid in database.streams), 60, "maintenance")
-    database.tables.backlog.apply()
+    wait_until(lambda: all(database.frontiers.backlog(oid) == 0 for oid in database.core.streams), 60, "maintenance")
+    database.core.tables.backlog.apply()
     database.frontiers.release()
 
 
@@ -352,8 +352,8 @@ def test_the_end_of_the_log_can_be_given_up(tmp_path: Path) -> None:
     with closing(open_database(data, **OPTIONS)) as database:
         client = Client(database)
         client.run("BEGIN; INSERT INTO t VALUES (1); INSERT INTO s VALUES (2); COMMIT")
-        (path,) = set((data / "servers/main/log").glob("*.log")) - {database.log._segments[0].path}
-        database.tables.backlog.apply()
+        (path,) = set((data / "servers/main/log").glob("*.log")) - {database.core.log._segments[0].path}
+        database.core.tables.backlog.apply()
         copy_crashed(data, tmp_path / "killed")
     data = tmp_path / "killed"
     path = data / path.relative_to(tmp_path / "data")

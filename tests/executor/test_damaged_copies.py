@@ -49,11 +49,11 @@ def forget(servers: Servers, rows: Rows, a: Client) -> None:
     home = servers["a"]
     least = entry_of(servers).at
     servers["b"].view_moving.checkpoints.close()
-    while home.log.first_lsn <= least:
+    while home.core.log.first_lsn <= least:
         rows.insert(a, 3000)
         assert servers.client("b").run("SELECT sum(c) FROM v") == a.run("SELECT sum(c) FROM v")
         servers.copied("b", "v")
-        wait_until(lambda: home.runtimes()[0].held == entry_of(servers).at, 60, "the home's knowing of the copy")
+        wait_until(lambda: home.core.runtimes()[0].held == entry_of(servers).at, 60, "the home's knowing of the copy")
         home.frontiers.release()
 
 
@@ -102,7 +102,9 @@ def test_the_copy_before_is_taken(by: str, servers: Servers, a: Client, tmp_path
         _ = servers["c"]
         servers.stop("a")
         lost(servers["c"], "a", "b")
-    wait_until(lambda: bool(servers[by].runtimes()) and servers[by].runtimes()[0].away is None, 60, "the take-over")
+    wait_until(
+        lambda: bool(servers[by].core.runtimes()) and servers[by].core.runtimes()[0].away is None, 60, "the take-over"
+    )
     assert servers.client(by).run(READ) == rows.wanted()
     rows.insert(servers.client("a"), 5)
     assert servers.client(by).run(READ) == rows.wanted()
@@ -192,7 +194,7 @@ def test_a_guest_whose_files_are_damaged(
         damage(path)
     rows.insert(a, 5)
     _ = servers["b"]
-    wait_until(lambda: [item.is_lost for item in servers["b"].runtimes()] == [False], 60, "the view")
+    wait_until(lambda: [item.is_lost for item in servers["b"].core.runtimes()] == [False], 60, "the view")
     assert servers.client("b").run(READ) == rows.wanted()
     assert a.run(READ) == rows.wanted()
 
@@ -247,7 +249,7 @@ def test_rows_that_came_while_it_left_count_once(servers: Servers, a: Client, tm
     servers["b"].view_moving.checkpoints.close()
     home = servers["a"]
     home.view_moving._thread.close()
-    (runtime,) = home.runtimes()
+    (runtime,) = home.core.runtimes()
     home.view_moving._giving.give(runtime, "b")
     rows.insert(a, 5)
     wait_until(lambda: servers.owner("v") == "b" and runtime.paths[0].durable > entry_of(servers).at, 60, "maintenance")

@@ -95,7 +95,7 @@ class Server:
     def settled(self) -> None:
         """All rows are in the states' files."""
         database = self.database
-        streams = tuple(database.streams)
+        streams = tuple(database.core.streams)
 
         def is_settled() -> bool:
             return all(database.frontiers.backlog(oid) == 0 for oid in streams)
@@ -105,8 +105,8 @@ class Server:
     def forget(self, rows: Rows) -> None:
         """The log has lost its begin."""
         client = self.start()
-        first = self.database.log.first_lsn
-        while self.database.log.first_lsn == first:
+        first = self.database.core.log.first_lsn
+        while self.database.core.log.first_lsn == first:
             rows.insert(client, 4000)
             self.settled()
             self.database.frontiers.release()

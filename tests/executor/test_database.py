@@ -89,14 +89,14 @@ def test_a_view_is_read_while_it_comes_or_goes(
     readers: list[Future[object]] = []
 
     def slowly(name: str, pool: ThreadPoolExecutor) -> None:
-        plain = getattr(database.storage, name)
+        plain = getattr(database.core.storage, name)
 
         def called(oid: int) -> object:
             readers.append(pool.submit(Client(database).run, "SELECT * FROM v"))
             wait([readers[-1]], timeout=0.2)  # it waits for what this thread publishes, or is done
             return plain(oid)
 
-        monkeypatch.setattr(database.storage, name, called)
+        monkeypatch.setattr(database.core.storage, name, called)
 
     with ThreadPoolExecutor() as pool:
         slowly("load", pool)
@@ -234,7 +234,7 @@ def test_the_error_of_a_view_outlives_a_restart(tmp_path: Path) -> None:
 def test_dropping_a_view_frees_its_state(database: Database, client: Client, tmp_path: Path) -> None:
     client.run(CLICKS)
     client.run("CREATE VIEW v AS SELECT page, count(*) AS c FROM clicks GROUP BY page")
-    states = database.options.shared_directory / "state"
+    states = database.core.options.shared_directory / "state"
     assert list(states.iterdir())
     with pytest.raises(SqlError, match="2BP01"):
         client.run("DROP FOREIGN TABLE clicks")
@@ -266,7 +266,7 @@ def test_a_point_read_follows_the_rows(database: Database, client: Client) -> No
         "COPY s FROM STDIN",
         [pa.RecordBatch.from_arrays([pa.array(range(1000), pa.int32())] * 2, names=["k", "v"])],
     )
-    oid = next(runtime.view.oid for runtime in database.runtimes())
+    oid = next(runtime.view.oid for runtime in database.core.runtimes())
     assert database.indexes.key_of(oid) == ("k",)
 
     def read(key: int) -> tuple[object, ...] | None:
@@ -328,7 +328,7 @@ def test_what_exceeds_the_engines_memory_goes_to_its_own_folder(
         text = "SELECT count(*), min(a) FROM (SELECT a, row_number() OVER (ORDER BY a DESC, n) AS r FROM wide) x"
         least = min(md5(b"%d" % n).hexdigest() for n in range(1, 1_000_001))
         assert client.run(text + " WHERE r > 0") == [(1_000_000, least)]
-        spilled = database.options.spill_directory
+        spilled = database.core.options.spill_directory
         assert spilled.exists()
     assert list(working.iterdir()) == []
     spilled.mkdir(exist_ok=True)

@@ -162,19 +162,19 @@ def test_parameters_are_constants_and_changes_read_files_too(client: Client) -> 
 def test_the_engine_reaches_the_folder_of_the_files_alone(alone: Client, many: Path, tmp_path: Path) -> None:
     create(alone, many)
     assert alone.run("SELECT count(*) FROM n") == [(ROWS,)]
-    (folder,) = alone.session.database.engine._of_files
+    (folder,) = alone.session.database.core.engine._of_files
     assert Path(folder) == many.parent
     elsewhere = tmp_path / "links"
     elsewhere.mkdir()
     (elsewhere / "link.parquet").symlink_to(many)
     alone.run(f"CREATE FOREIGN TABLE linked (i int) SERVER files OPTIONS (path '{elsewhere}')")
     assert alone.run("SELECT count(*) FROM linked JOIN n USING (i)") == [(ROWS,)]
-    assert list(alone.session.database.engine._of_files) == [folder]
-    connection = alone.session.database.engine._of_files[folder].acquire()
+    assert list(alone.session.database.core.engine._of_files) == [folder]
+    connection = alone.session.database.core.engine._of_files[folder].acquire()
     for text in ("SELECT * FROM read_csv('/etc/passwd')", "ATTACH '/var/tmp/x.db'", "SET threads = 4"):
         with pytest.raises(SqlError):
             connection.execute(text)
-    alone.session.database.engine._of_files[folder].release(connection)
+    alone.session.database.core.engine._of_files[folder].release(connection)
 
 
 @pytest.mark.slow
@@ -186,7 +186,7 @@ def test_few_folders_have_an_instance(alone: Client, tmp_path: Path) -> None:
         alone.run(f"CREATE FOREIGN TABLE of{number} (i bigint) SERVER files OPTIONS (path '{folder}')")
         assert alone.run(f"SELECT i FROM of{number}") == [(number,)]
     assert alone.run("SELECT i FROM of0") == [(0,)]
-    kept = list(alone.session.database.engine._of_files)
+    kept = list(alone.session.database.core.engine._of_files)
     assert kept == [str(tmp_path / f"folder{number}") for number in (3, 4, 5, 6, 7, 8, 9, 0)]
 
 

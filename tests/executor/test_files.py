@@ -133,6 +133,6 @@ def test_the_cheaper_engine_answers(client: Client, folder: Path, monkeypatch: p
     create(client, "f", folder)
     wanted = "Engine: embedded (about 3 rows of files: 0.00 s embedded, 0.15 s on Spark)"
     assert (wanted,) in client.run("EXPLAIN SELECT i FROM f")
-    monkeypatch.setattr(placement, "EMBEDDED_ROWS", 0.1 / client.session.database.engine.power.cores)
+    monkeypatch.setattr(placement, "EMBEDDED_ROWS", 0.1 / client.session.database.core.engine.power.cores)
     wanted = "Engine: embedded (about 3 rows of files: 30.00 s embedded, 0.15 s on Spark, but Spark is switched off)"
     assert (wanted,) in client.run("EXPLAIN SELECT i FROM f")

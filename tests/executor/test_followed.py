@@ -149,12 +149,12 @@ def test_a_view_that_waits_for_a_file_does_not_hold_the_log(tmp_path: Path) -> N
     client.run("CREATE TABLE t (x text)")
     write(folder, "one.parquet", {"page": ["a"], "n": [1]})
     wait_until(partial(shows, client, [("a", 1)]))
-    arrived = database.log.last_lsn
+    arrived = database.core.log.last_lsn
     for _ in range(10):
         client.run(f"INSERT INTO t VALUES ('{os.urandom(20_000).hex()}')")
     assert client.run("SELECT count(*) FROM t") == [(10,)]  # which has their file get the rows, so that no table waits
     database.frontiers.release()
-    assert database.log.first_lsn > arrived
+    assert database.core.log.first_lsn > arrived
     database.close()
     database = open_database(tmp_path / "data", source_poll=0.02)
     assert Client(database).run("SELECT * FROM v") == [("a", 1)]
@@ -168,7 +168,7 @@ def test_a_query_of_the_stream_sees_files_that_arrive_meanwhile(tmp_path: Path) 
     database = open_database(tmp_path / "data", source_poll=0.02)
     client = Client(database)
     client.run(stream_over(folder, "parquet"))
-    (stream,) = database.streams.values()
+    (stream,) = database.core.streams.values()
     write(folder, "before.parquet", {"page": ["a"], "n": [1]})
     wait_until(lambda: stream.last_lsn > 0)
     client.session.await_rows(Patience(0.0, 0.0), lambda notice: None)

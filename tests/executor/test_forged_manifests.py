@@ -53,7 +53,7 @@ class Left:
     def __init__(self, database: Database, query_id: str) -> None:
         self.database = database
         self.id = query_id
-        self.path = database.options.shared_directory / "queries" / query_id / "manifest.json"
+        self.path = database.core.options.shared_directory / "queries" / query_id / "manifest.json"
         self.text = self.path.read_bytes()
 
     @property
@@ -560,8 +560,8 @@ def test_a_position_is_not_believed(content: bytes, servers: Servers, a: Client,
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
-    stream = servers["b"].runtimes()[0].program.inputs[0]
-    there = servers["a"].runtimes()[0].program.inputs[0]
+    stream = servers["b"].core.runtimes()[0].program.inputs[0]
+    there = servers["a"].core.runtimes()[0].program.inputs[0]
     servers.stop("b")
     path = tmp_path / f"storage/followed/a.{there}.b.json"
     path.parent.mkdir(exist_ok=True)

@@ -57,7 +57,7 @@ def rows(client: Client, text: str) -> int:
     statement = client.bind(text)
     assert isinstance(statement, Query)
     sql = DuckPrinter().print_relation(optimise(statement.relation))
-    snapshot = client.session.database.tables.snapshot()
+    snapshot = client.session.database.core.tables.snapshot()
     try:
         return _given(snapshot._connection, sql)
     finally:

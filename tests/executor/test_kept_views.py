@@ -40,7 +40,7 @@ def await_copy(servers: Servers, name: str = "a") -> None:
 
 def are_copied(servers: Servers, name: str) -> bool:
     ownership = servers[name].view_moving.ownership
-    entries = [ownership.get(item.shared) if item.shared else None for item in servers[name].runtimes()]
+    entries = [ownership.get(item.shared) if item.shared else None for item in servers[name].core.runtimes()]
     return all(owned is not None and owned.copied for owned in entries)
 
 
@@ -86,7 +86,7 @@ def test_a_view_goes_home_when_that_is_there_again(servers: Servers, a: Client) 
     servers.stop("a")
     again = servers.client("a")
     rows.insert(again, 5)
-    wait_until(lambda: servers["b"].catalog.at("public", "v") is None, what="that it has left")
+    wait_until(lambda: servers["b"].core.catalog.at("public", "v") is None, what="that it has left")
     assert again.run(READ) == rows.wanted()
     await_copy(servers)
     rows.insert(again, 5)
@@ -114,7 +114,7 @@ def test_definitions_change(servers: Servers, a: Client) -> None:
     lost(servers["b"], "a")
     await_taken(servers, "b")
     b = servers.client("b")
-    wait_until(lambda: servers["b"].catalog.at("public", "other") is not None, what="the other view")
+    wait_until(lambda: servers["b"].core.catalog.at("public", "other") is not None, what="the other view")
     assert b.run("SELECT sum(c), sum(n) FROM v") == [(6, 15)]
     assert b.run("SELECT * FROM other") == [(1,)]
 
@@ -127,7 +127,7 @@ def test_asked_or_not(servers: Servers, a: Client, tmp_path: Path) -> None:
         a.run("ALTER VIEW v RENAME TO x")
     servers["a"].view_moving.keeping.close()
     a.run("SELECT 1")
-    assert servers["a"].view_moving.forget(servers["a"].runtimes()[0].view)
+    assert servers["a"].view_moving.forget(servers["a"].core.runtimes()[0].view)
     assert copies(tmp_path) == []
 
 
@@ -141,7 +141,7 @@ def test_a_copy_that_cannot_be_made_keeps_nothing(
     def full(*given: object) -> str:
         raise SqlError("53100", "no space left on device")
 
-    (runtime,) = servers["a"].runtimes()
+    (runtime,) = servers["a"].core.runtimes()
     with monkeypatch.context() as patch:
         patch.setattr(artifact, "write", full)
         rows.insert(a, 5)
@@ -160,7 +160,7 @@ def test_what_cannot_leave_prevents_nothing(servers: Servers, a: Client) -> None
 
 def is_home(servers: Servers) -> bool:
     """Whether the view is, and its entry says so: it changes only then."""
-    (runtime,) = servers["a"].runtimes()
+    (runtime,) = servers["a"].core.runtimes()
     owned = servers["a"].view_moving.ownership.get(runtime.shared) if runtime.shared else None
     return owned is None or (owned.owner == "a" and owned.taken)
 
@@ -229,7 +229,7 @@ def test_several_streams(servers: Servers, a: Client) -> None:
     _ = servers["b"]
     servers.stop("a")
     lost(servers["b"], "a")
-    wait_until(lambda: servers["b"].catalog.at("public", "w") is not None, what="the take-over")
+    wait_until(lambda: servers["b"].core.catalog.at("public", "w") is not None, what="the take-over")
     assert servers.client("b").run("SELECT * FROM w") == [(1, 15)]
     servers.stop("b")
     assert servers.client("b").run("SELECT * FROM w") == [(1, 15)]
@@ -259,7 +259,7 @@ def test_a_copy_does_not_go_back(servers: Servers, a: Client) -> None:
     servers.stop("a")
     a = servers.client("a")
     await_copy(servers)
-    (runtime,) = servers["a"].runtimes()
+    (runtime,) = servers["a"].core.runtimes()
     ownership, copy = servers["a"].view_moving.ownership, servers["a"].view_moving.checkpoints.make
     a.run("CREATE TABLE t (k int); INSERT INTO t VALUES (1)")
     found = []
@@ -344,7 +344,7 @@ def test_a_definition_waits_for_no_copy(
     servers["a"].view_moving.checkpoints.close()
     servers.stop("a")
     lost(servers["b"], "a")
-    wait_until(lambda: servers["b"].catalog.at("public", "w") is not None, what="the take-over")
+    wait_until(lambda: servers["b"].core.catalog.at("public", "w") is not None, what="the take-over")
     assert servers.client("b").run("SELECT c FROM w") == [(1 if is_first else 2,)]
 
 
@@ -353,7 +353,7 @@ def test_copies_know_the_owner(servers: Servers, a: Client, tmp_path: Path) -> N
     await_copy(servers)
     a.run("CREATE ROLE other")
     a.run("ALTER VIEW v OWNER TO other")
-    (runtime,) = servers["a"].runtimes()
+    (runtime,) = servers["a"].core.runtimes()
     ownership = servers["a"].view_moving.ownership
 
     def owner() -> str:

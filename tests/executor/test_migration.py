@@ -312,7 +312,7 @@ def test_who_died_is_taken_over(a: Database, b: Database, monkeypatch: pytest.Mo
 def lose(lost: Database, other: Database) -> None:
     """The lease of a server has run out, as another finds, whose own thread looks as well; a heartbeat may come in
     between."""
-    registry, name = other.registry, lost.options.server_name
+    registry, name = other.core.registry, lost.core.options.server_name
     while registry.require(name).is_living:
         registry.silent()
         watched = registry._watched.get(name)
@@ -360,7 +360,7 @@ def test_a_server_that_is_drained(failures: int, a: Database, b: Database, monke
     assert (len(tried), len(set(tried))) == (2 + failures, 2)
     assert Client(b).run("SELECT name, state FROM millstream.servers") == [("a", "drained"), ("b", "up")]
     with pytest.raises(SqlError, match="takes no queries"):
-        b.registry.require_target("a")
+        b.core.registry.require_target("a")
     with pytest.raises(SqlError, match="no server can take over"):
         b.separation.moving.drain("b", lambda: False, lambda moved: None)
 
@@ -406,7 +406,7 @@ def test_by_its_id_it_migrates_on(a: Database, b: Database, join: Open, monkeypa
     ("target", "sqlstate"), [("a", "55000"), ("nobody", "42704"), ("../a", "42704"), ("c", "55000")]
 )
 def test_where_no_query_can_go(target: str, sqlstate: str, a: Database, join: Open) -> None:
-    join("c").registry.close()
+    join("c").core.registry.close()
     with pytest.raises(SqlError) as raised:
         a.separation.ask("migrate", 1, lambda: False, target)
     assert raised.value.sqlstate == sqlstate

@@ -48,8 +48,8 @@ def test_a_home_that_was_about_to_go_on(servers: Servers, a: Client, monkeypatch
         rows.insert(a, 3000)
     suspend(servers, "a")
     servers["a"].frontiers.release()
-    (runtime,) = servers["a"].runtimes()
-    assert servers["a"].log.first_lsn > runtime.paths[0].durable + 1
+    (runtime,) = servers["a"].core.runtimes()
+    assert servers["a"].core.log.first_lsn > runtime.paths[0].durable + 1
     rows.insert(a, 5)
     moving = servers["a"].view_moving
     monkeypatch.setattr(moving._taking, "_take", lambda owned, runtime: None)
@@ -107,7 +107,7 @@ def test_a_view_is_dropped_while_another_is_copied(servers: Servers, a: Client) 
     a.run("CREATE FOREIGN TABLE s2 (k int) SERVER stream; CREATE VIEW w AS SELECT count(*) FROM s2")
     moving = servers["a"].view_moving
     moving.checkpoint(view_of(servers["a"], "w"))
-    gone = servers["a"].view(view_of(servers["a"], "w").oid)
+    gone = servers["a"].core.view(view_of(servers["a"], "w").oid)
     moving._thread.close()
     a.run("DROP VIEW w; DROP FOREIGN TABLE s2")
     moving.checkpoints.make(gone, None)
@@ -120,12 +120,12 @@ def test_a_copied_view_without_rows_keeps_no_log(servers: Servers, a: Client, mo
     rows.insert(a, 5)
     a.run("CREATE FOREIGN TABLE other (k int, t text) SERVER stream")
     checkpoint(servers)
-    first = servers["a"].log.first_lsn
+    first = servers["a"].core.log.first_lsn
 
     def is_forgotten() -> bool:
         a.run("INSERT INTO other SELECT g, repeat('x', 30) FROM generate_series(1, 3000) g")
         servers["a"].frontiers.release()
-        return servers["a"].log.first_lsn > first
+        return servers["a"].core.log.first_lsn > first
 
     wait_until(is_forgotten, what="the log's end")
     assert a.run(READ) == rows.wanted()
@@ -136,7 +136,7 @@ def test_copies_end_before_it_is_said_that_there_are_some(
 ) -> None:
     """The log is kept for none; and a view that was known to have none, a moment ago, keeps it for those of now."""
     moving, view = servers["a"].view_moving, view_of(servers["a"])
-    runtime = servers["a"].view(view.oid)
+    runtime = servers["a"].core.view(view.oid)
 
     def end(place: str) -> None:
         if place == "view-copied":
@@ -160,7 +160,7 @@ def test_no_entry_changes_while_copies_end(servers: Servers, a: Client, monkeypa
     """Who ends them finds the entry as it was, also where the states stay and only their LSN is another."""
     checkpoint(servers)
     a.run("CREATE FOREIGN TABLE other (k int) SERVER stream")
-    moving, (runtime,) = servers["a"].view_moving, servers["a"].runtimes()
+    moving, (runtime,) = servers["a"].view_moving, servers["a"].core.runtimes()
     change, alone = moving.ownership.change, list[bool]()
 
     def changed(before: Owned | None, after: Owned) -> None:
@@ -192,7 +192,7 @@ def test_a_home_that_had_begun_when_nobody_was_to(servers: Servers, a: Client, m
     (owned,) = moving.suspended()
     with pytest.raises(SqlError, match="57014"):
         moving.resume(owned, lambda: True)
-    (runtime,) = servers["a"].runtimes()
+    (runtime,) = servers["a"].core.runtimes()
     wait_until(lambda: runtime.handover == owned.handover, what="its coming back")
     assert runtime.held == owned.at, "its log is kept for who may go on instead"
     rows.insert(a, 5)
@@ -204,7 +204,7 @@ def test_a_home_that_had_begun_when_nobody_was_to(servers: Servers, a: Client, m
     rows.insert(a, 5)
     resume(servers, "a")
     assert a.run(READ) == rows.wanted()
-    assert servers["a"].runtimes()[0].held is None
+    assert servers["a"].core.runtimes()[0].held is None
 
 
 def test_a_copy_that_another_server_takes_is_not_forgotten(
@@ -256,11 +256,11 @@ def test_a_copied_view_whose_home_is_damaged(servers: Servers, a: Client, tmp_pa
     rows.insert(a, 5)
     checkpoint(servers)
     servers["a"].view_moving.checkpoints.close()
-    while servers["a"].log.first_lsn <= servers["a"].runtimes()[0].view.created_lsn:
+    while servers["a"].core.log.first_lsn <= servers["a"].core.runtimes()[0].view.created_lsn:
         rows.insert(a, 3000)
         a.run("SELECT count(*) FROM v")
         checkpoint(servers)
-        wait_until(lambda: servers["a"].runtimes()[0].held == entry_of(servers["a"]).at, what="the copy")
+        wait_until(lambda: servers["a"].core.runtimes()[0].held == entry_of(servers["a"]).at, what="the copy")
         servers["a"].frontiers.release()
     rows.insert(a, 5)
     servers.stop("a")
@@ -287,7 +287,7 @@ def test_who_was_left_gives_nothing_away(servers: Servers, a: Client, monkeypatc
         suspend(servers, "b")
         with pytest.raises(SqlError, match="55000"):
             servers.migrate("b", "c")
-        servers["b"].registry.mark("b", "draining")
+        servers["b"].core.registry.mark("b", "draining")
         for _ in range(3):
             servers["b"].view_moving._look()
         assert entry_of(servers["a"]).is_suspended
@@ -359,7 +359,7 @@ def test_who_died_leaves_no_states_behind(
     elif end == "copied":
         checkpoint(servers, "a")
     else:
-        home.view_moving._giving._written(home.runtimes()[0], None)
+        home.view_moving._giving._written(home.core.runtimes()[0], None)
     servers.stop("a")
     servers.stop("b")
     (folder,) = (path for path in (tmp_path / "storage/views").iterdir() if path.is_dir())

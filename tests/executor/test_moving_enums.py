@@ -42,7 +42,7 @@ def test_there_and_back(servers: Servers, a: Client) -> None:
             there = servers.client(target)
         servers.migrate(target, "a")
         assert a.run("SELECT sum(c) FROM v") == [(4 + number,)]
-        wait_until(lambda t=target: not servers[t].streams, what="the replica's end")
+        wait_until(lambda t=target: not servers[t].core.streams, what="the replica's end")
         assert there.bind("SELECT 1") is not None
         assert there.run("SELECT count(*) FROM pg_type WHERE typname = 'mood'") == [(0,)]
 
@@ -74,7 +74,7 @@ def test_what_is_of_them_stays_and_follows(servers: Servers, a: Client) -> None:
     b = servers.client("b")
     b.run("CREATE TABLE own (m mood); INSERT INTO own VALUES ('happy')")
     servers.migrate("b", "a")
-    wait_until(lambda: not servers["b"].streams, what="the replica's end")
+    wait_until(lambda: not servers["b"].core.streams, what="the replica's end")
     a.run("ALTER TYPE mood ADD VALUE 'ok' BEFORE 'happy'; INSERT INTO s VALUES ('ok', 9)")
     assert b.run(LABELS) == [("sad,happy",)]
     servers.migrate("a", "b")
@@ -83,7 +83,7 @@ def test_what_is_of_them_stays_and_follows(servers: Servers, a: Client) -> None:
     assert b.run("SELECT m::text, c FROM v NATURAL JOIN own") == [("happy", 2)]
     b.run("INSERT INTO own VALUES ('ok')")
     servers.migrate("b", "a")
-    wait_until(lambda: not servers["b"].streams, what="the replica's end")
+    wait_until(lambda: not servers["b"].core.streams, what="the replica's end")
     assert b.run("SELECT m::text AS label FROM own ORDER BY m") == [("ok",), ("happy",)]
     assert a.run("SELECT t FROM v WHERE m = 'ok'") == [(["ok9"],)]
 
@@ -104,7 +104,7 @@ def test_what_mentions_them(own: str, stays: bool, servers: Servers, a: Client) 
     b = servers.client("b")
     b.run(own)
     servers.migrate("b", "a")
-    wait_until(lambda: not servers["b"].streams, what="the replica's end")
+    wait_until(lambda: not servers["b"].core.streams, what="the replica's end")
     assert b.run("SELECT count(*) FROM pg_type WHERE typname = 'mood'") == [(int(stays),)]
 
 
@@ -112,7 +112,7 @@ def test_a_label_that_came_later_where_the_home_rebuilds_it(servers: Servers, a:
     """Its program is of the view's creation, and the one that left has the label."""
     a.run("ALTER TYPE mood ADD VALUE 'ok'; INSERT INTO s VALUES ('ok', 9)")
     servers.migrate("a", "b")
-    for path in servers["a"].shared.folder.glob("views/*/*/t0.parquet"):
+    for path in servers["a"].core.shared.folder.glob("views/*/*/t0.parquet"):
         path.write_bytes(b"")
     a.run("INSERT INTO s VALUES ('ok', 10)")
     servers.lose("b", "a")

@@ -63,7 +63,7 @@ def test_there_and_back(servers: Servers, a: Client, folder: Folder) -> None:
             assert servers.client(name).run(READ) == folder.wanted(), (source, target)
         sources = {name: servers.client(name).run("SELECT source FROM millstream.streams") for name in ("a", target)}
         assert sources == {target: [("server",)]} | {"a": [("files",)]}
-    wait_until(lambda: not servers["b"].streams, what="the guest's end")
+    wait_until(lambda: not servers["b"].core.streams, what="the guest's end")
 
 
 @only_csv
@@ -108,7 +108,7 @@ def test_first_rows_and_two_streams(servers: Servers, a: Client, folder: Folder,
 
 
 def view_of(client: Client, name: str = "v") -> View:
-    view = client.session.database.catalog.require("public", name)
+    view = client.session.database.core.catalog.require("public", name)
     assert isinstance(view, View)
     return view
 
@@ -160,7 +160,7 @@ def test_restarts(servers: Servers, a: Client, folder: Folder) -> None:
             for name in "ba":
                 assert servers.client(name).run(READ) == folder.wanted(), (number, stopped)
             assert servers.client("b").run("SELECT rows FROM millstream.streams") == [(len(folder.rows),)]
-    assert servers["a"].log.first_lsn > 0
+    assert servers["a"].core.log.first_lsn > 0
     servers.migrate("b", "a")
     assert a.run(READ) == folder.wanted()
 
@@ -177,7 +177,7 @@ def test_a_server_without_the_folder(servers: Servers, a: Client, folder: Folder
     ):
         servers.migrate("a", "b")
     assert a.run(READ) == folder.wanted()
-    assert not servers["b"].streams
+    assert not servers["b"].core.streams
     (tmp_path / "aside").rename(folder.path)
     servers.migrate("a", "b")
     folder.add(a, 5)
@@ -294,14 +294,14 @@ def test_what_a_guest_may_not(servers: Servers, a: Client, folder: Folder) -> No
     with pytest.raises(SqlError, match='55000: relation "s" is in use by server "b"'):
         a.run("ALTER FOREIGN TABLE s OPTIONS (ADD null 'x')")
     a.run("DROP FOREIGN TABLE s CASCADE")
-    names = servers["b"].storage.stream_folder(0).parent
-    wait_until(lambda: not servers["b"].streams and not list(names.iterdir()), what="the guest's end")
+    names = servers["b"].core.storage.stream_folder(0).parent
+    wait_until(lambda: not servers["b"].core.streams and not list(names.iterdir()), what="the guest's end")
 
 
 @only_csv
 def test_streams_of_an_earlier_version(servers: Servers, a: Client, folder: Folder) -> None:
     """Those of clients, at another server, said of their source that it is that one."""
-    (runtime,) = servers["a"].streams.values()
+    (runtime,) = servers["a"].core.streams.values()
     own = replace(runtime.stream, options=(("watermark", "t"),))
     options = (*own.options, ("source", "server"), ("server", "a"), ("oid", str(own.oid)))
     there = replace(own, options=options)
@@ -324,7 +324,7 @@ def test_more_than_one_view_of_a_folder(servers: Servers, a: Client, folder: Fol
     assert servers.client("b").run(READ) == folder.wanted()
     (owned,) = servers["b"].view_moving.suspended()
     servers["b"].view_moving.resume(owned, lambda: False)
-    assert len(servers["b"].streams) == 1
+    assert len(servers["b"].core.streams) == 1
     for _ in range(2):
         folder.add(a, 2)
         for name in "ba":
@@ -371,7 +371,7 @@ def test_it_is_copied_unasked_and_taken_over(servers: Servers, folder: Folder) -
     wanted = folder.wanted()
     del folder.rows[-1]
     lost(servers["c"], "a")
-    wait_until(lambda: bool(servers["c"].runtimes()), what="the take-over")
+    wait_until(lambda: bool(servers["c"].core.runtimes()), what="the take-over")
     assert servers.client("c").run(READ) == folder.wanted(), "nobody follows the folder now"
     a = servers.client("a")
     folder.rows.append((0, "1.00", "late"))
@@ -405,7 +405,7 @@ def test_a_copy_is_damaged(which: str, by: str, servers: Servers, a: Client, fol
         _ = servers["c"]
         servers.stop("a")
         lost(servers["c"], "a", "b")
-        wait_until(lambda: bool(servers["c"].runtimes()), what="the take-over")
+        wait_until(lambda: bool(servers["c"].core.runtimes()), what="the take-over")
     else:
         return  # nothing leads there without the home
     assert servers.client(by).run(READ) == folder.wanted()
@@ -428,13 +428,13 @@ def test_a_guest_is_damaged(servers: Servers, a: Client, folder: Folder, tmp_pat
             path.write_bytes(b"")
         folder.add(a, 2)
         _ = servers["b"]
-        wait_until(lambda: [item.is_lost for item in servers["b"].runtimes()] == [False], what="the view")
+        wait_until(lambda: [item.is_lost for item in servers["b"].core.runtimes()] == [False], what="the view")
         for name in "ba":
             assert servers.client(name).run(READ) == folder.wanted()
     servers.empty("b")
     folder.add(a, 2)
     _ = servers["b"]
-    wait_until(lambda: bool(servers["b"].runtimes()), what="the view")
+    wait_until(lambda: bool(servers["b"].core.runtimes()), what="the view")
     for name in "ba":
         assert servers.client(name).run(READ) == folder.wanted()
 
@@ -633,7 +633,7 @@ def test_what_no_server_has_written(
     change(view)
     assert view != given.view
     assert given.outcome(view) == "XX001"
-    assert not servers["b"].streams
+    assert not servers["b"].core.streams
 
 
 def _options(view: Any, **options: str) -> None:

@@ -177,7 +177,7 @@ class Scenario:
     def _view(self, name: str) -> View:
         schema, _, relation = name.rpartition(".")
         server = self._servers[self._at[name] or "a"]
-        found = server.catalog.require(schema.strip('"') or "public", relation.strip('"'))
+        found = server.core.catalog.require(schema.strip('"') or "public", relation.strip('"'))
         assert isinstance(found, View)
         return found
 
@@ -186,7 +186,7 @@ class Scenario:
         name, target = self._choose.choice(list(self._at)), self._choose.choice("abc")
         at, to = self._at[name], self._servers[target].view_moving
         if at == "":
-            shared = self._servers["a"].view(self._view(name).oid).shared
+            shared = self._servers["a"].core.view(self._view(name).oid).shared
             (owned,) = [item for item in to.suspended() if item.name == shared]
             to.resume(owned, lambda: False)
         elif at == target and self._choose.randrange(2):

@@ -57,7 +57,7 @@ def test_there_and_back(servers: Servers, both: Client) -> None:
         insert(servers.client("a"), 2)
         total += 1
         assert servers.client("a").run(READ) == counted(total)
-        wait_until(lambda t=target: not servers[t].streams, what="the replicas' end")
+        wait_until(lambda t=target: not servers[t].core.streams, what="the replicas' end")
 
 
 def test_a_transaction_is_seen_whole(servers: Servers, both: Client) -> None:
@@ -92,7 +92,7 @@ def test_a_replica_that_is_there_already(servers: Servers, both: Client) -> None
     insert(both, 2)
     assert servers.client("b").run(READ) == counted(7)
     servers.migrate("b", "a", "w")
-    wait_until(lambda: len(servers["b"].streams) == 1, what="the other replica's end")
+    wait_until(lambda: len(servers["b"].core.streams) == 1, what="the other replica's end")
     insert(both, 2)
     assert servers.client("b").run("SELECT sum(c) FROM v") == [(16,)]
     assert both.run(READ) == counted(8)
@@ -112,10 +112,10 @@ def test_positions_that_are_not_the_same(servers: Servers, both: Client, monkeyp
     second = list(replica.streams.values())[1]
     insert(both, 2)
     insert(both, 4)
-    follower = LogFollower(log_of(b, "a"), frozenset((second.there,)), replica.position)
+    follower = LogFollower(log_of(b.core, "a"), frozenset((second.there,)), replica.position)
     while follower.is_behind():
         rows = StreamRows(second.stream.oid, tuple(placed(follower.read(), second.layout)))
-        b.sequencer.commit((rows, Followed(second.stream.oid, follower.position)), sync=False)
+        b.core.sequencer.commit((rows, Followed(second.stream.oid, follower.position)), sync=False)
     follower.close()
     assert replica.position < second.upto
     insert(both, 2)

@@ -48,7 +48,7 @@ def home(servers: Servers) -> Client:
 
 def test_it_rests_at_home(servers: Servers, home: Client) -> None:
     for end in ("", "restart"):
-        view = servers["a"].catalog.require("public", "w")
+        view = servers["a"].core.catalog.require("public", "w")
         assert isinstance(view, View)
         servers["a"].view_moving.suspend(view)
         if end:
@@ -130,7 +130,7 @@ def test_a_home_that_is_down(servers: Servers, home: Client) -> None:
 
 
 def test_it_rests_and_goes_on_elsewhere(servers: Servers, home: Client) -> None:
-    view = servers["a"].catalog.require("public", "w")
+    view = servers["a"].core.catalog.require("public", "w")
     assert isinstance(view, View)
     servers["a"].view_moving.suspend(view)
     home.run("UPDATE users SET name = name || '!'; INSERT INTO posts VALUES (1, 1)")
@@ -261,10 +261,10 @@ def test_what_is_lent_is_of_an_lsn(servers: Servers, home: Client) -> None:
     servers.migrate("a", "b", "w")
     b = servers["b"]
     assert servers.client("b").run(READ) == [("Ada", 1), ("Bob", 2)]
-    runtime = b.view(b.catalog.require("public", "w").oid)
+    runtime = b.core.view(b.core.catalog.require("public", "w").oid)
     views, replica = (runtime.view.oid,), replica_of(b.replicas, runtime)
     assert replica is not None
-    with b.sequencer.lock:
+    with b.core.sequencer.lock:
         assert set(b.borrowing.at(views)) == set(views)
         runtime.loans.take({name: replace(lent, at=replica.position + 1) for name, lent in runtime.loans.lent.items()})
         assert not b.borrowing.at(views)
@@ -301,12 +301,12 @@ def test_what_is_not_lent(servers: Servers, home: Client) -> None:
     (question,) = map(decode_question, asked)
     reader = servers["a"].own_reader()
     assert decode_answer(answer(reader, encode_question(question))).rows.num_rows == 2
-    secrets, scan = servers["a"].catalog.require("public", "secrets").oid, question.scan
+    secrets, scan = servers["a"].core.catalog.require("public", "secrets").oid, question.scan
     for other in (
         replace(scan, sources=("id", "note")),
         replace(scan, oid=secrets),
         replace(scan, columns=tuple(reversed(scan.columns))),
-        replace(scan, oid=servers["a"].catalog.require("public", "posts").oid),
+        replace(scan, oid=servers["a"].core.catalog.require("public", "posts").oid),
     ):
         with pytest.raises(SqlError, match='42P01: table "users" is not lent by server "a"'):
             decode_answer(answer(reader, encode_question(replace(question, relation=other))))
@@ -371,7 +371,7 @@ def test_tables_of_a_view_that_is_away_stay_as_they_are(servers: Servers, home: 
     assert "server a is asked" in str(servers.client("b").run("EXPLAIN SELECT * FROM w"))
     assert "server a is asked" in str(servers.client("b").run("EXPLAIN (FORMAT json) SELECT * FROM w"))
     home.run("DROP TABLE users CASCADE")
-    wait_until(lambda: servers["b"].catalog.at("public", "w") is None, what="its end there")
+    wait_until(lambda: servers["b"].core.catalog.at("public", "w") is None, what="its end there")
 
 
 def _has_changed(feed: ChangeFeed, reader: OwnReader, number: int) -> bool:
@@ -382,7 +382,8 @@ def test_changes_of_tables_are_changes_of_the_view(servers: Servers, home: Clien
     servers.migrate("a", "b", "w")
     for name in ("b", "a"):
         database = servers[name]
-        feed, reader = database.changes.feed(database.catalog.require("public", "w").oid, home), database.own_reader()
+        view, reader = database.core.catalog.require("public", "w"), database.own_reader()
+        feed = database.changes.feed(view.oid, home)
         number = feed.start(reader, None)
         home.run("UPDATE users SET name = name || '!' WHERE id = 1")
         wait_until(partial(_has_changed, feed, reader, number), what="the change")
@@ -419,7 +420,7 @@ def test_the_home_is_gone_for_good(servers: Servers, home: Client) -> None:
 
 
 def test_nobody_copies_it_unasked(servers: Servers, home: Client) -> None:
-    runtime = servers["a"].view(servers["a"].catalog.require("public", "w").oid)
+    runtime = servers["a"].core.view(servers["a"].core.catalog.require("public", "w").oid)
     with pytest.raises(SqlError, match='0A000: copying view "w" unasked'):
         servers["a"].view_moving.copy_unasked(runtime)
     servers["a"].view_moving.checkpoint(runtime.view)

@@ -47,7 +47,7 @@ def test_there_and_back(servers: Servers, a: Client) -> None:
         servers.migrate("b", "a")
         rows.insert(a, 3)
         assert a.run(READ) == rows.wanted()
-        wait_until(lambda: not servers["b"].streams, what="the replica's end")
+        wait_until(lambda: not servers["b"].core.streams, what="the replica's end")
 
 
 def test_who_has_begun_and_has_not_said_so_may_be_asked_to_give(servers: Servers, a: Client) -> None:
@@ -123,7 +123,7 @@ def test_a_view_leaves_while_its_home_asks_for_it(servers: Servers, a: Client, m
         if not left.is_set():
             left.set()
             servers.migrate("b", "c")
-            wait_until(lambda: servers["b"].catalog.at("public", "v") is None, what="its end there")
+            wait_until(lambda: servers["b"].core.catalog.at("public", "v") is None, what="its end there")
         return found
 
     monkeypatch.setattr(answers, "replica_of", leaving)
@@ -142,7 +142,7 @@ def test_a_view_leaves_while_a_row_is_looked_up(servers: Servers, a: Client, mon
         servers.migrate("a", "b", "w")
         return read(oid, key)
 
-    source = ViewSource(servers["a"], servers["a"].catalog.require("public", "w").oid)
+    source = ViewSource(servers["a"].core, indexes, servers["a"].core.catalog.require("public", "w").oid)
     assert source.read((1,)) is not None
     monkeypatch.setattr(indexes, "read", leaving)
     assert source.read((1,)) is None
@@ -160,10 +160,10 @@ def test_a_snapshot_that_is_older_than_the_last_copy(servers: Servers, a: Client
     reading.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM d")
     rows.insert(a, 5)
     servers.copied("b", "v")
-    (runtime,) = servers["a"].runtimes()
+    (runtime,) = servers["a"].core.runtimes()
     (entry,) = servers["a"].view_moving.ownership.all()
     wait_until(lambda: runtime.held == entry.at, what="the home's knowing of the copy")
-    (stream,) = servers["a"].streams.values()
+    (stream,) = servers["a"].core.streams.values()
     stream.feed.release(entry.at)
     rows.insert(a, 5)
     with pytest.raises(SqlError, match="40001"):
@@ -219,11 +219,11 @@ def test_a_question_that_reads_more_than_the_view(servers: Servers, a: Client) -
     """What an answer computes is filters over the view, whatever is asked."""
     a.run("CREATE TABLE secret (x int)")
     servers.migrate("a", "b")
-    (runtime,) = servers["b"].runtimes()
+    (runtime,) = servers["b"].core.runtimes()
     for text in ("SELECT x FROM secret", "SELECT k FROM v JOIN secret ON x = k", "SELECT DISTINCT k FROM v"):
         query = a.bind(text)
         assert isinstance(query, Query)
-        data = encode_question(Question(runtime.shared, servers["a"].plans.get(query.relation).relation, "UTC"))
+        data = encode_question(Question(runtime.shared, servers["a"].core.plans.get(query.relation).relation, "UTC"))
         with pytest.raises(SqlError, match="08P01"):
             decode_answer(answer(servers["b"].own_reader(), data))
 
@@ -266,14 +266,14 @@ def test_two_views_share_a_replica(servers: Servers, a: Client) -> None:
     b = servers.client("b")
     assert b.run(READ) == rows.wanted()
     assert b.run("SELECT * FROM w") == [(15, 14)]
-    assert len(servers["b"].streams) == 1
+    assert len(servers["b"].core.streams) == 1
     servers.migrate("b", "a")
     rows.insert(a, 5)
     assert b.run("SELECT * FROM w") == [(20, 19)]
     assert a.run(READ) == rows.wanted()
     servers.migrate("b", "a", "w")
     assert a.run("SELECT * FROM w") == [(20, 19)]
-    wait_until(lambda: not servers["b"].streams, what="the replica's end")
+    wait_until(lambda: not servers["b"].core.streams, what="the replica's end")
 
 
 def test_who_sees_a_replica_before_it_is_known_how_far_it_is(
@@ -306,7 +306,7 @@ def test_who_sees_a_replica_before_it_is_known_how_far_it_is(
 def test_a_view_that_is_dropped_at_home_is_nowhere(servers: Servers, a: Client) -> None:
     servers.migrate("a", "b")
     a.run("DROP VIEW v")
-    wait_until(lambda: not servers["b"].streams, what="the guest's end")
+    wait_until(lambda: not servers["b"].core.streams, what="the guest's end")
     with pytest.raises(SqlError, match="42P01"):
         servers.client("b").run(READ)
     a.run(VIEW)

@@ -38,7 +38,7 @@ def home(servers: Servers) -> Client:
 
 
 def view_of(servers: Servers, name: str, server: str = "a") -> View:
-    found = servers[server].catalog.require("public", name)
+    found = servers[server].core.catalog.require("public", name)
     assert isinstance(found, View)
     return found
 
@@ -114,7 +114,7 @@ def test_who_is_asked(servers: Servers, home: Client) -> None:
     for query, wanted in (("SELECT h, c FROM x", [(1, 3)]), ("SELECT c FROM w", [(3,)]), ("TABLE x", [(1, 3)])):
         assert home.run(query) == wanted
     wait_until(lambda: bool(feed.since(reader, number)), what="the change")
-    shared = database.view(view_of(servers, "w").oid).shared
+    shared = database.core.view(view_of(servers, "w").oid).shared
     assert {decode_question(question).view for question in asked} == {shared}
 
 
@@ -228,15 +228,15 @@ def test_what_it_reads_stays_as_it_is(servers: Servers, home: Client) -> None:
     home.run("DROP VIEW other")
     assert servers.client("b").run(READ) == [(1, 5, 2, ["a", "b"])]
     home.run("DROP VIEW v CASCADE")
-    wait_until(lambda: servers["b"].catalog.at("public", "w") is None, what="its end there")
-    wait_until(lambda: not servers["b"].streams, what="its stream's end there")
+    wait_until(lambda: servers["b"].core.catalog.at("public", "w") is None, what="its end there")
+    wait_until(lambda: not servers["b"].core.streams, what="its stream's end there")
 
 
 def test_copies_end_with_a_change_of_what_it_reads(servers: Servers, home: Client) -> None:
     """Those that nobody has asked for; they begin again."""
-    servers["a"].view_moving.copy_unasked(servers["a"].view(view_of(servers, "w").oid))
+    servers["a"].view_moving.copy_unasked(servers["a"].core.view(view_of(servers, "w").oid))
     assert servers.knows("w")
-    w = servers["a"].view(view_of(servers, "w").oid)
+    w = servers["a"].core.view(view_of(servers, "w").oid)
     with servers["a"].view_moving.checkpoints.writing(w, unasked=True):  # the next one, which finds none to follow
         home.run("ALTER VIEW v RENAME COLUMN c TO d")
     wait_until(lambda: w.held is None, what="that the log is kept for nobody")  # as who had looked before may think
@@ -255,11 +255,11 @@ def test_the_log_is_kept_for_the_streams_of_others(servers: Servers, home: Clien
     servers.options |= {"log_segment_bytes": 1 << 16, "maintenance_rows": 1}
     home = servers.client("a")
     servers["a"].view_moving.suspend(view_of(servers, "w"))
-    v, text = servers["a"].view(view_of(servers, "v").oid), "x" * 1000
+    v, text = servers["a"].core.view(view_of(servers, "v").oid), "x" * 1000
     for number in range(40):
         rows = ", ".join(f"({number % 3}, {row}, '{text}')" for row in range(10))
         home.run(f"INSERT INTO s VALUES {rows}")
-    lsn = servers["a"].sequencer.visible
+    lsn = servers["a"].core.sequencer.visible
     wait_until(lambda: all(progress.durable >= lsn for progress in v.paths), what="its maintenance")
     servers["a"].frontiers.release()
     servers.stop("a")
@@ -273,15 +273,15 @@ def test_the_home_is_lost(servers: Servers, home: Client) -> None:
     """Another server goes on from a copy, and adopts all."""
     database = servers["a"]
     for name in ("v", "w"):
-        database.view_moving.copy_unasked(database.view(view_of(servers, name).oid))
+        database.view_moving.copy_unasked(database.core.view(view_of(servers, name).oid))
     home.run("INSERT INTO s VALUES (1, 3, 'x'), (3, 3, 'y'); INSERT INTO r VALUES (1, 8)")
     wanted = [(1, 8, 3, ["a", "b", "x"]), (3, 6, 1, ["y"])]
     servers.stop("a")
     _ = servers["b"]
     lost(servers["b"], "a")
-    wait_until(lambda: servers["b"].catalog.at("public", "w") is not None, what="the take-over")
+    wait_until(lambda: servers["b"].core.catalog.at("public", "w") is not None, what="the take-over")
     assert servers.client("b").run(READ) == wanted
-    wait_until(lambda: servers["b"].catalog.at("public", "v") is not None, what="the take-over")
+    wait_until(lambda: servers["b"].core.catalog.at("public", "v") is not None, what="the take-over")
     assert servers["b"].view_moving.adopt("a") == 2
     b = servers.client("b")
     b.run("INSERT INTO s VALUES (3, 3, 'z'); INSERT INTO r VALUES (3, 9)")
@@ -300,7 +300,7 @@ def test_when_a_copy_is_due(servers: Servers, home: Client, monkeypatch: pytest.
     servers.stop("a")
     servers.options["backlog_bytes"] = 20_000
     home = servers.client("a")
-    moving, runtime = servers["a"].view_moving, servers["a"].view(view_of(servers, "w").oid)
+    moving, runtime = servers["a"].view_moving, servers["a"].core.view(view_of(servers, "w").oid)
     moving.checkpoints.close()  # nobody makes it
     rows = "INSERT INTO s SELECT 1, 1, repeat('x', 1000) FROM generate_series(1, 10)"
     moving.suspend(view_of(servers, "v"))
@@ -314,7 +314,7 @@ def test_when_a_copy_is_due(servers: Servers, home: Client, monkeypatch: pytest.
 def test_rows_that_come_while_a_copy_is_made(servers: Servers, home: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of a view that is elsewhere are in the next copy, at the latest."""
     servers.migrate("a", "c", "v")
-    database, runtime = servers["a"], servers["a"].view(view_of(servers, "w").oid)
+    database, runtime = servers["a"], servers["a"].core.view(view_of(servers, "w").oid)
     database.view_moving.checkpoint(runtime.view)
     database.view_moving.checkpoints.close()  # it would write rows as well
     read, rows = rebuilding.read, ["INSERT INTO s VALUES (1, 1, 'y')"]
@@ -331,7 +331,7 @@ def test_rows_that_come_while_a_copy_is_made(servers: Servers, home: Client, mon
     servers.stop("c")
     servers.stop("a")
     lost(servers["b"], "a")
-    wait_until(lambda: servers["b"].catalog.at("public", "w") is not None, what="the take-over")
+    wait_until(lambda: servers["b"].core.catalog.at("public", "w") is not None, what="the take-over")
     assert servers.client("b").run(READ) == [(1, 5, 4, ["a", "b", "x", "y"])]
 
 
@@ -341,7 +341,7 @@ def test_a_damaged_copy(servers: Servers, home: Client) -> None:
     servers.migrate("a", "b", "w")
     home.run("INSERT INTO s VALUES (1, 3, 'x'); INSERT INTO r VALUES (1, 8)")
     servers.copied("b", "w")
-    for path in (servers["a"].shared.folder / "views").glob("*/*/t0.parquet"):
+    for path in (servers["a"].core.shared.folder / "views").glob("*/*/t0.parquet"):
         path.write_bytes(b"x")
     servers.lose("b", "a")
     wait_until(lambda: servers.owner("w") == "a", what="the take-over")
@@ -364,7 +364,7 @@ def test_an_error_of_the_other(place: str, servers: Servers, home: Client) -> No
         for reader in (place, "a"):
             with pytest.raises(SqlError, match="22012"):
                 servers.client(reader).run("SELECT * FROM x")
-        runtime = servers[place].view(view_of(servers, "x", place).oid)
+        runtime = servers[place].core.view(view_of(servers, "x", place).oid)
         servers[place].view_moving.checkpoints.make(runtime, servers[place].replicas.get(runtime.program.inputs[0]))
         (entry,) = [item for item in servers["a"].view_moving.ownership.all() if item.view == "x"]
         assert entry.failure == ("22012", "division by zero")
@@ -382,7 +382,7 @@ def test_an_error_of_the_other_elsewhere(servers: Servers, home: Client) -> None
     home.run("CREATE VIEW z AS SELECT k, max(1 / k) AS d FROM r GROUP BY k")
     home.run("CREATE VIEW x AS SELECT g.k, z.d FROM (SELECT k FROM s GROUP BY k) g, z")
     servers.migrate("a", "b", "z")
-    database, runtime = servers["a"], servers["a"].view(view_of(servers, "x").oid)
+    database, runtime = servers["a"], servers["a"].core.view(view_of(servers, "x").oid)
     database.view_moving.checkpoint(runtime.view)
     home.run("INSERT INTO r VALUES (0, 1)")
     with pytest.raises(SqlError, match="22012"):
@@ -392,7 +392,7 @@ def test_an_error_of_the_other_elsewhere(servers: Servers, home: Client) -> None
     database.view_moving.checkpoints.make(runtime, None)
     entry = database.view_moving.ownership.get(runtime.shared)
     assert entry is not None
-    assert (entry.failure, entry.at) == (("22012", "division by zero"), database.sequencer.visible)
+    assert (entry.failure, entry.at) == (("22012", "division by zero"), database.core.sequencer.visible)
 
 
 def test_what_stays(servers: Servers, home: Client) -> None:

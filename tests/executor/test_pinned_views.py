@@ -63,9 +63,9 @@ def test_a_view_that_has_moved_on_is_read_as_of_the_snapshot(database: Database,
     assert [late.run(read) for read in READS] == kept
     for client in (reader, late):
         client.run("COMMIT")
-    assert not database.pinned.lsns
+    assert not database.core.pinned.lsns
     assert [reader.run(read) for read in READS] == [other.run(read) for read in READS] != expected
-    assert not any(runtime._kept for runtime in database.runtimes())
+    assert not any(runtime._kept for runtime in database.core.runtimes())
 
 
 def test_read_only_transactions_under_load_never_fail(database: Database) -> None:

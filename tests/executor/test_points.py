@@ -18,7 +18,7 @@ from executor.traces.parts import Parts
 from planner.algebra.nodes import Value
 from planner.statements.statement import Query
 from tests.embedded.sql import query
-from tests.executor.client import Client, open_database
+from tests.executor.client import Client, key_services, open_database
 
 
 @pytest.fixture
@@ -33,12 +33,12 @@ STREAM = "CREATE FOREIGN TABLE s (k int, t text, n int, d date, f float8) SERVER
 
 
 def _bound(database: Database, text: str) -> Query:
-    return query(text, database.catalog)
+    return query(text, database.core.catalog)
 
 
 def _read(database: Database, text: str, *parameters: Value) -> list[tuple[Any, ...]]:
     """The row that a point read finds."""
-    reader = point_reader(database, _bound(database, text), database.catalog)
+    reader = point_reader(*key_services(database), _bound(database, text), database.core.catalog)
     assert reader is not None, text
     found = reader.read(parameters)
     assert found is not None
@@ -121,7 +121,7 @@ def test_what_is_a_look_up(database: Database) -> None:
         client.run(f"CREATE VIEW by_{key} AS SELECT {key}, count(*) AS c FROM s GROUP BY {key}")
 
     def is_look_up(text: str) -> bool:
-        return point_reader(database, _bound(database, text), database.catalog) is not None
+        return point_reader(*key_services(database), _bound(database, text), database.core.catalog) is not None
 
     assert is_look_up("SELECT c FROM by_k WHERE k = 7")
     assert is_look_up("SELECT c FROM by_k WHERE 7::smallint = k")

@@ -43,7 +43,7 @@ def test_views_are_those_of_whole_inputs(
     chance = random.Random(text)
     _fill(client, chance)
     client.run(f"CREATE VIEW v AS {text}")
-    (runtime,) = database.runtimes()
+    (runtime,) = database.core.runtimes()
     found = [
         item for path in runtime.program.paths for each in path.statements for item in reductions_of(each.relation)
     ]
@@ -62,12 +62,12 @@ def test_an_input_is_cut_once_it_comes_again(
     monkeypatch.setattr(static_semijoin, "_LITTLE", 3)
     _fill(client, random.Random(1))
     client.run("CREATE VIEW v AS SELECT t.name, count(*) FROM s JOIN t ON s.k = t.k GROUP BY t.name")
-    (runtime,) = database.runtimes()
+    (runtime,) = database.core.runtimes()
     (found,) = reductions_of(runtime.program.paths[0].statements[0].relation)
     (static,) = runtime.runner.statics.values()
     path = runtime.paths[0]
     client.run("INSERT INTO s VALUES (1, 1), (7, 1), (7, 2), (NULL, 1), (1000, 1)")
-    delta = runtime.runner.inputs[path.path.inputs[0]].delta(path.reached, database.sequencer.visible)
+    delta = runtime.runner.inputs[path.path.inputs[0]].delta(path.reached, database.core.sequencer.visible)
     assert found.reduced(static, delta) is static
     cut = found.reduced(static, delta)
     assert 0 < cut.num_rows < static.num_rows

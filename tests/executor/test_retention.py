@@ -42,7 +42,7 @@ def opened_again(database: Database, folder: Path) -> Database:
 
 def settle(database: Database) -> ViewRuntime:
     """Maintains the one view's one path."""
-    (runtime,), sources = database.runtimes(), Sources(tuple(database.streams.values()))
+    (runtime,), sources = database.core.runtimes(), Sources(tuple(database.core.streams.values()))
     database.maintenance.embedded.run(sources, PathTask(runtime, runtime.paths[0]))
     return runtime
 
@@ -64,7 +64,7 @@ def insert(database: Database, number: int, text: str = "x", second: int = 0) ->
 def stored_rows(runtime: ViewRuntime, database: Database) -> list[int]:
     """Rows of each state on storage."""
     return [
-        sum(table.num_rows for table in database.storage.read(runtime.view.oid, state))
+        sum(table.num_rows for table in database.core.storage.read(runtime.view.oid, state))
         for state in runtime.program.states
     ]
 
@@ -118,13 +118,13 @@ def test_what_readers_saw_does_not_expire_what_is_durable(database: Database, tm
         insert(database, 0, str(number % 10))
         runtime = settle(database)
     insert(database, 0, "last")
-    upto = database.sequencer.visible
+    upto = database.core.sequencer.visible
     insert(database, 50)
     assert len(rows(database)) == 1
     progress = runtime.paths[0]
     run = runtime.run_path(progress.path, progress.durable, upto)
-    assert database.storage.commit(runtime.view.oid, progress.path.id, progress.durable, upto, run) is not None
-    database.storage.compact(runtime.view.oid, runtime.program.states, database.engine)
+    assert database.core.storage.commit(runtime.view.oid, progress.path.id, progress.durable, upto, run) is not None
+    database.core.storage.compact(runtime.view.oid, runtime.program.states, database.core.engine)
     assert stored_rows(runtime, database)[0] == 1
     again = opened_again(database, tmp_path)
     assert [row[0].minute for row in rows(again)] == [50]  # type: ignore[attr-defined]
@@ -141,7 +141,7 @@ def test_final_groups_are_shown_when_their_window_is_closed(database: Database) 
     assert [row[1] for row in rows(database)] == [1]  # from 23:59 to 00:01
     insert(database, 3)
     assert [row[1] for row in rows(database)] == [1, 1]
-    (runtime,) = database.runtimes()
+    (runtime,) = database.core.runtimes()
     assert runtime.program.expiries == ()
 
 

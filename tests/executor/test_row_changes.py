@@ -17,7 +17,7 @@ from executor.commit import log as logs
 from executor.database.database import Database
 from executor.key_access.point_sources import point_reader
 from planner.statements.statement import Delete, Insert, Query, Update
-from tests.executor.client import Client, open_database
+from tests.executor.client import Client, key_services, open_database
 from tests.executor.logs import LONG, CountingDisk
 from tests.rig.crash import copy_crashed
 from tests.rig.sampling import sample
@@ -230,7 +230,7 @@ def test_others_wait_for_a_block_and_are_called_in_turn(served: Database) -> Non
     assert third.session.at_once.answer(requests[1])
     third.run("ROLLBACK")
     assert first.run("SELECT n FROM t WHERE k = 1") == [(3,)]
-    assert served.tables.locks.shown() == []
+    assert served.core.tables.locks.shown() == []
 
 
 def test_a_block_begins_before_the_one_in_front_is_on_the_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_block_begins_before_the_one_in_front_is_on_the_disk(monkeypatch: pyte
         assert loop.within(apart, "UPDATE t SET n = n + 5 WHERE k = 2")
         query = second.bind("SELECT n FROM t WHERE k = $1")
         assert isinstance(query, Query)
-        point = point_reader(database, query, database.catalog)
+        point = point_reader(*key_services(database), query, database.core.catalog)
         assert point is not None
         assert second.session.at_once.read_within(point, (1,)) is None  # no answer tells what may be lost
         own = apart.session.at_once.read_within(point, (2,))  # a row of which nothing may be lost
@@ -314,7 +314,7 @@ def test_a_change_leaves_all_other_values_as_they_are(served: Database, tmp_path
 @pytest.mark.slow
 def test_changes_of_a_turn_are_one_record_and_one_sync(served: Database, disk: CountingDisk) -> None:
     loop, clients, before = Loop(served), [Client(served) for _ in range(8)], disk.syncs
-    lsn = served.sequencer.visible
+    lsn = served.core.sequencer.visible
     for client in clients:
         assert loop.change(client, "UPDATE t SET n = n + 1::smallint WHERE k = $1::int", 1)
     assert loop.change(clients[0], "INSERT INTO t VALUES ($1, 'z', 1, 1, NULL)", 5)
@@ -325,7 +325,7 @@ def test_changes_of_a_turn_are_one_record_and_one_sync(served: Database, disk: C
     assert not loop.answers
     loop.turn()
     assert loop.answers == [None] * 9
-    assert (disk.syncs, served.sequencer.visible) == (before + 1, lsn + 1)
+    assert (disk.syncs, served.core.sequencer.visible) == (before + 1, lsn + 1)
     assert clients[0].run("SELECT n FROM t WHERE k IN (1, 5) ORDER BY k") == [(9,), (1,)]
 
 
@@ -362,4 +362,4 @@ def test_what_is_not_so_plain(served: Database) -> None:
         "INSERT INTO o VALUES (7, 'q', 1, 1, NULL), (8, 'p', 1, 1, NULL)",
     )
     assert [text for text in texts if loop.change(client, text)] == []
-    assert served.tables.locks.shown() == []
+    assert served.core.tables.locks.shown() == []

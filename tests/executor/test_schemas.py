@@ -32,12 +32,12 @@ SAME_NAMES = """
 def test_same_names_in_two_schemas_over_restarts(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     Client(database).run(SAME_NAMES)
-    oids = {name: item.oid for name, item in database.catalog.schemas.items()}
+    oids = {name: item.oid for name, item in database.core.catalog.schemas.items()}
     database.close()
     for total in (3, 4):
         database = open_database(tmp_path)
         client = Client(database)
-        assert {name: item.oid for name, item in database.catalog.schemas.items()} == oids
+        assert {name: item.oid for name, item in database.core.catalog.schemas.items()} == oids
         assert client.run("SELECT * FROM one.counts") == [("a", total)]
         assert client.run("SELECT * FROM two.counts") == [("a", 10)]
         assert client.run("SELECT * FROM one.titled") == [("Alpha", total)]
@@ -76,7 +76,7 @@ def test_public_stays_dropped(tmp_path: Path) -> None:
         client.run("CREATE TABLE t (a int)")
     database.close()
     database = open_database(tmp_path)
-    assert "public" not in database.catalog.schemas
+    assert "public" not in database.core.catalog.schemas
     Client(database).run("CREATE SCHEMA public; CREATE TABLE t (a int)")
     database.close()
 

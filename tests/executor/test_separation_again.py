@@ -133,7 +133,7 @@ def test_nothing_is_left_of_temporary_results(client: Client, database: Database
     statement = client.bind(QUERIES["groups of groups"])
     for _ in range(3):
         again(client, statement)
-        snapshot = database.tables.snapshot()
+        snapshot = database.core.tables.snapshot()
         try:
             assert snapshot.connection.rows("SELECT table_name FROM duckdb_tables() WHERE temporary") == []
         finally:

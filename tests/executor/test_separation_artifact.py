@@ -176,7 +176,7 @@ def test_what_fails_in_steps_is_asked_of_the_whole(database: Database, monkeypat
 def test_no_result_stays_in_memory(database: Database) -> None:
     client = separable(database)
     client.run(QUERY)
-    snapshot = database.tables.snapshot()
+    snapshot = database.core.tables.snapshot()
     try:
         assert snapshot.connection.rows("SELECT table_name FROM duckdb_tables() WHERE temporary") == []
     finally:
@@ -298,7 +298,7 @@ def abandoned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Databa
 
 def manifest_of(abandoned: tuple[Database, str]) -> Path:
     database, query_id = abandoned
-    return database.options.shared_directory / "queries" / query_id / "manifest.json"
+    return database.core.options.shared_directory / "queries" / query_id / "manifest.json"
 
 
 @pytest.mark.parametrize("name", FORGERIES)
@@ -433,7 +433,7 @@ def test_a_write_that_did_not_end_is_nothing(
 
 def test_nothing_is_written_to_an_empty_mount_point(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of a query whose claim this server has."""
-    query_id, storage = left(database, monkeypatch), database.options.shared_directory
+    query_id, storage = left(database, monkeypatch), database.core.options.shared_directory
     database.separation.claims.take(query_id)
     away = storage.with_name("away")
     storage.rename(away)
@@ -450,7 +450,7 @@ def test_nothing_is_written_to_an_empty_mount_point(database: Database, monkeypa
 
 def test_no_file_stays_of_a_write_that_is_cancelled(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     query_id = left(database, monkeypatch)
-    folder = database.options.shared_directory / "queries" / query_id
+    folder = database.core.options.shared_directory / "queries" / query_id
     before, store = set(folder.iterdir()), artifact._store
 
     def cancelled(path: Path, run: artifact.Run) -> None:

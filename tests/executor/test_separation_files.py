@@ -92,7 +92,7 @@ def test_what_has_left_needs_no_files(database: Database, tmp_path: Path, monkey
     Leaving(monkeypatch, 2)
     query_id = leave(client, query)
     assert query_id is not None
-    shutil.copytree(database.options.shared_directory / "queries", tmp_path / "two/shared/queries")
+    shutil.copytree(database.core.options.shared_directory / "queries", tmp_path / "two/shared/queries")
     other = open_database(tmp_path / "two")
     try:
         assert Client(other).run(f"SELECT * FROM millstream.resume('{query_id}')") == wanted
@@ -103,7 +103,7 @@ def test_what_has_left_needs_no_files(database: Database, tmp_path: Path, monkey
 @pytest.fixture(scope="module")
 def sharing(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, Database]]:
     """Two servers that read the same files, of which the second one has no tables."""
-    root = database.options.data_directory.parent
+    root = database.core.options.data_directory.parent
     one, two = (
         open_database(tmp_path_factory.mktemp(name) / "data", shared_files=str(root), storage_bandwidth=1000)
         for name in ("one", "two")
@@ -117,7 +117,7 @@ def sharing(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def taken_along(source: Database, target: Database, query_id: str) -> int:
     """Copies what has left to another server; how many rows that are."""
     folder = f"queries/{query_id}"
-    shutil.copytree(source.options.shared_directory / folder, target.options.shared_directory / folder)
+    shutil.copytree(source.core.options.shared_directory / folder, target.core.options.shared_directory / folder)
     return source.separation.stored.get(query_id).rows
 
 
@@ -156,13 +156,13 @@ def test_files_that_are_no_longer_shared_or_the_same(
         Leaving(patch, 1)
         query_id = leave(client, QUERIES["groups of groups"])
     query = f"SELECT * FROM millstream.resume('{query_id}')"
-    folder = source.options.shared_files
-    for other, state in (("", "55000"), (str(source.options.data_directory), "XX001")):
-        force_setattr(source.options, "shared_files", other)
+    folder = source.core.options.shared_files
+    for other, state in (("", "55000"), (str(source.core.options.data_directory), "XX001")):
+        force_setattr(source.core.options, "shared_files", other)
         with pytest.raises(SqlError) as failed:
             client.run(query)
         assert failed.value.sqlstate == state
-    force_setattr(source.options, "shared_files", folder)
+    force_setattr(source.core.options, "shared_files", folder)
     file = Path(folder) / "f/4.parquet"
     found = file.stat()
     os.utime(file, ns=(found.st_atime_ns, found.st_mtime_ns + 1_000_000))
@@ -180,7 +180,7 @@ def test_a_shared_file_that_is_gone_already(
     monkeypatch.setattr(file_tables, "_FEW_ROWS", 0)
     source, _ = sharing
     client, query = separable(source), QUERIES["groups of groups"]
-    wanted, file = as_a_whole(client, query), Path(source.options.shared_files) / "f/4.parquet"
+    wanted, file = as_a_whole(client, query), Path(source.core.options.shared_files) / "f/4.parquet"
     requests: list[Request] = []
 
     class Query(RunningQuery):

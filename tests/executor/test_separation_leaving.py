@@ -158,9 +158,9 @@ def test_explain_says_how_a_query_would_leave(client: Client, database: Database
     assert "Leaving" not in pipelines[-1]
     lines = [str(line) for (line,) in client.run("EXPLAIN " + QUERY)]
     assert sum(line.startswith("  Leaving After It: move with ") for line in lines) == len(pipelines) - 1
-    force_setattr(database.options, "storage_bandwidth", 1000)
+    force_setattr(database.core.options, "storage_bandwidth", 1000)
     try:
         lines = [str(line) for (line,) in client.run("EXPLAIN " + QUERY)]
     finally:
-        force_setattr(database.options, "storage_bandwidth", 200 << 20)
+        force_setattr(database.core.options, "storage_bandwidth", 200 << 20)
     assert any(line.startswith("  Leaving After It: wait ") for line in lines)

@@ -161,7 +161,7 @@ def rest(query_id: str) -> str:
 
 
 def carry(query_id: str, source: Database, target: Database) -> None:
-    folders = [database.options.shared_directory / "queries" / query_id for database in (source, target)]
+    folders = [database.core.options.shared_directory / "queries" / query_id for database in (source, target)]
     shutil.copytree(*folders)
 
 

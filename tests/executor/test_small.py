@@ -56,8 +56,8 @@ def test_views_are_what_the_engine_makes_of_them(
 ) -> None:
     client.run(STREAM)
     client.run(f"CREATE VIEW quick AS {text}; CREATE VIEW slow AS {text}")
-    quick, _ = database.runtimes()
-    assert small_of(database.plans.get(quick.program.final).relation) is not None
+    quick, _ = database.core.runtimes()
+    assert small_of(database.core.plans.get(quick.program.final).relation) is not None
     assert all(merge_of(state) is not None for state in quick.program.states)
     chance = random.Random(text)
     for _ in range(12):
@@ -79,7 +79,8 @@ def test_what_only_an_engine_knows_is_left_to_it(database: Database, client: Cli
         )
     ):
         client.run(f"CREATE VIEW v{number} AS {text}")
-    assert [small_of(database.plans.get(item.program.final).relation) for item in database.runtimes()] == [None] * 4
+    core = database.core
+    assert [small_of(core.plans.get(item.program.final).relation) for item in core.runtimes()] == [None] * 4
 
 
 def test_infinities_and_nan_go_to_the_engine(client: Client) -> None:

@@ -100,7 +100,7 @@ def test_runs_are_what_the_engine_makes_of_them(
     client.run(STREAM)
     columns = ", ".join(f"x{number}" for number in range(width))
     client.run(f"CREATE VIEW quick ({columns}) AS {text}; CREATE VIEW slow ({columns}) AS {text}")
-    quick, _ = database.runtimes()
+    quick, _ = database.core.runtimes()
     statements = [statement for path in quick.program.paths for statement in path.statements]
     found = [grouping_of(statement.relation) for statement in statements]
     assert None not in found
@@ -110,7 +110,7 @@ def test_runs_are_what_the_engine_makes_of_them(
         monkeypatch.setattr(grouped_statements, "ROWS", ROWS)
         count = chance.randrange(1, 5) if number < 5 else 60
         client.run(f"INSERT INTO s VALUES {', '.join(_row(chance) for _ in range(count))}")
-        lsn = database.sequencer.visible
+        lsn = database.core.sequencer.visible
         path = quick.paths[0]
         delta = quick.runner.inputs[path.path.inputs[0]].delta(path.reached, lsn)
         computed += sum(item is not None and item.run(delta) is not None for item in found)
@@ -133,7 +133,7 @@ def test_what_only_an_engine_knows_is_left_to_it(database: Database, client: Cli
         )
     ):
         client.run(f"CREATE VIEW v{number} AS {text}")
-    for runtime in database.runtimes():
+    for runtime in database.core.runtimes():
         statements = [statement for path in runtime.program.paths for statement in path.statements]
         assert None in [grouping_of(statement.relation) for statement in statements], runtime.view.name
 

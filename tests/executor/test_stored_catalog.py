@@ -46,7 +46,7 @@ DEFINITIONS = """
 
 def _stored(database: Database) -> Any:
     """The catalog as a document, in which order and versions do not count."""
-    document = json.loads(dump_catalog(database.catalog))
+    document = json.loads(dump_catalog(database.core.catalog))
     del document["version"]
     return {name: sorted(map(json.dumps, items)) if isinstance(items, list) else items
             for name, items in document.items()}  # fmt: skip
@@ -61,12 +61,12 @@ def test_what_was_defined_is_there_after_a_restart(tmp_path: Path, monkeypatch: 
     client = Client(database)
     for text in DEFINITIONS.split(";\n"):
         client.run(text)
-    before, kept = _stored(database), database.tables.catalog
+    before, kept = _stored(database), database.core.tables.catalog
     assert (len(kept.changes) > 20) == (few > 2000)
     database.close()
     database = open_database(tmp_path)
     assert _stored(database) == before
-    assert database.tables.catalog == kept
+    assert database.core.tables.catalog == kept
     client = Client(database)
     client.run("INSERT INTO clicks VALUES ('a', 2), ('a', 3); INSERT INTO t (p) VALUES (5)")
     assert client.run("SELECT * FROM totals") == [("a", 5)]

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 
 def view_of(database: Database, name: str = "v") -> View:
-    found = database.catalog.require("public", name)
+    found = database.core.catalog.require("public", name)
     assert isinstance(found, View)
     return found
 
@@ -92,8 +92,8 @@ def test_it_goes_on_anywhere(owner: str, heir: str, servers: Servers, a: Client)
     suspend(servers, owner)
     rows.insert(a, 5)
     if owner != "a":
-        wait_until(lambda: not servers[owner].streams, what="the replica's end")
-        assert servers[owner].catalog.at("public", "v") is None
+        wait_until(lambda: not servers[owner].core.streams, what="the replica's end")
+        assert servers[owner].core.catalog.at("public", "v") is None
     with pytest.raises(SqlError, match="is suspended"):
         wait_until(lambda: bool(a.run(READ)) and False, what="the home's knowing of it")
     _ = servers[heir]
@@ -172,8 +172,8 @@ def test_what_a_home_has_is_of_one_commit(servers: Servers, a: Client, monkeypat
     database = servers["a"]
     database.maintenance.close()  # what it would do is done here
     Rows().insert(a, 5)
-    (runtime,) = database.runtimes()
-    storage, read = database.storage, database.storage.read
+    (runtime,) = database.core.runtimes()
+    storage, read = database.core.storage, database.core.storage.read
     jobs: list[threading.Thread] = []
 
     def maintain() -> None:
@@ -188,11 +188,11 @@ def test_what_a_home_has_is_of_one_commit(servers: Servers, a: Client, monkeypat
         return found
 
     monkeypatch.setattr(storage, "read", reading)
-    stored, states = rebuilding._left(database, runtime.view)
+    stored, states = rebuilding._left(database.core, runtime.view)
     jobs[0].join()
     found = {name: table.num_rows for name, table in states.items()}
     assert found == dict.fromkeys(found, 0)
-    later, states = rebuilding._left(database, runtime.view)
+    later, states = rebuilding._left(database.core, runtime.view)
     assert all(table.num_rows for table in states.values())
     assert min(later.frontiers.values()) > max(stored.frontiers.values())
 
@@ -249,7 +249,7 @@ def test_a_lost_homes_view_goes_on_from_its_copy(servers: Servers, a: Client) ->
     rows.insert(a, 5)
     servers.lose("a", "b")
     b = servers["b"]
-    wait_until(lambda: b.catalog.at("public", "v") is not None, what="the take-over")
+    wait_until(lambda: b.core.catalog.at("public", "v") is not None, what="the take-over")
     servers.stop("a")
     assert servers.client("b").run(READ) == rows.wanted()
     a = servers.client("a")
@@ -274,7 +274,7 @@ def test_copies_follow_and_end(servers: Servers, a: Client, tmp_path: Path) -> N
     assert set(second) - set(first)
     servers.stop("a")
     a = servers.client("a")
-    (runtime,) = servers["a"].runtimes()
+    (runtime,) = servers["a"].core.runtimes()
     (owned,) = servers["a"].view_moving.ownership.all()
     assert (runtime.held, owned.copied) == (owned.at, True)
     rows.insert(a, 5)
@@ -305,7 +305,7 @@ def test_a_copied_view_leaves_like_any_other(servers: Servers, a: Client, tmp_pa
     servers.migrate("b", "a")
     assert copies(tmp_path) == []
     assert a.run(READ) == rows.wanted()
-    (runtime,) = servers["a"].runtimes()
+    (runtime,) = servers["a"].core.runtimes()
     wait_until(lambda: runtime.held is None, what="that the log is kept for nobody")
 
 
@@ -316,11 +316,11 @@ def test_an_error_that_rows_made_is_copied(servers: Servers, a: Client) -> None:
     moving = servers["a"].view_moving
     moving.checkpoint(view_of(servers["a"], "u"))
     a.run("INSERT INTO s VALUES (7, 1, '')")
-    runtime = servers["a"].view(view_of(servers["a"], "u").oid)
+    runtime = servers["a"].core.view(view_of(servers["a"], "u").oid)
 
     def is_told() -> bool:
         (owned,) = moving.ownership.all()
-        return owned.failure is not None and runtime.held == owned.at == servers["a"].sequencer.visible
+        return owned.failure is not None and runtime.held == owned.at == servers["a"].core.sequencer.visible
 
     wait_until(is_told, what="the entry that says so")
     with pytest.raises(SqlError, match="22012"):

@@ -20,7 +20,7 @@ from executor.rows import table_rows
 from executor.traces import index, keyed_rows
 from executor.upkeep import frontiers
 from planner.statements.statement import Query
-from tests.executor.client import Client, open_database
+from tests.executor.client import Client, key_services, open_database
 from tests.rig.crash import copy_crashed
 
 Rows = list[tuple[Any, ...]]
@@ -63,7 +63,7 @@ def _by_key(database: Database, client: Client, text: str, *parameters: Any) -> 
     """What is found by key; None where an engine must be asked."""
     query = client.bind(text)
     assert isinstance(query, Query)
-    reader = point_reader(database, query, database.catalog)
+    reader = point_reader(*key_services(database), query, database.core.catalog)
     assert reader is not None, text
     peeked, found = reader.peek(parameters), reader.read(parameters)
     if found is None:
@@ -139,7 +139,7 @@ def test_reads_by_key_are_the_engines(database: Database, steps: list[tuple[int,
     sessions = _Sessions(database, "kt")
     for who, text in steps:
         sessions.run(who, text)
-        if not database.tables.locks.barriers:  # else readers wait
+        if not database.core.tables.locks.barriers:  # else readers wait
             _check(database, "kt")
     sessions.close()
     assert _check(database, "kt") > 0
@@ -166,7 +166,7 @@ def test_what_is_acknowledged_survives_a_crash(tmp_path: Path) -> None:
                 client.run(f"UPDATE kt SET n = n + 1 WHERE k = {other}")
                 rows = {**rows, key: value}
                 rows[other] += 1
-            assert database.tables.backlog.first_lsn is not None
+            assert database.core.tables.backlog.first_lsn is not None
             copy_crashed(before, after)  # as a process leaves it that dies
             _check(database, "kt")
     with closing(open_database(tmp_path / "3")) as database:
@@ -184,11 +184,11 @@ def test_rows_wait_until_an_engine_reads_them(database: Database, client: Client
     assert client.run("SELECT n FROM waiting WHERE k = 1") == [(7,)]
     assert client.session.transaction is not None and client.session.transaction.write is not None
     assert not client.session.transaction.write.is_open
-    assert database.tables.backlog.first_lsn is not None
+    assert database.core.tables.backlog.first_lsn is not None
     other = Client(database, "own")
     assert _by_key(database, other, "SELECT n FROM waiting WHERE k = 1") == [(6,)]
     assert other.run("SELECT sum(n) FROM waiting") == [(8,)]
-    assert database.tables.backlog.first_lsn is None
+    assert database.core.tables.backlog.first_lsn is None
     client.run("UPDATE waiting SET n = n + 1 WHERE n > 0")
     assert client.session.transaction.write.is_open
     client.run("COMMIT")
@@ -221,10 +221,10 @@ def test_what_is_no_read_by_key(database: Database, client: Client) -> None:
     for condition in ("n = 1", "f = 1", "c = 'a'", "k = 1 AND n = 2", "k > 1", "k = 1.5", "k = 1 OR k = 2", "k = n"):
         query = client.bind(f"SELECT n FROM no WHERE {condition}")
         assert isinstance(query, Query)
-        assert point_reader(database, query, client.session.catalog) is None, condition
+        assert point_reader(*key_services(database), query, client.session.catalog) is None, condition
     query = client.bind("SELECT k FROM own_one WHERE k = 1")
     assert isinstance(query, Query)
-    assert point_reader(database, query, client.session.catalog) is None
+    assert point_reader(*key_services(database), query, client.session.catalog) is None
     client.session.discard_temporary()
 
 

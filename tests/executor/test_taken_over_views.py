@@ -41,7 +41,7 @@ def test_a_view_of_a_lost_server_goes_on_at_its_home(servers: Servers, a: Client
         wait_until(lambda: servers.owner("v") == "a", what="the take-over")
         assert a.run(READ) == rows.wanted()
         assert a.run("SELECT server, home FROM millstream.views") == [("a", "a")]
-        wait_until(lambda: not servers["b"].streams, what="the guest's end")
+        wait_until(lambda: not servers["b"].core.streams, what="the guest's end")
         with pytest.raises(SqlError, match=r"55000: server .* must not write to the storage"):
             servers["b"].view_moving.ownership.delete("0")
         servers.stop("b")
@@ -70,7 +70,7 @@ def test_a_lost_server_changes_nothing(servers: Servers, a: Client, monkeypatch:
     with pytest.raises(SqlError, match="its lease was taken over"):
         servers.copied("b", "v")
     assert a.run(READ) == rows.wanted()
-    wait_until(lambda: not servers["b"].streams, what="the guest's end")
+    wait_until(lambda: not servers["b"].core.streams, what="the guest's end")
 
 
 def test_a_lost_server_deletes_no_copy_of_others(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,7 @@ def test_home_and_owner_are_lost(servers: Servers, a: Client) -> None:
     servers.stop("b")
     servers.stop("a")
     lost(servers["c"], "a", "b")
-    wait_until(lambda: servers["c"].catalog.at("public", "v") is not None, what="the take-over")
+    wait_until(lambda: servers["c"].core.catalog.at("public", "v") is not None, what="the take-over")
     assert c.run(READ) == rows.wanted()
     again = servers.client("a")
     rows.insert(again, 5)
@@ -165,7 +165,7 @@ def test_who_is_stopped_for_long_is_gone(servers: Servers, a: Client) -> None:
     rows.insert(a, 5)
     servers.stop("b")
     times = itertools.chain((1.0, LEASE, LEASE + 1, LEASE + 2), itertools.repeat(LEASE + 3))
-    heirs = Heirs(servers["a"].registry, lambda: next(times))
+    heirs = Heirs(servers["a"].core.registry, lambda: next(times))
     (entry,) = servers["a"].view_moving.ownership.all()
     assert [heirs.entry(entry) for _ in range(3)] == [None] * 3
     after = heirs.entry(entry)
@@ -174,7 +174,7 @@ def test_who_is_stopped_for_long_is_gone(servers: Servers, a: Client) -> None:
     servers["a"].view_moving._taking._heirs = heirs
     wait_until(lambda: servers.owner("v") == "a", what="the take-over")
     assert a.run(READ) == rows.wanted()
-    wait_until(lambda: not servers["b"].streams, what="the guest's end")
+    wait_until(lambda: not servers["b"].core.streams, what="the guest's end")
 
 
 def test_an_error_that_rows_made(servers: Servers, a: Client) -> None:
@@ -209,14 +209,14 @@ def test_a_server_that_comes_back_empty_counts_nothing_twice(servers: Servers, a
     for _ in range(12):
         rows.insert(a, 1)
         assert servers.client("b").run(READ) == rows.wanted()
-    oid = next(iter(servers["b"].streams))
-    servers["b"].replicas.release(servers["b"].sequencer.visible)
-    assert list(servers["b"].shared.folder.glob("followed/a.*.b.json"))
+    oid = next(iter(servers["b"].core.streams))
+    servers["b"].replicas.release(servers["b"].core.sequencer.visible)
+    assert list(servers["b"].core.shared.folder.glob("followed/a.*.b.json"))
     servers.empty("b")
     lost(servers["a"], "b")
     wait_until(lambda: servers.owner("v") == "a", what="the take-over")
     servers.migrate("a", "b")
-    assert list(servers["b"].streams) == [oid]
+    assert list(servers["b"].core.streams) == [oid]
     for _ in range(3):
         rows.insert(a, 1)
         assert servers.client("b").run(READ) == rows.wanted()
@@ -244,7 +244,9 @@ def test_a_server_that_comes_back_empty_within_its_lease(
         monkeypatch.setattr(entering, "enter", refusing)
         monkeypatch.setattr(taking, "_AGAIN", 0.2)
     b = servers.client("b")
-    wait_until(lambda: servers["b"].catalog.at("public", "v") is not None or servers.owner("v") == "a", what="the view")
+    wait_until(
+        lambda: servers["b"].core.catalog.at("public", "v") is not None or servers.owner("v") == "a", what="the view"
+    )
     assert servers.owner("v") == ("a" if is_refused else "b")
     rows.insert(a, 5)
     assert a.run(READ) == rows.wanted()

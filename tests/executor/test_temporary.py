@@ -17,22 +17,22 @@ def test_nothing_of_it_is_logged_or_kept(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     client = Client(database)
     client.run("CREATE TABLE durable (a int)")
-    before, catalog = database.log.last_lsn, database.catalog
+    before, catalog = database.core.log.last_lsn, database.core.catalog
     client.run("CREATE TEMP TABLE t (id serial, a int); INSERT INTO t (a) VALUES (1), (2)")
     client.run("CREATE TEMP VIEW v AS SELECT a FROM t")
     client.run("ALTER TABLE t ADD COLUMN b int DEFAULT 3; UPDATE t SET a = a + id")
     client.run("ALTER TABLE t ALTER COLUMN b TYPE text")
     assert client.run("SELECT * FROM t ORDER BY id") == [(1, 2, "3"), (2, 4, "3")]
-    assert database.log.last_lsn == before
-    assert database.catalog is catalog
+    assert database.core.log.last_lsn == before
+    assert database.core.catalog is catalog
     client.run("BEGIN; INSERT INTO durable SELECT a FROM t; DELETE FROM t; COMMIT")
-    assert database.log.last_lsn > before
-    assert database.catalog is catalog
+    assert database.core.log.last_lsn > before
+    assert database.core.catalog is catalog
     database.close()
     database = open_database(tmp_path)
     assert Client(database).run("SELECT * FROM durable ORDER BY a") == [(2,), (4,)]
-    assert all(oid < FIRST_OID for oid in database.tables.definitions)
-    assert database.catalog.next_oid < FIRST_OID
+    assert all(oid < FIRST_OID for oid in database.core.tables.definitions)
+    assert database.core.catalog.next_oid < FIRST_OID
     database.close()
 
 
@@ -47,7 +47,7 @@ def test_what_a_crash_leaves_is_dropped(tmp_path: Path) -> None:
     database.close()
     database = open_database(tmp_path / "crashed")
     client = Client(database)
-    assert [table.name for table in database.tables.definitions.values()] == ["durable", "later"]
+    assert [table.name for table in database.core.tables.definitions.values()] == ["durable", "later"]
     assert client.run("SELECT * FROM durable") == [(1, None)]
     assert client.run("SELECT * FROM later") == [(1,)]
     client.run("CREATE TEMP TABLE t (b text); INSERT INTO t VALUES ('x')")
@@ -69,7 +69,7 @@ def test_each_session_has_its_own(tmp_path: Path) -> None:
     assert one.run("ALTER TABLE shared ADD COLUMN c int") == "ALTER TABLE"
     assert one.run("SELECT * FROM t") == [(1,)]
     one.session.close()
-    assert [table.name for table in database.tables.definitions.values()] == ["shared"]
+    assert [table.name for table in database.core.tables.definitions.values()] == ["shared"]
     database.close()
 
 
@@ -81,10 +81,10 @@ def test_a_session_that_ends_beside_a_writer_takes_its_tables_along(tmp_path: Pa
     two.run("BEGIN; CREATE TEMP TABLE u (a int); INSERT INTO u VALUES (1)")
     writer.run("BEGIN; INSERT INTO w VALUES (1)")
     one.session.close()
-    assert len(database.tables.definitions) == 1
+    assert len(database.core.tables.definitions) == 1
     two.session.close()
     writer.run("COMMIT")
-    assert [table.name for table in database.tables.definitions.values()] == ["w"]
+    assert [table.name for table in database.core.tables.definitions.values()] == ["w"]
     database.close()
 
 
@@ -115,5 +115,5 @@ def test_temporary_rows_beside_streams_and_continuous_views(tmp_path: Path) -> N
     assert client.run("SELECT v.k, v.n, t.n FROM v JOIN t USING (k) ORDER BY 1") == [(1, 2, 2), (2, 3, 3)]
     client.run("CREATE VIEW above AS SELECT v.k FROM v JOIN t USING (k)")
     assert client.notices == ['view "above" will be a temporary view']
-    assert "above" not in {item.name for item in database.catalog.objects.values()}
+    assert "above" not in {item.name for item in database.core.catalog.objects.values()}
     database.close()

@@ -52,7 +52,7 @@ def begin(client: Client, text: str) -> Beside[object]:
 
 def _begun(database: Database, count: int) -> Callable[[], bool]:
     """Whether so many transactions have their place in the log."""
-    journals = database.tables.unsettled._journals
+    journals = database.core.tables.unsettled._journals
     return lambda: len(journals) == count
 
 
@@ -75,7 +75,7 @@ def test_writers_share_a_sync_and_readers_see_none_of_them_before_it(held: Datab
     assert [item.result() for item in running] == ["UPDATE 1"] * 8
     assert disk.syncs - before <= 3
     assert reader.run("SELECT n FROM t WHERE k = 1") == [(8,)]
-    assert held.tables.unsettled.last == 0 and not any(held.tables.unsettled._rows.values())
+    assert held.core.tables.unsettled.last == 0 and not any(held.core.tables.unsettled._rows.values())
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_writers_share_a_sync_and_readers_see_none_of_them_before_it(held: Datab
 def test_nothing_is_answered_that_the_disk_does_not_have(
     held: Database, disk: CountingDisk, monkeypatch: pytest.MonkeyPatch, first: str, text: str, expected: object
 ) -> None:
-    unsettled, waits = held.tables.unsettled, threading.Event()
+    unsettled, waits = held.core.tables.unsettled, threading.Event()
     wait = unsettled.wait
     monkeypatch.setattr(unsettled, "wait", lambda *arguments: (waits.set(), wait(*arguments)))
     disk.may_sync.clear()
@@ -120,8 +120,8 @@ def test_a_failed_sync_fails_all(held: Database, disk: CountingDisk) -> None:
 
 def test_who_has_seen_a_refused_change_is_refused(held: Database, disk: CountingDisk) -> None:
     disk.may_sync.clear()
-    first, sequencer = _run_behind_each_other(held, ["UPDATE t SET n = 5 WHERE k = 1"]), held.sequencer
-    wait_until(lambda: sequencer._last_written == held.tables.unsettled.last, LONG, "write before the one refused")
+    first, sequencer = _run_behind_each_other(held, ["UPDATE t SET n = 5 WHERE k = 1"]), held.core.sequencer
+    wait_until(lambda: sequencer._last_written == held.core.tables.unsettled.last, LONG, "write before the one refused")
     running = [*first]
     for text in ["UPDATE t SET n = 6 WHERE k = 2", "UPDATE t SET n = n + 1 WHERE k = 2", "DELETE FROM t WHERE k = 3"]:
         running.append(begin(Client(held), text))

@@ -90,10 +90,10 @@ def test_many_writers_lose_nothing_and_a_start_finds_what_was_there(tmp_path: Pa
         wrong = "SELECT id, n, (SELECT coalesce(sum(change), 0) FROM history WHERE account = id) AS s FROM account"
         assert client.run(f"SELECT * FROM ({wrong}) x WHERE n <> s") == []
         assert client.run("SELECT count(*) FROM owned WHERE owner NOT IN (SELECT id FROM owner)") == [(0,)]
-        assert database.tables.locks.shown() == []
+        assert database.core.tables.locks.shown() == []
         before = dump(database)
         copy_crashed(tmp_path / "live", tmp_path / "crashed")
-        database.tables.backlog.apply()
+        database.core.tables.backlog.apply()
         assert dump(database) == before
     for folder in ("crashed", "live"):
         with closing(open_database(tmp_path / folder)) as database:

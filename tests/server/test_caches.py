@@ -44,13 +44,13 @@ def test_an_answer_holds_until_what_it_reads_changes(database: Database) -> None
     (raw,) = parse("SELECT a FROM kept")
     plan = plans.plan(raw, (), around(session))
     assert plan.repeatable
-    results.put("key", b"answer", Stamp(plan.catalog, plan.reads, database.version_of(plan.reads)))
+    results.put("key", b"answer", Stamp(plan.catalog, plan.reads, database.core.version_of(plan.reads)))
     assert data(results) == b"answer"
     run(session, plans, "INSERT INTO other VALUES (1)")
     assert data(results) == b"answer"
     run(session, plans, "INSERT INTO kept VALUES (1)")
     assert results.get("key", database) is None
-    results.put("key", b"newer", Stamp(plan.catalog, plan.reads, database.version_of(plan.reads)))
+    results.put("key", b"newer", Stamp(plan.catalog, plan.reads, database.core.version_of(plan.reads)))
     assert data(results) == b"newer"
     run(session, plans, "CREATE TABLE third (a integer)")
     assert results.get("key", database) is None
@@ -58,7 +58,7 @@ def test_an_answer_holds_until_what_it_reads_changes(database: Database) -> None
 
 
 def test_the_oldest_answers_go_first(database: Database) -> None:
-    results, stamp = ResultCache(10_000), Stamp(database.catalog, (), 0)
+    results, stamp = ResultCache(10_000), Stamp(database.core.catalog, (), 0)
     for number in range(100):
         results.put(number, b"x" * 500, stamp)
     kept = [number for number in range(100) if results.get(number, database) is not None]

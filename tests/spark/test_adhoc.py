@@ -114,7 +114,7 @@ def client(database: Database) -> Client:
 
 
 def scratch(database: Database) -> list[Path]:
-    return list((database.options.shared_directory / "scratch").iterdir())
+    return list((database.core.options.shared_directory / "scratch").iterdir())
 
 
 @pytest.mark.spark

@@ -60,7 +60,7 @@ def test_it_reads_them_as_they_are(servers: Servers, folder: Folder) -> None:
             folder.add(a, count)
             if target == "b":
                 b = servers.client("b")
-                wait_until(lambda: servers["b"].replicas.all()[0].position >= servers["a"].sequencer.visible, 60)
+                wait_until(lambda: servers["b"].replicas.all()[0].position >= servers["a"].core.sequencer.visible, 60)
                 wait_until(lambda: maintained(b), 120, "maintenance")  # noqa: B023
         for name in {"a", target}:
             client = servers.client(name)
@@ -91,7 +91,7 @@ def test_time_zones_of_several_views(servers: Servers) -> None:
             f"INSERT INTO u SELECT '2024-05-01 12:30+00'::timestamptz + (k * 37 * {step} % 2000) * "
             "interval '1 minute', k % 3 FROM generate_series(1, 60) k"
         )
-        wait_until(lambda: servers["b"].replicas.all()[0].position >= servers["a"].sequencer.visible, 60)
+        wait_until(lambda: servers["b"].replicas.all()[0].position >= servers["a"].core.sequencer.visible, 60)
         wait_until(lambda: maintained(b), 120, "maintenance")
         wanted = a.run("SELECT * FROM twin ORDER BY k")
         assert isinstance(wanted, list)

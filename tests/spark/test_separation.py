@@ -219,7 +219,7 @@ def test_what_spark_does_not_compute(database: Database, monkeypatch: pytest.Mon
         Asked(patch, 1)
         query_id = leave(on(database, "embedded"), query)
     assert query_id is not None
-    path = database.options.shared_directory / "queries" / query_id / "manifest.json"
+    path = database.core.options.shared_directory / "queries" / query_id / "manifest.json"
     path.write_bytes(signed({**json.loads(path.read_bytes())["query"], "engine": "spark"}))
     with pytest.raises(SqlError) as raised:
         on(database, "spark").run(f"SELECT * FROM millstream.resume('{query_id}')")
@@ -229,7 +229,7 @@ def test_what_spark_does_not_compute(database: Database, monkeypatch: pytest.Mon
 
 def test_nothing_stays_in_the_scratch_folder(database: Database) -> None:
     on(database, "spark").run("SELECT n, count(*) FROM (SELECT k, count(*) AS n FROM t GROUP BY k) g GROUP BY n")
-    assert list((database.options.shared_directory / "scratch").iterdir()) == []
+    assert list((database.core.options.shared_directory / "scratch").iterdir()) == []
 
 
 def test_explain_shows_the_pipelines_on_spark(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,7 +178,7 @@ def test_a_query_goes_on_from_what_it_left(
         living(engine)
         assert on_spark(a).run(rest) == wanted
     assert a.separation.stored.delete(asked.queries[0].id)
-    assert list((a.options.shared_directory / "scratch").iterdir()) == []
+    assert list((a.core.options.shared_directory / "scratch").iterdir()) == []
 
 
 @pytest.mark.whole  # it needs another JVM

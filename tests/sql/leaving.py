@@ -35,7 +35,7 @@ class Servers(Struct, frozen=True):
 
 
 def _folder(database: Database) -> Path:
-    return database.options.shared_directory / FOLDER
+    return database.core.options.shared_directory / FOLDER
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def load(database: Database, tables: dict[str, str], csv: Callable[[str], Path])
 
 
 def rows_of(database: Database, name: str, path: Path) -> list[pa.RecordBatch]:
-    columns = next(item for item in database.catalog.objects.values() if item.name == name).columns
+    columns = next(item for item in database.core.catalog.objects.values() if item.name == name).columns
     kinds = pyarrow.csv.ConvertOptions(
         column_types={column.name: column.type.arrow for column in columns}, strings_can_be_null=True
     )

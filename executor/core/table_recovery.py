@@ -1,7 +1,7 @@
-"""Bringing the tables and the catalog to the log's end when a database is opened.
+"""Brings the tables and the catalog to the log's end when a database is opened.
 
-Owns: how a logged record is applied again, in one table transaction that also notes its LSN, and how streams get what
-their views still need. What streams and views there are is ``executor.database.database``'s: they follow the catalog.
+Owns: how a logged record is applied again, in one table transaction that also notes its LSN. Streams and views follow
+the catalog (``executor.database.relation_recovery``).
 """
 
 from __future__ import annotations
@@ -12,25 +12,12 @@ from functools import partial
 from catalog.catalog import Catalog
 from catalog.objects import Table
 from executor.commit.log import Log
-from executor.commit.records import (
-    CatalogChange,
-    FilesArrived,
-    Followed,
-    Spooled,
-    StreamRows,
-    TableChange,
-    TransactionRecord,
-)
+from executor.commit.records import CatalogChange, TableChange, TransactionRecord
 from executor.commit.recovery import replay
-from executor.core.core import Core
 from executor.definitions import stored_catalog
-from executor.files.arrived_files import FileFeed
-from executor.replicas.replica import Replicas
-from executor.streams.runtime import Arrival
 from executor.tables.store import TableStore
 from executor.tables.transaction import WriteTransaction
 from executor.traces.checked import as_written
-from executor.upkeep.frontiers import Frontiers
 
 
 def recover_tables(tables: TableStore, log: Log, catalog: Catalog) -> Catalog:
@@ -95,27 +82,3 @@ def _recover_definitions(writer: WriteTransaction, before: Catalog, after: Catal
         assert isinstance(final, Table)
         writer.drop(oid)
         writer.create(final)
-
-
-def refill_streams(core: Core, frontiers: Frontiers, replicas: Replicas) -> None:
-    """Rings and file lists get what the log holds above the lowest durable frontier of their views."""
-    log = core.log
-    durable = {oid: frontiers.durable_lsn(oid, log.last_lsn) for oid in core.streams}
-    start = min((replicas.needed(oid, lsn) for oid, lsn in durable.items()), default=log.last_lsn)
-    feeds = [stream.feed for stream in core.streams.values()]
-    # A view may have the rows of a file whose name the log alone has yet.
-    named = min((feed.stored_lsn for feed in feeds if isinstance(feed, FileFeed)), default=start)
-    for lsn, record in replay(log, min(start, named), start):
-        for part in record:
-            if isinstance(part, Followed):
-                replicas.recorded(lsn, part)
-            if isinstance(part, StreamRows | Spooled | FilesArrived) and part.stream in durable:
-                _refill(core, lsn, part, durable[part.stream])
-
-
-def _refill(core: Core, lsn: int, part: Arrival, frontier: int) -> None:
-    runtime = core.streams[part.stream]
-    if lsn > frontier or isinstance(part, FilesArrived):
-        runtime.feed.publish(lsn, part)
-        runtime.last_lsn = lsn
-        core.versions.change(part.stream, lsn)

@@ -1,0 +1,140 @@
+"""The run-time state of streams and continuous views: made at a start for what the catalog has, and when a transaction
+creates them; removed when one drops them.
+
+Owns: which files and which entry among servers each runtime begins with. Knows nothing of how a transaction commits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from catalog.catalog import Catalog
+from catalog.objects import Stream, View
+from catalog.values.errors import SqlError
+from executor.cluster.view_ownership import read_owned
+from executor.commit.recovery import StreamReader
+from executor.core.core import Core
+from executor.files.arrived_files import FileFeed
+from executor.key_access.view_indexes import ViewIndexes
+from executor.moving.entry_effects import is_own, place, staged
+from executor.replicas.replica import Replicas
+from executor.streams.runtime import Arrival, StreamRuntime, is_followed
+from executor.subscriptions.change_feed import ViewChanges
+from executor.traces.layout import Layout, home_of
+from executor.traces.ring import Ring
+from executor.transactions.transaction import NewView
+from executor.views.failure import ViewError
+from executor.views.runtime import ViewRuntime
+from executor.views.storage import StoredView
+
+
+class Runtimes:
+    """The streams and views of one database. After the start the caller of each method has the sequencer's lock."""
+
+    def __init__(self, core: Core, replicas: Replicas, indexes: ViewIndexes, changes: ViewChanges) -> None:
+        self._core, self._replicas = core, replicas
+        self._indexes, self._changes = indexes, changes
+        self._listeners: list[Callable[[], None]] = []
+
+    def on_defined(self, listener: Callable[[], None]) -> None:
+        """``listener`` is called whenever the catalog is another one; it must not fail."""
+        self._listeners.append(listener)
+
+    def alter_streams(self, catalog: Catalog) -> None:
+        """Streams are as a catalog defines them, before rows of the new columns come."""
+        for oid, runtime in self._core.streams.items():
+            if isinstance(item := catalog.objects.get(oid), Stream):
+                runtime.alter(item)
+
+    def arrive(self, lsn: int, part: Arrival) -> None:
+        """Rows of a stream are visible."""
+        runtime = self._core.streams.get(part.stream)
+        if runtime is None:
+            return
+        runtime.feed.publish(lsn, part)
+        runtime.arrived(lsn, time.monotonic())
+        self._core.versions.change(part.stream, lsn)
+
+    def install(self, catalog: Catalog, lsn: int, views: list[NewView]) -> None:
+        """Applies a durable DDL transaction to streams, views and the catalog. Binding against a catalog finds the
+        runtimes that it names: new ones are added before it is published, dropped ones are removed after it.
+        """
+        dropped = set(self._core.catalog.objects) - set(catalog.objects)
+        for item in catalog.objects.values():
+            if isinstance(item, Stream) and item.oid not in self._core.streams:
+                self.open_stream(item)
+            if isinstance(item, View) and (runtime := self._core.find_view(item.oid)) is not None:
+                runtime.alter(item)
+        for new in views:
+            self._core.storage.create(new.view.oid, lsn)
+            self.open_view(replace(new.view, created_lsn=lsn), self._core.storage.load(new.view.oid))
+        self._core.publish_catalog(catalog)
+        for oid in dropped:
+            self._forget(oid)
+        self._core.refresh_reads()
+        for listener in self._listeners:
+            listener()
+
+    def _forget(self, oid: int) -> None:
+        if self._core.remove_view(oid):
+            self._core.storage.drop(oid)
+        stream = self._core.streams.pop(oid, None)
+        if stream is not None:
+            stream.dropped()
+            self._core.storage.drop_stream(oid)
+            self._replicas.forget(oid)
+        self._core.versions.forget(oid)
+        self._indexes.forget(oid)
+        self._changes.forget(oid)
+
+    def open_stream(self, stream: Stream) -> None:
+        """A stream is there."""
+        feed: Ring | FileFeed
+        layout = Layout.of(stream)
+        if is_followed(stream):
+            store, converted = (
+                self._core.storage.names_of_files(stream.oid),
+                self._core.storage.converted_files(stream.oid),
+            )
+            feed = FileFeed(stream, store, converted, self._core.forgotten.names.get(stream.oid))
+        else:
+            feed = Ring(layout, StreamReader(self._core.log, stream.oid), self._core.options.ring_bytes)
+        last_lsn = feed.last_lsn if isinstance(feed, FileFeed) else 0
+        if home_of(stream):
+            self._replicas.open(stream)
+        self._core.streams[stream.oid] = StreamRuntime(stream, layout.shown, feed, last_lsn)
+
+    def open_view(self, view: View, stored: StoredView) -> None:
+        """A view is there. Raises XX001 where a run is damaged."""
+        inputs = {oid: self._core.streams[oid].feed for oid in stored.program.inputs}
+
+        def keep(failed: ViewError) -> None:
+            self._core.storage.fail(view.oid, failed.error, failed.lsn)
+
+        about = (self._core.engine, inputs, stored.statics, stored.frontiers, stored.read, self._core.pinned, keep)
+        runtime = ViewRuntime(view, stored.program, *about)
+        if stored.error is not None:
+            runtime.fail(ViewError(*stored.error), is_kept=True)
+        for feed in inputs.values():
+            if isinstance(feed, FileFeed) and feed.damage is not None:
+                runtime.fail(ViewError(feed.damage, 0), is_kept=True)
+        runtime.location.name(stored.shared)
+        runtime.location.arrive(stored.handover)
+        try:
+            owned = read_owned(self._core.shared, runtime.shared) if runtime.shared else None
+            if owned is not None and owned.home != self._core.options.server_name and is_own(self._core, runtime):
+                after = staged(self._core.shared, owned)
+                runtime.location.hold(None if after is None else after.at)
+        except SqlError as error:
+            if error.sqlstate != "XX001":
+                raise
+            # Its server is unknown: until it is known, another server may need the rows after its states.
+            owned = None
+            runtime.location.hold(min(stored.frontiers.values()))
+            runtime.fail(ViewError(error, 0), is_kept=True)
+        if owned is not None and owned.home == self._core.options.server_name:
+            place(self._core, self._indexes, runtime, owned)
+        self._core.add_view(runtime)
