@@ -42,7 +42,7 @@ from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.options import Options
 from executor.separation import service, slices, steps
-from executor.separation.artifact import SeparatedQueries, SeparatedQuery
+from executor.separation.query_artifact import SeparatedQueries, SeparatedQuery
 from executor.separation.running_queries import Request, RunningQuery
 from planner.separation.cuts import Place, Rows
 from tests.executor.client import Client

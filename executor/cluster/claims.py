@@ -1,10 +1,11 @@
 """The owner of each separated query: at most one server at any moment, by compare-and-swap under the storage's lock.
 
-Owns: the claims. One counts only in the epoch of its server: when the epoch ends (``registry``), all its claims are
-void at once, and a server that acts on one is refused before it writes. A claim may be **ordered**: given by another
-server, whose query its new owner has to begin.
+Owns: the claims. A claim counts only in the epoch of its server: when the epoch ends (``registry``), all claims of it
+are void at once, and a server that acts on one is refused before it writes. An **ordered** claim was given by another
+server: its new owner has to begin the query.
 
     <storage>/claims/<query id>.json
+
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _FOLDER: Final = "claims"
 
 
 class Claim(Struct, frozen=True, forbid_unknown_fields=True):
-    """A query is a server's, in one of its epochs."""
+    """A query belongs to a server, in one of its epochs."""
 
     server: str
     epoch: int
@@ -32,13 +33,13 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Claims:
-    """Those of a storage, as a server sees them. Safe for many threads."""
+    """The claims of a storage, read and changed by one server. Safe for many threads."""
 
     def __init__(self, storage: Storage, registry: Registry) -> None:
         self._storage = storage
         self._registry = registry
         self._folder = storage.folder / _FOLDER
-        #: The queries that this server has and works on.
+        #: The claimed queries on which this server works.
         self._held: set[str] = set()
 
     def _path(self, query_id: str) -> Path:
@@ -78,15 +79,16 @@ class Claims:
         return found
 
     def is_mine(self, claim: Claim) -> bool:
-        """Whether it is this server's, and now."""
+        """Whether a claim is this server's, in its present epoch."""
         return (claim.server, claim.epoch) == (self._registry.name, self._registry.epoch)
 
     def holds(self, query_id: str) -> bool:
-        """Whether this server works on a query that is its own."""
+        """Whether this server works on a query that it has claimed."""
         return query_id in self._held
 
     def take(self, query_id: str) -> None:
-        """A query becomes this server's, to work on. Raises 55006 where it is another's, and 55000 for a zombie."""
+        """Claims a query for this server, to work on it. Raises 55006 where another server has it, and 55000 for a
+        zombie."""
         with self._storage.exclusive():
             self._registry.require_current()
             self._require_free(query_id)
@@ -103,7 +105,8 @@ class Claims:
             return True
 
     def give(self, query_id: str, server: str) -> None:
-        """A query of this server's becomes another's to begin. Raises 55000 where that one takes none."""
+        """Gives a query of this server to another server, which is to begin it. Raises 55000 where that server takes
+        none."""
         with self._storage.exclusive():
             self._require_own(query_id)
             target = self._registry.require(server)
@@ -121,7 +124,7 @@ class Claims:
 
     @contextmanager
     def freed(self, query_id: str) -> Iterator[Storage]:
-        """A context in which a query of any owner is deleted; its owner is refused from then on."""
+        """A context in which a query of any owner is deleted; the owner's writes are refused from then on."""
         with self._storage.exclusive():
             self._registry.require_current()
             yield self._storage
@@ -129,12 +132,12 @@ class Claims:
             self._held.discard(query_id)
 
     def release(self, query_id: str) -> None:
-        """This server does not work on a query any more."""
+        """Ends the work on a query, if this server works on it, and gives up its claim."""
         if query_id in self._held:
             self.decline(query_id)
 
     def decline(self, query_id: str) -> None:
-        """This server has not got a query, if it had it, not even to begin."""
+        """Gives up this server's claim to a query, also one that it was to begin."""
         self._held.discard(query_id)
         with self._storage.exclusive():
             found = self._read(query_id)
@@ -147,14 +150,14 @@ class Claims:
             pass
 
     def drop_unheld(self, query_id: str) -> None:
-        """Deletes a claim of this server's that it does not work on."""
+        """Deletes a claim of this server to a query on which it does not work."""
         with self._storage.exclusive():
             found = self._read(query_id)
             if found is not None and self.is_mine(found) and not found.ordered and query_id not in self._held:
                 self._storage.delete(self._path(query_id))
 
     def drop_void(self) -> None:
-        """Deletes this server's claims of earlier epochs; these queries continue when they are asked for."""
+        """Deletes this server's claims of earlier epochs; their queries continue when a client asks for them."""
         with self._storage.exclusive():
             for query_id, claim in self.all().items():
                 if claim.server == self._registry.name and not self._counts(claim):

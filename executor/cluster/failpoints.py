@@ -15,8 +15,8 @@ VARIABLE: Final = "MILLSTREAM_FAILPOINT"
 
 
 def failpoint(name: str) -> None:
-    """Nothing, unless it is armed."""
+    """Kills or stops the process if this point is armed, and does nothing otherwise."""
     armed, _, action = os.environ.get(VARIABLE, "").partition(":")
     if name == armed:
-        # To this thread, so that it goes no further: of a process any thread may take the signal.
+        # To this thread, so that it stops here: a signal to the process may be taken by any of its threads.
         signal.pthread_kill(threading.get_ident(), signal.SIGSTOP if action == "stop" else signal.SIGKILL)

@@ -1,16 +1,17 @@
-"""The lock for changes of the shared state of servers; it can be taken from a process that does not respond.
+"""The lock for changes of the state that servers share; it can be taken from a process that does not respond.
 
 Owns: the lock's **terms**. A term is a folder with a file that the holder has locked (flock), so that the lock ends
-with its process; and with the files that are to be renamed to their places. A server that has waited too long for one
-holder ends the term by giving the folder the next number: if the holder continues, it finds nothing to rename and no
-place for what it deletes. It can change nothing after that, so it does not matter whether it is dead (a fencing token
-as in Kleppmann's "How to do distributed locking", checked by the file system's own rename). No number comes twice,
-since there is one such folder, which only ever gets the next one.
+with its process, and with the files that are to be renamed to their places. A server that has waited too long for one
+holder ends the term by renaming the folder to the next number. If the holder continues, it finds nothing to rename and
+no place for what it deletes, so it can change nothing, whether it is dead or not (a fencing token as in Kleppmann's
+"How to do distributed locking", checked by the file system's own rename). No number comes twice, since there is one
+such folder, which only ever gets the next number.
 
     <folder>/<number>/                the term
     <folder>/<number>/<number>.lock   the file that is locked, touched when the lock is taken
     <folder>/<number>/<number>/       what is to be renamed; that of earlier terms is deleted before anything changes,
                                       since a client of NFS may know a folder by its handle after it was renamed
+
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ from typing import Final
 
 from catalog.values.errors import SqlError
 
-#: Seconds for which one may have the lock before it is taken away, for which it is waited for, and between two tries.
+#: Seconds after which the lock is taken from a holder, after which a waiting process gives up, and between two tries.
 STANDSTILL: Final = 5.0
 PATIENCE: Final = 15.0
 _STEP: Final = 0.002
-#: Seconds from one try to the next of which more do not count: the waiting process was stopped itself, perhaps together
-#: with the holder.
+#: Seconds between two tries that count at most: after a longer pause the waiting process was stopped itself, perhaps
+#: together with the holder.
 _STOOD_STILL: Final = 0.5
 _SUFFIX: Final = ".lock"
 
 
 class Lock:
-    """One of many processes' locks; for one thread of each at a time. Errors of the file system are OSError."""
+    """A lock between processes; for one thread of each process at a time. Errors of the file system are OSError."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -59,7 +60,8 @@ class Lock:
 
     @contextmanager
     def held(self) -> Iterator[Path]:
-        """Alone; the folder from which changes are renamed to their places. Raises 55P03, XX001."""
+        """A context in which no other process has the lock; the folder from which changes are renamed to their places.
+        Raises 55P03, XX001."""
         file, term = self._taken()
         try:
             yield term / term.name
@@ -93,7 +95,7 @@ class Lock:
                 time.sleep(_STEP)
 
     def _opened(self) -> tuple[Path, int]:
-        """The term that is now, and its file."""
+        """The present term, and its file, opened."""
         while True:
             term = self._term()
             with suppress(FileNotFoundError):  # it has ended meanwhile
@@ -126,7 +128,7 @@ def _is_begun(term: Path, file: int) -> bool:
 
 
 def delete(path: Path) -> None:
-    """A file or a folder, with all that is in it."""
+    """Deletes a file, or a folder with its content."""
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -142,7 +144,7 @@ def _locked(file: int) -> bool:
 
 
 def _is_at(path: Path, file: int) -> bool:
-    """Whether a file is still there under its name."""
+    """Whether an open file still has its name."""
     try:
         found = path.stat()
     except FileNotFoundError:

@@ -1,16 +1,17 @@
-"""The place of a server's log: on the shared storage, from which other servers continue when this one is lost (thesis,
-figure 6.7: compute and storage are apart).
+"""The place of a server's log: on the shared storage, from which other servers continue when this server is lost
+(thesis, figure 6.7: compute and storage are apart).
 
 Owns: that choice. It is made when a server's own folder is new, and kept by what is there: the log itself, or a link to
-it. So a server finds its log by its own folder only, whatever it is called by now, and no other's. The two belong
-together, and either could be put back alone from an older copy, so both know the server's last start. A data folder
-that was copied leads to the same log as before: one process at a time has it.
+it. So a server finds its log by its own folder, whatever its name is by now. Either of the two folders could be put
+back alone from an older copy, so both have a word of the server's last start. A copied data folder leads to
+the same log as the original: one process at a time has it.
 
     <data>/servers/<id>/log           a folder; or a link to
     <storage>/servers/<name>/log/
     <storage>/servers/<name>/log/lock       locked while the log is open
     <storage>/servers/<name>/log/started    a word of the last start, or the server that adopted the streams (``close``)
-    <data>/servers/<id>/log-started         that; and while a start writes both, the one before (- for none)
+    <data>/servers/<id>/log-started         that word; while a start writes both, also the word before (- for none)
+
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ _ADOPTED: Final = "adopted"
 
 def place_log(options: Options) -> int | None:
     """Finds or creates the log's folder, and checks that it belongs to this server's data folder. The log is this
-    process's until the descriptor that is returned is closed; without one it goes with the folder. Raises 58P01 where
-    it is not there, 55000 where it belongs to another such folder, 55006 where another process has it, 53100, 58030."""
+    process's until the returned descriptor is closed; a log in the data folder has no descriptor. Raises 58P01 where
+    the folder is missing, 55000 where it belongs to another data folder, 55006 where another process has it, 53100,
+    58030."""
     own = options.log_directory
     try:
         if options.storage and options.log_on_storage and not own.is_symlink() and not own.exists():
@@ -52,7 +54,7 @@ def place_log(options: Options) -> int | None:
 
 
 def published(options: Options) -> str:
-    """Where other servers find the log: below their storage, or at that path on their machines."""
+    """The log's folder for other servers: relative to the storage, or an absolute path of their machines."""
     place, storage = options.log_directory.resolve(), options.storage_directory.resolve()
     return str(place.relative_to(storage) if place.is_relative_to(storage) else place)
 
@@ -64,8 +66,8 @@ def is_shared(options: Options) -> bool:
 
 @contextmanager
 def unused(log: Path, server: str) -> Iterator[None]:
-    """A context in which a server's log is not open. Raises 55006 where a process has it, be it one that only stands
-    still, 55000 for one that is not kept on the storage, and 53100, 58030."""
+    """A context in which a server's log is not open. Raises 55006 where a process has it, also one that only stands
+    still, 55000 for a log that is not on the storage, and 53100, 58030."""
     if not (log / _STARTED).exists():
         hint = "Start that server again: its rows are only in its data folder."
         raise SqlError("55000", f'the log of server "{server}" is not on the storage', hint=hint)
@@ -88,7 +90,8 @@ def close(log: Path, heir: str) -> None:
 
 
 def _begin(own: Path, target: Path) -> None:
-    """The folder first and the link last; between the two another link says whose the folder is, should this die."""
+    """Creates the log's folder and then the link to it. A second link tells meanwhile whose the folder is, if this
+    process dies."""
     begun = own.with_name("log.new")
     is_mine = begun.is_symlink() and begun.readlink() == target
     begun.unlink(missing_ok=True)
@@ -108,7 +111,7 @@ def _begin(own: Path, target: Path) -> None:
 
 
 def _recognize(own: Path, options: Options) -> int:
-    """The log is that of the data folder, and neither is older than the other; its lock, held."""
+    """Checks that the log belongs to the data folder, and that neither is an older copy; the descriptor of its lock."""
     if not own.is_dir():
         hint = f'Check that the storage is mounted. If the log has moved, make "{own}" a link to its new place.'
         raise SqlError("58P01", f'the log is not at "{own.readlink()}"', hint=hint)
@@ -130,7 +133,7 @@ def _recognize(own: Path, options: Options) -> int:
 
 
 def _hold(own: Path) -> int:
-    """The descriptor that keeps other processes from the log, as long as this one lives."""
+    """The descriptor that keeps other processes from the log as long as this process lives."""
     lock = os.open(own / _LOCK, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,12 +1,13 @@
 """The servers that share a storage: an entry for each, with a lease and an epoch.
 
-Owns: the entries. A server that joins, and one whose lease has run out, get the next **epoch**: claims of an older
-epoch are void, and a server that still acts in one, since it was stopped for a while, notices it before each write (the
-fencing token of Kleppmann's "How to do distributed locking"; leases: Gray and Cheriton, SOSP 1989). No clocks are
-compared: a heartbeat touches the entry, and each other server measures by its own clock for how long nothing came.
+Owns: the entries. A server that joins, and one whose lease has run out, get the next **epoch**. Claims of an older
+epoch are void, and a server that stood still and acts in an older epoch notices it before each write (the fencing token
+of Kleppmann's "How to do distributed locking"; leases: Gray and Cheriton, SOSP 1989). No clocks are compared: a
+heartbeat touches the entry, and each server measures by its own clock for how long no heartbeat of another came.
 
     <storage>/servers/<name>.json    its entry, touched by its heartbeat
     <storage>/servers/<name>.lock    held by its process: a name belongs to one
+
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _LIVING: Final = frozenset(("up", "draining", "drained"))
 _ADOPTED: Final = "adopted"
 #: Heartbeats in a lease.
 _BEATS: Final = 4
-#: Seconds between two looks at the others, and those beyond which this server itself must have stood still.
+#: Seconds between two looks at the other servers, and the pause after which this server itself must have stood still.
 LOOKS: Final = 0.5
 _STOOD_STILL: Final = 2 * LOOKS
 
@@ -45,10 +46,10 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class Member(Struct, frozen=True, forbid_unknown_fields=True):
-    """A server: ``state`` is up, draining, drained (all that could has left), stopped, lost (its lease ran out), or
-    adopted: its streams are those of its ``heir``. ``moved`` is how many queries have left it since it was to be
-    drained; ``log`` is the folder of its log, on the storage or elsewhere. ``staged`` are the entries of its views as
-    they are to be once they are the heir's, from the moment on in which rows may come to that one's streams."""
+    """A server. ``state`` is up, draining, drained (all that can leave has left), stopped, lost (its lease ran out), or
+    adopted: its streams belong to its ``heir``. ``moved`` is the number of queries that have left it while it was
+    drained. ``log`` is the folder of its log, relative to the storage or absolute. ``staged`` are the entries that its
+    views get once they belong to the heir; they are there before rows can come to the heir's streams."""
 
     name: str
     address: str
@@ -62,17 +63,17 @@ class Member(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_adopted(self) -> bool:
-        """Whether it will never run again."""
+        """Whether the server will never run again."""
         return self.state == _ADOPTED
 
     @property
     def is_living(self) -> bool:
-        """Whether it has neither ended nor been lost."""
+        """Whether the server has neither ended nor been lost."""
         return self.state in _LIVING
 
 
 class _Watched(Struct):
-    """The heartbeat of another server that was seen last, and for how many seconds there was no other."""
+    """The last heartbeat that was seen of another server, and for how many seconds no other came."""
 
     epoch: int
     beat: int
@@ -80,7 +81,7 @@ class _Watched(Struct):
 
 
 class Registry:
-    """The servers of a storage, and this one's place among them. Safe for many threads, but for ``silent``."""
+    """The servers of a storage, and this server's place among them. Safe for many threads, but for ``silent``."""
 
     def __init__(
         self,
@@ -119,13 +120,13 @@ class Registry:
 
     @cached_property
     def identity(self) -> str:
-        """This server's name with what only its storage has: servers of other storages may be called like it. Raises
-        what the storage's key does."""
+        """This server's name with a digest of the storage's key, since servers of other storages may have the same
+        name. Raises what ``Storage.key`` raises."""
         return f"{self.name}.{hmac.digest(self._storage.key, self.name.encode(), 'sha256').hex()[:16]}"
 
     def _next_epoch(self) -> int:
-        """One after that of the entry. Where that is damaged, one to which no server can have come that
-        counts its starts: nothing claimed before counts then, whichever it was."""
+        """The epoch after that of the entry. Where the entry is damaged, the present time in seconds, which no server
+        can have reached by counting its starts, so that no earlier claim counts."""
         try:
             before = self.get(self.name)
         except SqlError as error:
@@ -139,7 +140,7 @@ class Registry:
         return 1 if before is None else before.epoch + 1
 
     def _hold(self) -> int:
-        """The descriptor that keeps others from this name, as long as the process lives."""
+        """The descriptor that keeps other processes from this name as long as this process lives."""
         file = os.open(self._folder / f"{self.name}.lock", os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -149,7 +150,7 @@ class Registry:
         return file
 
     def close(self) -> None:
-        """Leaves in order, so that others need not wait for the lease's end."""
+        """Leaves in order, so that other servers need not wait for the end of the lease."""
         if self._held is None:
             return
         with suppress(SqlError), self._storage.exclusive():
@@ -166,7 +167,7 @@ class Registry:
     # Members -----------------------------------------------------------------------------------------------
 
     def all(self) -> list[Member]:
-        """All that ever joined, by name, without those whose entries cannot be read. Raises 58030."""
+        """All servers that ever joined, by name, but for those whose entries are damaged. Raises 58030."""
         self._storage.require_answer()
         names = sorted(path.stem for path in self._folder.glob("*.json") if is_server_name(path.stem))
         found = []
@@ -179,11 +180,11 @@ class Registry:
         return [member for member in found if member is not None]
 
     def get(self, name: str) -> Member | None:
-        """A server; None where there is none of that name. Raises XX001 for an entry that no server wrote."""
+        """A server; None where no server has that name. Raises XX001 for a damaged entry."""
         return read_member(self._storage, name)
 
     def address(self, name: str) -> str:
-        """The address of a server for clients; '' if it is unknown."""
+        """The address of a server for clients; '' where it is unknown."""
         try:
             found = self.get(name)
         except SqlError:
@@ -207,11 +208,11 @@ class Registry:
         return found
 
     def targets(self) -> list[Member]:
-        """The other servers that take what leaves this one."""
+        """The other servers that accept queries and views."""
         return [member for member in self.all() if member.state == "up" and member.name != self.name]
 
     def beaten(self, name: str) -> dt.datetime | None:
-        """When a server's last heartbeat was, by the storage's clock."""
+        """The time of a server's last heartbeat, by the storage's clock; None where it has no entry."""
         with suppress(FileNotFoundError):
             return dt.datetime.fromtimestamp((self._folder / f"{name}.json").stat().st_mtime, dt.UTC)
         return None
@@ -219,8 +220,8 @@ class Registry:
     # Leases -----------------------------------------------------------------------------------------------------
 
     def beat(self) -> bool:
-        """Renews the lease; False where it has been taken over. Raises OSError; then the silence of the others says
-        nothing, either, since they cannot reach the storage for as long."""
+        """Renews the lease; False where it was taken over. Raises OSError; the silence of the other servers does not
+        count then, since they cannot reach the storage either."""
         try:
             os.utime(self._folder / f"{self.name}.json")
         except OSError:
@@ -230,7 +231,8 @@ class Registry:
         return own is not None and own.epoch == self.epoch
 
     def require_current(self) -> None:
-        """Raises 55000 where this server's lease was taken over: it must not write. The caller has the lock."""
+        """Raises 55000 where this server's lease was taken over: it must not write. The caller has the storage's
+        lock."""
         own = self.get(self.name)
         if own is None or own.epoch != self.epoch:
             raise SqlError(
@@ -240,10 +242,8 @@ class Registry:
             )
 
     def silent(self) -> list[Member]:
-        """The living servers of which no heartbeat came for as long as their leases are.
-
-        Time in which this server itself did not look does not count: it may have stood still.
-        """
+        """The living servers of which no heartbeat came for the length of their leases. Time in which this server
+        itself did not look does not count: it may have stood still."""
         now = self._clock()
         step, self._looked = min(now - self._looked, _STOOD_STILL), now
         found = []
@@ -262,7 +262,8 @@ class Registry:
         return found
 
     def take_over(self, member: Member) -> bool:
-        """Ends a server's epoch, and with it all its claims; False if another server did, or the server is running."""
+        """Ends a server's epoch, and with it all its claims; False where another server has done so, or the server
+        runs."""
         with self._storage.exclusive():
             self.require_current()
             seen = self._watched.get(member.name)
@@ -272,7 +273,8 @@ class Registry:
             return True
 
     def adopt(self, name: str) -> None:
-        """A server that does not run never will again: this one is its heir. Raises as ``require_heir``."""
+        """Makes this server the heir of a server that does not run; that server never runs again. Raises as
+        ``require_heir``."""
         with self._storage.exclusive():
             member = self.require_heir(name)
             self.require_current()
@@ -280,7 +282,7 @@ class Registry:
                 self._put(replace(member, epoch=member.epoch + 1, state=_ADOPTED, heir=self.name, staged=()))
 
     def stage(self, name: str, views: Sequence[Mapping[str, Any]]) -> None:
-        """What the views of a server that this one adopts are to be. Raises 42704, 55000."""
+        """Notes the entries that the views of an adopted server get. Raises 42704, 55000."""
         with self._storage.exclusive():
             member = self.require_heir(name)
             self.require_current()
@@ -288,7 +290,8 @@ class Registry:
             self._put(replace(member, staged=views))
 
     def require_heir(self, name: str) -> Member:
-        """A server that this one has adopted, or may. Raises 42704, and 55000 where it runs, or another is its heir."""
+        """A server that this server has adopted, or may adopt. Raises 42704, and 55000 where it runs or has another
+        heir."""
         member = self.require(name)
         if member.is_living:
             raise SqlError("55000", f'server "{name}" runs', hint="It counts as lost when its lease has expired.")
@@ -298,8 +301,8 @@ class Registry:
         return member
 
     def last_heir(self, name: str) -> str:
-        """The end of the chain of heirs, if heirs were adopted as well. Raises XX001 where heirs lead back to one of
-        them, as no server writes them."""
+        """The end of the chain of heirs of a server; '' where it was not adopted. Raises XX001 for a chain that is a
+        circle, which no server writes."""
         found, seen = name, {name}
         while (heir := self.heir(found)) != "":
             if heir in seen:
@@ -309,7 +312,7 @@ class Registry:
         return "" if found == name else found
 
     def heir(self, name: str) -> str:
-        """The server that has adopted a server's streams; '' if there is none or it is unknown."""
+        """The server that has adopted a server's streams; '' where there is none or it is unknown."""
         try:
             found = self.get(name)
         except SqlError as error:
@@ -319,7 +322,7 @@ class Registry:
         return "" if found is None else found.heir
 
     def mark(self, name: str, state: str, moved: int = 0) -> None:
-        """A living server is in another state. Raises 42704, 55000."""
+        """Gives a living server another state. Raises 42704, 55000."""
         with self._storage.exclusive():
             member = self.require(name)
             if not member.is_living:
@@ -337,7 +340,7 @@ class Registry:
 
 
 def read_member(storage: Storage, name: str) -> Member | None:
-    """What ``Registry.get`` gives, also before this server has joined the others. Raises XX001."""
+    """A server's entry, also before this server has joined; None where there is none. Raises XX001."""
     if not is_server_name(name):
         return None
     document = storage.read(storage.folder / _FOLDER / f"{name}.json")
@@ -357,7 +360,7 @@ def _not_written(name: str) -> SqlError:
 
 
 def adopted(server: str, heir: str) -> SqlError:
-    """What a server cannot be or do any more."""
+    """The error of a server whose streams belong to another server."""
     hint = (
         "Write to the streams on that server, and give a new server another server_name. "
         f"If that server is lost as well: SELECT millstream.adopt('{heir}')."

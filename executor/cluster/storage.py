@@ -1,8 +1,9 @@
-"""The folder that several servers share, and the lock under which they change what they agree on in it.
+"""The folder that several servers share, and the lock under which they change what they agree on.
 
-Owns: that a small JSON document is read whole or not at all, and that a comparison with the write that follows it is
-atomic or changes nothing: what is written under the lock comes by way of its term (``lock``), and so does what is
-deleted. Nothing that takes long is done under it.
+Owns: that a small JSON document is read whole or not at all, and that a comparison and the write that follows it are
+atomic or change nothing: files that are written or deleted under the lock are renamed by way of its term (``lock``).
+Nothing that takes long is done under the lock.
+
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Storage:
 
     @cached_property
     def key(self) -> bytes:
-        """What only servers of this storage know, made by the first of them. Raises 55P03, 58030, XX001."""
+        """A secret of the servers of this storage, made by the first of them. Raises 55P03, 58030, XX001."""
         with self.exclusive():
             found = load_secret(self.folder / _KEY, self._held)
         if not found:
@@ -74,8 +75,8 @@ class Storage:
         return found
 
     def require(self) -> None:
-        """Raises 58030 where the folder is not there now (its file system is gone, or it is an empty mount point): what
-        is not found in it may exist all the same."""
+        """Raises 58030 where the folder is not there now (its file system is gone, or it is an empty mount point): a
+        file that is not found in it may exist all the same."""
         self.require_answer()
         try:
             (self.folder / _LOCK).stat()
@@ -109,7 +110,7 @@ class Storage:
         return self._term
 
     def write(self, path: Path, document: dict[str, Any], lasting: bool = True) -> None:
-        """Replaces a document; the caller has the lock. What matters only while this machine runs need not be
+        """Replaces a document; the caller has the lock. One that matters only while this machine runs need not be
         ``lasting``."""
         path.parent.mkdir(exist_ok=True)
         self.replace(path, encoded(document), lasting)
@@ -119,7 +120,7 @@ class Storage:
         replace_file(path, content, self._held, lasting)
 
     def delete(self, path: Path, lasting: bool = True) -> None:
-        """There is no such file or folder any more; the caller has the lock."""
+        """Deletes a file or folder, if it is there; the caller has the lock."""
         if path.exists():
             gone = self._held / f"{path.name}.{secrets.token_hex(4)}"
             path.rename(gone)
@@ -129,11 +130,11 @@ class Storage:
                 delete(gone)
 
     def sweep(self) -> None:
-        """Deletes what others have left that had the lock and died; the caller has it."""
+        """Deletes what dead holders of the lock have left; the caller has the lock."""
         for path in self._held.iterdir():
             delete(path)
 
 
 def encoded(document: dict[str, Any]) -> bytes:
-    """A document as it lies on the storage."""
+    """The bytes of a document on the storage."""
     return json.dumps({"format": _FORMAT, **document}).encode()

@@ -1,11 +1,12 @@
 """The server that continues a view whose server is lost.
 
-Owns: when a server counts as gone (its lease ran out; or it was stopped, and is not back for as long as its lease is),
-and who is next: of a view that it had, the view's home, and where that is gone as well, any server; of one that it was
-to take, the server that gave it, or none where that was suspended. A view that is at its home waits for it, unless the
-home has kept a copy on the storage: then any server; of a home that was adopted it is the heir's matter. That one of
-several is first decides the entry (``ownership``), and that the server that is gone does nothing more, its epoch
-(``registry``): it is refused, should it only have stood still.
+Owns: when a server counts as gone, and which server is next. A server is gone when its lease has run out, or when it
+was stopped and has not come back for the length of its lease. Next is, for a view that the server had, the view's home,
+and if the home is gone as well any server; for a view that the server was to take, the server that gave it, or none
+where the view was suspended. A view at its home waits for the home, unless a copy of it is on the storage: then
+any server continues it, or the heir if the home was adopted. Of several servers the first to change the entry continues
+the view (``view_ownership``). A lost server that only stood still is refused by its epoch (``registry``).
+
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from executor.cluster.view_ownership import NOBODY, Owned
 
 
 class Heirs:
-    """What a server inherits. For one thread at a time."""
+    """Tells which views a server inherits. For one thread at a time."""
 
     def __init__(self, registry: Registry, clock: Callable[[], float] = time.monotonic) -> None:
         self._registry = registry
         self._clock = clock
-        #: Servers that were stopped, with the epoch in which, and since when that is known here.
+        #: Stopped servers: the epoch of the stop, and the time at which this server noticed it.
         self._stopped: dict[str, tuple[int, float]] = {}
 
     def entry(self, owned: Owned) -> Owned | None:
-        """An entry as this server makes it, which is to go on with the view; None where it is not."""
+        """The entry with which this server continues a view; None where it is not the next server."""
         own = self._registry.name
         if owned.is_at_home or owned.owner == own or not self._is_gone(owned.owner):
             return None

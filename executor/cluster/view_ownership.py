@@ -1,10 +1,11 @@
 """The owner of each continuous view that has ever left its server: exactly one server, by compare-and-swap on the
 storage.
 
-Owns: the entries. The giving server maintains a view until the other one has taken it, and both give right answers,
-since the rows are in the log of its home. The entry decides which server continues.
+Owns: the entries. The old owner maintains a view until the new one has taken it. Both give right answers meanwhile,
+since the rows are in the log of the view's home; the entry decides which server continues.
 
     <storage>/views/<name>.json
+
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ _NAME: Final = re.compile(r"[0-9a-f]{16}")
 
 
 class Owned(Struct, frozen=True):
-    """A view among servers: ``home`` has its stream (by its oid there), ``owner`` maintains it, or is to begin with it
-    where it is not ``taken``. ``handover`` names the states with which that begins, or a later owner, which are of the
-    home's LSN ``at``, and ``older`` those before, should they be damaged; ``giver`` is the owner before, and ``error``
-    why an owner gave it back, with its SQLSTATE. ``failure`` is the error that is the view's value, if rows have made
-    one that. ``copied``: the view is at its home, and the states on the storage are a copy from which another server
-    can go on. ``unasked``: the copy is automatic, so it ends with the next change of the view's or its stream's
-    definition, and a server that continues the view gives it back."""
+    """The entry of a view. ``home`` has its stream (by its oid there); ``owner`` maintains it, or is to continue it
+    while it is not ``taken``; ``giver`` is the owner before.
+
+    ``handover`` names the states with which an owner begins, which are of the home's LSN ``at``; ``older`` names those
+    before, for the case that they are damaged. ``error`` is why an owner gave the view back, with its SQLSTATE, and
+    ``failure`` the error that is the view's value. ``copied``: the view is at its home, and the states are a copy from
+    which another server can continue. ``unasked``: the copy is automatic, so it ends with the next change of the
+    definition of the view or its stream, and a server that continues the view gives it back."""
 
     name: str
     view: str
@@ -55,7 +57,7 @@ class Owned(Struct, frozen=True):
 
     @property
     def is_suspended(self) -> bool:
-        """Whether no server maintains it, nor is to."""
+        """Whether no server maintains the view or is to continue it."""
         return self.owner == NOBODY
 
     @property
@@ -65,11 +67,11 @@ class Owned(Struct, frozen=True):
 
     @property
     def is_at_home(self) -> bool:
-        """Whether its home maintains it, and its states are nowhere else."""
+        """Whether the home maintains the view, and its states are nowhere else."""
         return self.taken and self.owner == self.home and not self.copied
 
     def worker(self, server: str, handover: str) -> str:
-        """The server that maintains it now, for a server that has continued a handover last."""
+        """The server that maintains the view now, as known by a ``server`` that has continued ``handover`` last."""
         has_begun = self.owner == server and self.handover == handover
         return self.owner if self.taken or has_begun else self.giver
 
@@ -78,7 +80,7 @@ _TYPED: Final = Typed((Owned,))
 
 
 class Ownership:
-    """The views of a storage, as a server sees them. Safe for many threads."""
+    """The entries of a storage, read and changed by one server. Safe for many threads."""
 
     def __init__(self, storage: Storage, registry: Registry) -> None:
         self._storage = storage
@@ -89,12 +91,12 @@ class Ownership:
         return read_owned(self._storage, name)
 
     def all(self) -> list[Owned]:
-        """All that can be read."""
+        """All entries that can be read. Raises 58030."""
         return all_owned(self._storage)
 
     def change(self, before: Owned | None, after: Owned) -> None:
-        """An entry is as it was known, and becomes another one. Raises 55000 where it is not, for a zombie, and where
-        another server has adopted the view's home: it alone says then whose the view is."""
+        """Replaces an entry that is still ``before``. Raises 55000 where it is not, for a zombie, and where another
+        server has adopted the view's home: only that server changes the entry then."""
         with self._storage.exclusive():
             self._registry.require_current()
             heir = self._registry.last_heir(after.home)
@@ -106,7 +108,7 @@ class Ownership:
             self._storage.write(_path(self._storage, after.name), to_builtins(after))
 
     def delete(self, name: str) -> None:
-        """Deletes the entry of a dropped view: its owner drops it."""
+        """Deletes the entry of a dropped view. Raises 55000 for a zombie."""
         with self._storage.exclusive():
             self._registry.require_current()
             self._storage.delete(_path(self._storage, name))
@@ -141,8 +143,8 @@ def all_owned(storage: Storage) -> list[Owned]:
 
 
 def require_past(storage: Storage, home: str, lsn: int) -> None:
-    """A server has all that its views had seen when they left it; ``lsn`` is how far its log is. Raises 55000: it is
-    not the server that they left, though it is called so, and must neither drop them nor be followed."""
+    """Raises 55000 where an entry of a view of ``home`` is beyond ``lsn``, the end of this server's log: this data
+    folder is not the one that the view has left, though its server has the same name."""
     for owned in all_owned(storage):
         if owned.home == home and owned.at > lsn:
             raise SqlError(
@@ -159,7 +161,7 @@ def read_owned(storage: Storage, name: str) -> Owned | None:
 
 
 def as_owned(document: Mapping[str, Any], name: str) -> Owned:
-    """An entry of what was written for it. Raises XX001."""
+    """The entry in a document. Raises XX001."""
     document = dict(document)
     try:
         error, failure = (_error(document.pop(key, None)) for key in ("error", "failure"))

@@ -19,7 +19,7 @@ from executor.key_access.row_changes import RowChanges
 from executor.key_access.table_keys import TableKeys
 from executor.key_access.view_indexes import ViewIndexes
 from executor.moving.services import MovingServices
-from executor.moving.view_moves import ViewMoving
+from executor.moving.view_migration import ViewMigration
 from executor.options import Options
 from executor.queries.reader import OwnReader, Reader, ReadServices
 from executor.queries.spark_queries import Analytics
@@ -75,10 +75,10 @@ class Database:
         self.analytics = Analytics(self.maintenance.spark, core.storage)
         self.watcher = SourceWatcher(core, self.frontiers, self.maintenance.retry)
         moving = MovingServices(core, self.replicas, self.indexes, self.committer.commit)
-        self.view_moving = ViewMoving(moving, self.frontiers, self.admission, self.maintenance.retry)
-        self.elsewhere = Elsewhere(core, self.view_moving.look_for)
+        self.view_migration = ViewMigration(moving, self.frontiers, self.admission, self.maintenance.retry)
+        self.elsewhere = Elsewhere(core, self.view_migration.refresh_entry)
         self.borrowing = Borrowing(core, self.replicas, self.elsewhere)
-        self.separation = Separation(core, self.analytics, self.own_reader, self.view_moving)
+        self.separation = Separation(core, self.analytics, self.own_reader, self.view_migration)
         self.shown = Shown(core, self.separation, self.maintenance, self.admission)
         self.read_services = ReadServices(
             core,
@@ -101,7 +101,7 @@ class Database:
         database.maintenance.start()
         database.watcher.start()
         database.separation.moving.start()
-        database.view_moving.start()
+        database.view_migration.start()
         return database
 
     def close(self) -> None:
@@ -110,7 +110,7 @@ class Database:
         if self._is_closed:
             return
         self._is_closed = True
-        self.view_moving.close()
+        self.view_migration.close()
         self.separation.moving.close()
         self.admission.close()
         self.view_watch.close()

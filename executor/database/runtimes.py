@@ -19,7 +19,7 @@ from executor.commit.recovery import StreamReader
 from executor.core.core import Core
 from executor.files.arrived_files import FileFeed
 from executor.key_access.view_indexes import ViewIndexes
-from executor.moving.entry_effects import is_own, place, staged
+from executor.moving.view_placement import is_at_home, place_view, staged_entry
 from executor.replicas.replica import Replicas
 from executor.streams.runtime import Arrival, StreamRuntime, is_followed
 from executor.subscriptions.change_feed import ViewChanges
@@ -125,8 +125,8 @@ class Runtimes:
         runtime.location.arrive(stored.handover)
         try:
             owned = read_owned(self._core.shared, runtime.shared) if runtime.shared else None
-            if owned is not None and owned.home != self._core.options.server_name and is_own(self._core, runtime):
-                after = staged(self._core.shared, owned)
+            if owned is not None and owned.home != self._core.options.server_name and is_at_home(self._core, runtime):
+                after = staged_entry(self._core.shared, owned)
                 runtime.location.hold(None if after is None else after.at)
         except SqlError as error:
             if error.sqlstate != "XX001":
@@ -136,5 +136,5 @@ class Runtimes:
             runtime.location.hold(min(stored.frontiers.values()))
             runtime.fail(ViewError(error, 0), is_kept=True)
         if owned is not None and owned.home == self._core.options.server_name:
-            place(self._core, self._indexes, runtime, owned)
+            place_view(self._core, self._indexes, runtime, owned)
         self._core.add_view(runtime)

@@ -1,22 +1,23 @@
-"""The streams of a server that is lost for good, and the views over them, become those of another server, where writers
+"""Makes the streams of a server that is lost for good, and the views over them, those of this server, where writers
 continue.
 
-Owns: the steps. A server that fails behind a step repeats it when it is asked again.
+Owns: the steps. A repeated request continues after the last step that succeeded.
 
-    every view of the home becomes a guest of this server, from its copy and the home's log
-    the home's log is closed, and its name with it: no server writes there any more (``closed``)
-    the views' states at the log's end are written, and beside the home the entries with which others could go on from
-    them and this server's log                                                        (``staged``)
-    guests and replicas become views and streams of this server                       (one transaction)
-    the views' entries say so
+1. Every view of the home becomes a guest of this server, from its copy and the home's log.
+2. The home's log is closed, and its name with it: no server writes there any more (``closed_log``).
+3. The states at the log's end are written, and with the home's registry entry the ``staged`` entries with which
+   another server could continue from these states and this server's log.
+4. Guests and replicas become views and streams of this server, in one transaction.
+5. The views' entries are replaced by the staged ones.
 
-The first is what heirs do. From the second on no other server inherits the views (``heirs``), since rows may come here
-behind the fourth. Rows keep the places that they had at home, so this server's LSNs go on above those: what comes is
-behind them.
+The first step is that of every heir. From the second on no other server inherits the views
+(``cluster.succession``), since rows may arrive here after the fourth. Rows keep their places of the home, so this
+server's LSNs continue above them.
 
-If this server is lost for good as well, the server that adopts it continues: without the third step by adopting the
-first home, too, whose heir it is then; behind it by giving the views these entries. So they are views of the server
-that it adopts, whether that came to the fourth step or not: if not, no rows of theirs are in its log.
+If this server is lost for good as well, the server that adopts it continues. Before the third step it adopts the first
+home, too, whose heir it then is; after the third step it applies the staged entries. So these are views of the server
+that it adopts, whether the fourth step was reached or not: if not, that server's log has no rows of them.
+
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ from executor.definitions import catalog_changes as recording
 from executor.definitions.roles import set_rights
 from executor.moving import view_artifact as artifact
 from executor.moving.checkpoints import Checkpoints
-from executor.moving.entry_effects import staged
-from executor.moving.exported_states import current, role_of
-from executor.moving.guests import begun, defining, over
+from executor.moving.exported_states import role_of, states_at_one_lsn
+from executor.moving.guests import continued_view, definition_transaction, over_streams
 from executor.moving.services import MovingServices
-from executor.moving.takeover import Taking
-from executor.moving.view_artifact import LeavingView
+from executor.moving.view_artifact import ExportedView
+from executor.moving.view_import import ViewImport
+from executor.moving.view_placement import staged_entry
 from executor.replicas import enums
 from executor.replicas.replica import arrived_in, as_own, log_of, replica_of
 from executor.transactions.transaction import NewView, Transaction
@@ -54,41 +55,42 @@ from executor.views.runtime import ViewRuntime
 _LOGGER = logging.getLogger(__name__)
 
 
-class Adopting:
-    """How a server takes all steps. For one thread at a time."""
+class Adoption:
+    """Takes all steps. For one thread at a time."""
 
     def __init__(
-        self, services: MovingServices, ownership: Ownership, checkpoints: Checkpoints, taking: Taking
+        self, services: MovingServices, ownership: Ownership, checkpoints: Checkpoints, importing: ViewImport
     ) -> None:
         self._services, self._core = services, services.core
         self._registry = services.core.registry
         self._storage = services.core.shared.folder
         self._ownership = ownership
         self._checkpoints = checkpoints
-        self._taking = taking
+        self._import = importing
 
     def adopt(self, home: str) -> int:
-        """The streams of a server that is gone for good are this one's, with the views over them; how many views. Asked
-        again it goes on where it was. Raises 42704, 55000, 55006, 58P01, and why a view cannot be taken."""
+        """Adopts a server that is lost for good; the number of its views. A repeated request continues where the first
+        one failed. Raises 42704, 55000, 55006, 58P01, and the error that prevents a view."""
         heir = self._registry.require_heir(home).heir
         return self._adopt(home) if heir in ("", self._registry.name) else self.adopt(heir)
 
     def _adopt(self, home: str) -> int:
-        self._gather(home)
-        with closed(self._core, home):
+        self._take_all_views(home)
+        with closed_log(self._core, home):
             failpoint("home-closed")
             begun = [member for member in self._registry.all() if member.heir == home]
             for member in begun:
                 self._finish(member)
-            self._gather(home)  # also what another server has claimed in between, which none can from now on
+            self._take_all_views(home)  # also what another server has claimed in between, which none can from now on
             with self._checkpoints.lock:
-                adopt(self._services, self._ownership, home)
+                adopt_streams(self._services, self._ownership, home)
         failpoint("streams-adopted")
-        count = sum(self._settle_of(owned) for owned in self._ownership.all() if owned.home == home)
+        count = sum(self._apply_or_delete(owned) for owned in self._ownership.all() if owned.home == home)
         return count + sum(self._adopt(member.name) for member in begun if not member.staged)
 
-    def withdraw(self) -> None:
-        """What was staged for streams that are not this server's: their adoption failed, or this server died in it."""
+    def unstage(self) -> None:
+        """Deletes the staged entries, and their states, of streams that are not this server's: their adoption failed,
+        or this server died in it."""
         for replica in self._services.replicas.all():
             if self._registry.heir(replica.home) == self._registry.name:
                 before = self._registry.require(replica.home).staged
@@ -99,12 +101,12 @@ class Adopting:
                     artifact.delete_one(self._storage, item.name, item.handover)
 
     def _finish(self, adopted: Member) -> None:
-        """The views of a home are the heir's, which had begun to adopt it and is gone for good, too."""
+        """Applies the staged entries of an adopted home, whose heir is lost for good, too."""
         if not adopted.staged:
             return
         for owned in self._ownership.all():
             if owned.home == adopted.name:
-                after = staged(self._core.shared, owned)
+                after = staged_entry(self._core.shared, owned)
                 if after is None:  # an error was its value, or it was dropped
                     self._ownership.delete(owned.name)
                 else:
@@ -113,15 +115,15 @@ class Adopting:
                 for handover in artifact.handovers(self._storage, owned.name) - (after.kept if after else set()):
                     artifact.delete_one(self._storage, owned.name, handover)
 
-    def _gather(self, home: str) -> None:
-        """All views of a server are here. Raises what prevents that."""
-        for owned in wanted(self._registry, self._ownership, home):
+    def _take_all_views(self, home: str) -> None:
+        """Makes all views of a home guests of this server. Raises what prevents that."""
+        for owned in continuable_views(self._registry, self._ownership, home):
             self._claim(owned)
-        require_taken(self._services, self._ownership, home)
+        require_all_taken(self._services, self._ownership, home)
 
     def _claim(self, owned: Owned) -> None:
-        """Claims a view for this server, whichever server has it."""
-        claimed = given(owned, self._registry.name)
+        """Changes a view's entry so that this server continues it, and continues it."""
+        claimed = handed_to(owned, self._registry.name)
         try:
             if claimed != owned:
                 self._ownership.change(owned, claimed)
@@ -132,21 +134,23 @@ class Adopting:
             self._claim(found)  # another inherited it meanwhile
         else:
             failpoint("view-claimed")
-            self._taking.settle(claimed)
+            self._import.apply_entry(claimed)
 
-    def _settle_of(self, owned: Owned) -> bool:
-        """A view of a home that was adopted is here, or nowhere; whether it is here."""
+    def _apply_or_delete(self, owned: Owned) -> bool:
+        """Applies the entry of a view of an adopted home, or deletes it where the view is not here; whether the view is
+        here."""
         is_here = any(item.shared == owned.name for item in self._core.runtimes())
         if is_here:
-            self._taking.settle(owned)
+            self._import.apply_entry(owned)
         else:
             self._ownership.delete(owned.name)
             artifact.delete(self._storage, owned.name)
         return is_here
 
 
-def wanted(registry: Registry, ownership: Ownership, home: str) -> list[Owned]:
-    """The views that can be continued. Raises 42704, and 55000 where the server cannot be adopted, or not yet."""
+def continuable_views(registry: Registry, ownership: Ownership, home: str) -> list[Owned]:
+    """The entries of a home's views that have states on the storage. Raises 42704, and 55000 where the server cannot be
+    adopted, or not yet."""
     member = registry.require_heir(home)
     found = [owned for owned in ownership.all() if owned.home == home]
     if not found and not member.is_adopted and not any(other.heir == home for other in registry.all()):
@@ -159,20 +163,21 @@ def wanted(registry: Registry, ownership: Ownership, home: str) -> list[Owned]:
 
 
 def _has_states(owned: Owned) -> bool:
-    """Whether there are any on the storage, and no error is the view's value."""
+    """Whether a view has states on the storage, and no error is its value."""
     return not owned.is_at_home and owned.failure is None
 
 
-def given(owned: Owned, server: str) -> Owned:
-    """A view's entry when a server is to go on with it."""
+def handed_to(owned: Owned, server: str) -> Owned:
+    """A view's entry when a server is to continue the view."""
     if owned.owner == server:
         return owned
     giver = owned.owner if owned.taken else owned.giver
     return replace(owned, owner=server, giver=giver, taken=False, error=None)
 
 
-def require_taken(services: MovingServices, ownership: Ownership, home: str) -> None:
-    """All views of a home are this server's. Raises why one is not, and XX001 where the owner of one is unknown."""
+def require_all_taken(services: MovingServices, ownership: Ownership, home: str) -> None:
+    """Raises the error of a home's view that this server has not taken, and XX001 where the entry of one cannot be
+    read."""
     server = services.core.registry.name
     for runtime in _guests(services, home):
         ownership.get(runtime.shared)
@@ -188,9 +193,9 @@ def _guests(services: MovingServices, home: str) -> list[ViewRuntime]:
 
 
 @contextmanager
-def closed(core: Core, home: str) -> Iterator[None]:
-    """Closes a server's log: no rows come to it any more, and no server starts with it or by its name. Raises 55000,
-    55006, 58P01."""
+def closed_log(core: Core, home: str) -> Iterator[None]:
+    """Closes a server's log for good, and holds its lock meanwhile: no records come to it, and no server starts with it
+    or with its name. Raises 55000, 55006, 58P01."""
     log, registry = log_of(core, home), core.registry
     with logs.unused(log, home):
         registry.adopt(home)  # first, since that may be refused
@@ -198,12 +203,13 @@ def closed(core: Core, home: str) -> Iterator[None]:
         yield
 
 
-def adopt(services: MovingServices, ownership: Ownership, home: str) -> None:
-    """This server's guests and replicas of a home are its own from now on. Where none are here they are already."""
+def adopt_streams(services: MovingServices, ownership: Ownership, home: str) -> None:
+    """Replaces this server's guests and replicas of a home by views and streams of its own; does nothing where there
+    are none."""
     replica = services.replicas.of(home)
     if replica is None:
         return
-    with defining(services.core) as transaction, replica.lock:
+    with definition_transaction(services.core) as transaction, replica.lock:
         replica.catch_up()
         guests = _guests(services, home)
         enums.keep(transaction, services.core.catalog, home)
@@ -222,7 +228,7 @@ def adopt(services: MovingServices, ownership: Ownership, home: str) -> None:
 
 @contextmanager
 def _held(guests: Sequence[ViewRuntime], at: int) -> Iterator[None]:
-    """A context in which the log keeps what is above an LSN, until the views that replace the guests do so."""
+    """A context in which the log keeps all records above an LSN, until the views that replace the guests do so."""
     for runtime in guests:
         runtime.location.hold(at)
     try:
@@ -234,8 +240,8 @@ def _held(guests: Sequence[ViewRuntime], at: int) -> Iterator[None]:
 
 
 def _own_stream(services: MovingServices, transaction: Transaction, oid: int, at: int) -> int:
-    """A stream in place of a replica, which others may write, or whose folder this server follows from now on: what has
-    arrived there up to an LSN of the home is known. Its oid."""
+    """Creates a stream in place of a replica; the files of a followed folder that have arrived up to an LSN of the home
+    are known. Its oid."""
     catalog = transaction.catalog or services.core.catalog
     rights, before = catalog.rights_of(oid), catalog.objects[oid]
     assert isinstance(before, Stream)
@@ -258,8 +264,9 @@ def _own_view(
     owned: Owned | None,
     at: int,
 ) -> Owned | None:
-    """A view in place of a guest, with what that has, which is on the storage, too; its entry then. None where an error
-    is its value, it was dropped, or it reads tables, which are gone with their home."""
+    """Creates a view in place of a guest, with its states, which are also written to the storage; the staged entry.
+    None, and no view, where an error is the view's value, it was dropped, or it reads tables: these are lost with their
+    home."""
     states, catalog = _states(services.core, runtime), transaction.catalog or services.core.catalog
     rights, before = catalog.rights_of(runtime.view.oid), catalog.objects[runtime.view.oid]
     assert isinstance(before, View)
@@ -269,17 +276,17 @@ def _own_view(
         _LOGGER.warning("view %s is dropped: it reads tables of a lost server: %s", before.name, tables)
     if states is None or owned is None or runtime.program.borrowed:
         return None
-    view = replace(over(before, streams, lambda columns: columns), oid=0, created_lsn=0)
+    view = replace(over_streams(before, streams, lambda columns: columns), oid=0, created_lsn=0)
     view = replace(view, oid=recording.free_oid(services.core, catalog, view))
-    new = begun(view, runtime.program, streams, runtime.runner.statics, states, owned)
+    new = continued_view(view, runtime.program, streams, runtime.runner.statics, states, owned)
     transaction.views.append(new)
     recording.add_object(transaction, catalog, view)
     set_rights(transaction, view.oid, rights)
-    return _left(services, transaction, new, replace(owned, at=at))
+    return _write_view(services, transaction, new, replace(owned, at=at))
 
 
-def _left(services: MovingServices, transaction: Transaction, new: NewView, owned: Owned) -> Owned:
-    """Writes what a view that is new here has; the entry that names that."""
+def _write_view(services: MovingServices, transaction: Transaction, new: NewView, owned: Owned) -> Owned:
+    """Writes the states of a view that is created here; the entry that names them."""
     catalog = transaction.catalog
     assert catalog is not None
     assert new.handover is not None
@@ -288,7 +295,7 @@ def _left(services: MovingServices, transaction: Transaction, new: NewView, owne
     role, owners = role_of(catalog, new.view.oid), tuple(role_of(catalog, stream.oid) for stream in streams)
     states = new.handover.states
     arrived = {oid: files for oid, files in transaction.arrived.items() if oid in {stream.oid for stream in streams}}
-    leaving = LeavingView(new.view, streams, role, owners, owned.at, new.program, states, new.statics, arrived)
+    leaving = ExportedView(new.view, streams, role, owners, owned.at, new.program, states, new.statics, arrived)
     handover, server = artifact.write(services.core.shared, owned.name, leaving), services.core.registry.name
     whose = replace(owned, view=qualified(new.view), home=server, stream=streams[0].oid, owner=server, giver=server)
     return replace(whose, handover=handover, older="", taken=True, error=None, copied=True, unasked=True)
@@ -296,7 +303,7 @@ def _left(services: MovingServices, transaction: Transaction, new: NewView, owne
 
 def _states(core: Core, runtime: ViewRuntime) -> Mapping[str, pa.Table] | None:
     try:
-        return current(core, (runtime,))[0]
+        return states_at_one_lsn(core, (runtime,))[0]
     except SqlError:
         if runtime.error is None:
             raise

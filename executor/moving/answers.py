@@ -1,5 +1,5 @@
-"""Answers to what other servers ask: the rows of a view that this server maintains, or of a table that a view which has
-left this server reads. The questions are ``executor.remote_reads``'s.
+"""Answers questions of other servers: the rows of a view that this server maintains, or of a table that a view reads
+which has left this server. ``executor.remote_reads`` asks the questions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from planner.algebra.nodes import Filter, Relation, Scan
 
 
 def answer(reader: Reader, data: bytes) -> bytes:
-    """The answer to a question of a view's home, or to one that this server is the home of, whatever it is."""
+    """The answer to another server's question, or its error, as bytes."""
     try:
         question = decode_question(data)
         return encode_answer(_rows(reader, question) if question.view else _lent(reader, question))
@@ -62,13 +62,13 @@ def _not_here(core: Core) -> SqlError:
 
 
 def _over(relation: Relation, leaf: Scan) -> Relation:
-    """The filters over another scan."""
+    """The filters of a question over another scan."""
     return replace(relation, input=_over(relation.input, leaf)) if isinstance(relation, Filter) else leaf
 
 
 def _lent(reader: Reader, question: Question) -> Answer:
-    """The answer to a guest's question: a table's columns, all committed, and the LSN of which they are. Raises 42P01
-    where no view that has left here reads them."""
+    """The answer to a guest's question: the committed rows of a table, and their LSN. Raises 42P01 where no view that
+    has left reads these columns."""
     core, scan = reader.core, question.scan
     known = _lent_columns(core, scan.oid)
     if any(known.get(source) != item.type.arrow for item, source in zip(scan.columns, scan.sources, strict=True)):
@@ -81,7 +81,7 @@ def _lent(reader: Reader, question: Question) -> Answer:
 
 
 def _lent_columns(core: Core, oid: int) -> dict[str, pa.DataType]:
-    """What views that have ever left read of a table, with its types."""
+    """The columns of a table, with their types, that views read which have ever left this server."""
     left = (runtime for runtime in core.runtimes() if runtime.shared)
     programs = (as_leaving(core, item) for item in left if oid in core.tables_of_view(item.view.oid))
     tables = (item for program in programs for item in program.borrowed if item.table == oid)

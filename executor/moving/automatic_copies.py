@@ -1,8 +1,9 @@
-"""Automatic copies of views: any server of the storage can continue a view whose home has failed.
+"""Automatic copies of views at their home, so that another server can continue a view whose home has failed.
 
-Owns: which views of this server are copied so, when that begins, and when it ends: with a change of what the view is,
-or its stream, of which others would have to know. It begins again with what they are then. A view that this server went
-on with goes back when its home is there again. The copies are ``checkpoints``'.
+Owns: which views are copied, when the copies begin, and when they end: with each change of the definition of the view
+or its stream, of which other servers would have to know. They begin again with the new definition. A view that this
+server has continued goes back when its home runs again. ``checkpoints`` makes the copies.
+
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from executor.replicas.replica import Replicas, replica_of
 from executor.traces.layout import home_of
 from executor.views.runtime import ViewRuntime
 
-#: Seconds between two looks, and until what did not succeed is tried again: to copy a view, and to give it back.
+#: Seconds between two rounds, and until a copy or a return that failed is tried again.
 _LOOK: Final = 0.5
 _AGAIN: Final = 10.0
 
@@ -30,26 +31,26 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class CopiedViews(Protocol):
-    """The views of a server, as far as they are copied and given back."""
+    """What automatic copies need of the views' migration."""
 
     checkpoints: Checkpoints
     ownership: Ownership
 
-    def copy_unasked(self, runtime: ViewRuntime) -> None:
+    def start_automatic_copies(self, runtime: ViewRuntime) -> None:
         """Makes the first copy of a view that is at its home and has none."""
         ...
 
-    def forget_unasked(self, runtime: ViewRuntime) -> bool:
-        """Ends copies that nobody has asked for; False where there are others."""
+    def forget_automatic(self, runtime: ViewRuntime) -> bool:
+        """Deletes automatic copies; False where a copy was requested."""
         ...
 
-    def give_back(self, runtime: ViewRuntime, owned: Owned) -> None:
-        """Gives a view to its home."""
+    def return_home(self, runtime: ViewRuntime, owned: Owned) -> None:
+        """Gives a view back to its home."""
         ...
 
 
-class Keeping:
-    """Those of a server's views. Its thread does nothing where no storage is shared."""
+class AutomaticCopies:
+    """The automatic copies of one server's views. The thread runs only where servers share a storage."""
 
     def __init__(self, core: Core, replicas: Replicas, moving: CopiedViews) -> None:
         self._core, self._replicas = core, replicas
@@ -57,13 +58,13 @@ class Keeping:
         self._registry = core.registry
         #: Views that cannot be copied, with the catalog's version in which they could not.
         self._staying: dict[int, int] = {}
-        #: When it was tried last to copy views, and to give them back.
+        #: The time of the last attempt to copy a view, or to give it back.
         self._tried: dict[int, float] = {}
         self._told = ""
         self._thread = Periodic("view-keeping", _LOOK, self._round)
 
     def start(self) -> None:
-        """Keeps copies from now on."""
+        """Makes copies from now on."""
         options = self._core.options
         if options.storage and options.view_copy_interval > 0:
             self._thread.start()
@@ -75,22 +76,23 @@ class Keeping:
     def end(self, runtime: ViewRuntime) -> bool:
         """Ends the copies of a view at its home, before it or its stream changes; False where a copy was requested. The
         caller has the locks of its definition. Raises 55000 for a zombie, 55P03, 58030."""
-        return runtime.away is None and self._moving.forget_unasked(runtime)
+        return runtime.away is None and self._moving.forget_automatic(runtime)
 
-    def unmade(self, runtime: ViewRuntime) -> None:
-        """Handles a failed automatic copy. The log is not kept for it meanwhile, since writers must not wait for it."""
+    def stop_copying(self, runtime: ViewRuntime) -> None:
+        """Ends the automatic copies of a view whose last copy failed: the log must not keep records for it, since
+        writers would wait."""
         self._tried[runtime.view.oid] = time.monotonic()
         with contextlib.suppress(SqlError):
-            self._moving.forget_unasked(runtime)
+            self._moving.forget_automatic(runtime)
 
     def _round(self) -> None:
         for runtime in self._core.runtimes():
             if self._moving.checkpoints.is_resting:
                 break
-            if self._is_unkept(runtime):
+            if self._lacks_copy(runtime):
                 self._begin(runtime)
         try:
-            self._give_back()
+            self._return_views()
         except (OSError, SqlError) as error:
             self._tell("views cannot migrate back", error)
 
@@ -99,7 +101,7 @@ class Keeping:
             _LOGGER.warning("%s: %s", what, error)
         self._told = str(error)
 
-    def _is_unkept(self, runtime: ViewRuntime) -> bool:
+    def _lacks_copy(self, runtime: ViewRuntime) -> bool:
         if runtime.away is not None or runtime.held is not None or runtime.error is not None:
             return False
         stream = self._core.streams.get(runtime.program.inputs[0])
@@ -115,7 +117,7 @@ class Keeping:
             if self._moving.checkpoints.error(runtime) is not None:  # of a view that it reads: no rows matter
                 self._tried[runtime.view.oid] = started
                 return
-            self._moving.copy_unasked(runtime)
+            self._moving.start_automatic_copies(runtime)
         except (OSError, SqlError) as error:
             if isinstance(error, SqlError) and error.sqlstate == "0A000":
                 self._staying[runtime.view.oid] = version
@@ -123,19 +125,19 @@ class Keeping:
                 self._tell(f"view {runtime.view.name} is not copied", error)
                 self._tried[runtime.view.oid] = time.monotonic()
         else:
-            self._moving.checkpoints.spent(runtime, time.monotonic() - started)
+            self._moving.checkpoints.note_duration(runtime, time.monotonic() - started)
 
-    def _give_back(self) -> None:
+    def _return_views(self) -> None:
         """Gives back the views that this server continued because their home was lost."""
         for runtime in self._core.runtimes():
             if runtime.shared and replica_of(self._replicas, runtime) is not None:
                 owned = self._moving.ownership.get(runtime.shared)
-                if owned is not None and self._is_wanted(owned) and not self._is_early(runtime):
+                if owned is not None and self._is_home_back(owned) and not self._is_early(runtime):
                     self._tried[runtime.view.oid] = time.monotonic()
-                    self._moving.give_back(runtime, owned)
+                    self._moving.return_home(runtime, owned)
 
-    def _is_wanted(self, owned: Owned) -> bool:
-        """Whether a view's home is there again, which did not give it away."""
+    def _is_home_back(self, owned: Owned) -> bool:
+        """Whether a view's home runs again, and the view was not given away by request."""
         if not (owned.unasked and owned.taken and owned.owner == self._registry.name):
             return False
         home = self._registry.get(owned.home)

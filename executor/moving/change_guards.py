@@ -1,8 +1,9 @@
-"""What may not change of views that other servers have a part in.
+"""Refuses changes of objects on which other servers rely.
 
-Owns: which objects these are. A view that is elsewhere, its streams, and tables that it reads when it is read, are what
-the other server knows them as; a guest, and the replicas below it, are their home's to change. A home may drop them,
-and so it does for all servers.
+Owns: which objects these are. Other servers know a view that is away, its streams, and the tables that it reads, by
+their present definition. A guest and the replicas below it are changed at their home only. A home may drop these
+objects, and drops them for all servers.
+
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def require_changeable(core: Core, end_copies: Callable[[ViewRuntime], bool], be
 
 
 def _pinned(core: Core) -> Iterator[tuple[ViewRuntime, int, str, bool]]:
-    """Views and objects, the server that matters (this one, where a copy is kept), and whether it is their home."""
+    """Views with the objects that they pin, the server that relies on these (this one where a copy is kept), and
+    whether that server is the home of a guest."""
     for runtime in core.runtimes():
         known = core.streams.get(runtime.program.inputs[0])
         home = "" if known is None else home_of(known.stream)

@@ -1,10 +1,10 @@
-"""Copies of guests' states on the storage, from which the next server continues; and of views that are at their home,
-if a copy was requested or they are made automatically (``keeping``).
+"""Copies of views' states on the storage, from which another server continues when the owner is lost. Guests are copied
+always, views at home if a copy was requested or ``automatic_copies`` has them copied.
 
-Owns: when a copy is due, and the order in which one takes the place of the other: its files, the entry that names it,
-the end of the one before. The home keeps its log above the LSN of the entry's copy, so nothing is lost between the two;
-and a copy that an entry does not name does not count, so that a server that is no longer the view's owner changes
-nothing by it.
+Owns: when a copy is due, and the order in which it replaces the previous one: its files, the entry that names them, the
+deletion of the previous files. The home's log keeps all records above the LSN of the entry's copy, so nothing is lost
+between the two. A copy that no entry names does not count, so a server that is no longer the owner changes nothing.
+
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from executor.cluster.view_ownership import Owned, Ownership
 from executor.core.core import Core
 from executor.core.periodic import Periodic
 from executor.moving import view_artifact as artifact
-from executor.moving.exported_states import stored_out, taken_out
+from executor.moving.exported_states import export_committed_states, export_states
 from executor.moving.movability import views_below
 from executor.replicas.replica import Replica, Replicas, replica_of
 from executor.upkeep.frontiers import Frontiers
 from executor.views.runtime import ViewRuntime
 
-#: Seconds between two looks, at least between two copies of a view, and of the time that may go into them, one part. So
-#: waits as long after a failed copy.
+#: Seconds between two rounds, and at least between two copies of a view, also after a failed one. A copy may take one
+#: part in so many of the time.
 _LOOK: Final = 0.2
 _PAUSE: Final = 2.0
 _SHARE: Final = 10
-#: The share of the time that all automatic copies together may take.
+#: All automatic copies together may take one part in so many of the time.
 _UNASKED_SHARE: Final = 50
-#: Of the bytes of rows that a home lets gather before its writers wait, the part at which a copy is due at once.
+#: A copy is due at once when so many parts of ``backlog_bytes`` have come since the last one: one part in four.
 _GATHERED: Final = 4
 
 _LOGGER = logging.getLogger(__name__)
 
 
 class _Last(Struct):
-    """A view's last copy: of what, as ``taken_out`` and ``stored_out`` tell it, and whose; after how many bytes of
-    rows, when, how long it took, and whether it was automatic; and when one failed last."""
+    """A view's last copy: the runtime and the version of the content that was copied, how many bytes of rows had come,
+    when it ended and how many seconds it took, whether it was automatic, and when a copy failed last."""
 
     runtime: ViewRuntime
     version: object = None
@@ -67,9 +67,8 @@ class _Writing(Struct):
 
 
 class Checkpoints:
-    """Those of a server's guests, and of its own views that are copied. ``lock`` is held while a view's states are
-    written to the storage, and ``naming`` while an entry is changed to name them: ending copies waits for the latter
-    only."""
+    """Copies this server's guests, and those of its own views that are copied. ``lock`` is held while states are
+    written to the storage, ``naming`` while an entry is changed; ending copies waits for ``naming`` only."""
 
     def __init__(self, core: Core, ownership: Ownership, replicas: Replicas, frontiers: Frontiers) -> None:
         self._core, self._replicas, self._frontiers = core, replicas, frontiers
@@ -77,18 +76,21 @@ class Checkpoints:
         self.lock = threading.Lock()
         self.naming = threading.Lock()
         self._writing: _Writing | None = None
-        #: Handovers that were found to be damaged: others are to take their places.
+        #: Handovers that were found to be damaged: the next copy replaces them.
         self.damaged: set[str] = set()
         self._last: dict[int, _Last] = {}
-        #: Until when no automatic copy is made, except where rows have gathered.
+        #: Until this time no automatic copy is made, except where rows have gathered.
         self._rests = 0.0
-        #: Called with a view whose automatic copy failed.
-        self.on_unmade: Callable[[ViewRuntime], object] = lambda runtime: None
+        self._failure_listeners: list[Callable[[ViewRuntime], None]] = []
         self._told = ""
         self._thread = Periodic("view-checkpoints", _LOOK, self._round)
 
+    def on_failure(self, listener: Callable[[ViewRuntime], None]) -> None:
+        """``listener`` is called with a view whose automatic copy failed."""
+        self._failure_listeners.append(listener)
+
     def start(self) -> None:
-        """Makes them from now on."""
+        """Makes copies from now on."""
         self._thread.start()
 
     def close(self) -> None:
@@ -104,7 +106,7 @@ class Checkpoints:
                     self.make(runtime, replica, may_rest=True)
                     last = self._known(runtime)
                     if last.unasked:
-                        self.spent(runtime, last.seconds)
+                        self.note_duration(runtime, last.seconds)
                     self._told = ""
             except (OSError, SqlError) as error:
                 if str(error) != self._told:
@@ -112,14 +114,15 @@ class Checkpoints:
                 self._told = str(error)
                 self._known(runtime).failed = time.monotonic()
                 if self._known(runtime).unasked:
-                    self.on_unmade(runtime)
+                    for listener in self._failure_listeners:
+                        listener(runtime)
 
     @property
     def is_resting(self) -> bool:
         """Whether automatic copies have used their share of the time."""
         return time.monotonic() < self._rests
 
-    def spent(self, runtime: ViewRuntime, seconds: float) -> None:
+    def note_duration(self, runtime: ViewRuntime, seconds: float) -> None:
         """Notes the duration of an automatic copy, which has just ended."""
         last = self._known(runtime)
         last.ended, last.seconds, last.unasked = time.monotonic(), seconds, True
@@ -153,8 +156,8 @@ class Checkpoints:
         return last
 
     def make(self, runtime: ViewRuntime, replica: Replica | None, may_rest: bool = False) -> None:
-        """A copy of a view as it is now, if anything has come since the last one; later, where it ``may_rest`` and
-        turns out to be an automatic one. Raises 55000 for a zombie."""
+        """Copies a view as it is now, if rows have come since the last copy. An automatic copy that ``may_rest`` waits
+        until it has time. Raises 55000 for a zombie."""
         last, started = self._known(runtime), time.monotonic()
         with self.writing(runtime, unasked=True):
             if not self._core.is_live(runtime):  # it was dropped meanwhile
@@ -183,7 +186,8 @@ class Checkpoints:
 
     @contextlib.contextmanager
     def writing(self, runtime: ViewRuntime, unasked: bool) -> Iterator[None]:
-        """A view's states are written meanwhile, and no other's; ``unasked``: they are given up if the view changes."""
+        """A context in which the states of one view are written, and of no other view. ``unasked`` states are given up
+        when the view changes."""
         with self.lock:
             with self.naming:
                 self._writing = _Writing(runtime.view.oid, unasked)
@@ -196,7 +200,7 @@ class Checkpoints:
         """Whether a view's states are being written now. The caller has ``naming``."""
         return self._writing is not None and self._writing.view == runtime.view.oid
 
-    def give_up(self, runtime: ViewRuntime) -> bool:
+    def void_states(self, runtime: ViewRuntime) -> bool:
         """Voids the states of a view that are being written; False where a copy was requested. The caller has
         ``naming``."""
         if self._writing is not None and self.is_writing(runtime):
@@ -206,7 +210,9 @@ class Checkpoints:
 
     def _replace(self, runtime: ViewRuntime, before: Owned, last: _Last) -> None:
         about = self._core, self._replicas, runtime
-        leaving, version = stored_out(*about, before.at) if before.unasked and before.copied else taken_out(*about)
+        leaving, version = (
+            export_committed_states(*about, before.at) if before.unasked and before.copied else export_states(*about)
+        )
         version = version, leaving.role, leaving.owners
         if version == last.version and before.handover:
             # No rows of the view's have come, and all are the same roles': the states are those of the last copy.
@@ -216,19 +222,20 @@ class Checkpoints:
         handover = artifact.write(storage, before.name, leaving)
         failpoint("view-copied")
         older, oldest = self.by_age(before)
-        self.name(before, replace(before, handover=handover, at=leaving.at, older=older))
+        self.name_states(before, replace(before, handover=handover, at=leaving.at, older=older))
         failpoint("view-kept")
         last.version = version
         artifact.delete_one(storage.folder, before.name, oldest)  # the present owner has others
 
     def by_age(self, before: Owned) -> tuple[str, str]:
-        """Of an entry's two handovers the one that is kept when a new one comes, and the one that is not."""
+        """The handover of an entry that stays when a new one comes, and the handover that does not."""
         if before.handover in self.damaged:
             return before.older, before.handover
         return before.handover, before.older
 
-    def name(self, before: Owned | None, after: Owned) -> None:
-        """An entry names states that have just been written, which else are gone. Raises what ``change`` does."""
+    def name_states(self, before: Owned | None, after: Owned) -> None:
+        """Writes an entry that names new states; where that fails the states are deleted. Raises what ``change``
+        raises."""
         try:
             self.change(before, after)
         except BaseException:
@@ -236,8 +243,8 @@ class Checkpoints:
             raise
 
     def change(self, before: Owned | None, after: Owned) -> None:
-        """Changes the entry of a view whose states were written, but not while copies are ended. Raises what prevents
-        it: 55P03 where they were voided."""
+        """Changes the entry of a view whose states were written. Raises 55P03 where they were voided meanwhile, and
+        what ``Ownership.change`` raises."""
         with self.naming:
             if self._writing is not None and self._writing.is_void:
                 raise SqlError("55P03", f'the definition of view "{after.view}" changes')
@@ -254,7 +261,8 @@ class Checkpoints:
         return None
 
     def _fail(self, error: SqlError, replica: Replica | None, before: Owned) -> None:
-        """An error is the view's value: no rows matter any more, and its home need not keep them."""
+        """Writes an error that is the view's value into its entry: no rows matter any more, and the home's log need not
+        keep them."""
         at = self._core.sequencer.visible
         if replica is not None:
             with replica.lock:

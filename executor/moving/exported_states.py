@@ -1,8 +1,9 @@
-"""A continuous view's states as they leave this server: all at one LSN of the view's home.
+"""The states of a continuous view for export, all at one LSN of the view's home.
 
-Owns: whose states these are. A view that reads others takes theirs along (``planner/incremental/programs/inlining``);
-of one of those that is on another server they are its last copy's on the storage, and what has come behind that in this
-server's log.
+Owns: which states these are. A view that reads other views takes their states along
+(``planner/incremental/programs/inlining``). Those of a view that another server maintains come from its last copy on
+the storage, and the rows since then from this server's log.
+
 """
 
 from __future__ import annotations
@@ -21,23 +22,22 @@ from catalog.values.errors import SqlError
 from executor.cluster.view_ownership import Owned, read_owned
 from executor.core.core import Core
 from executor.files.arrived_files import ArrivedFiles
-from executor.moving import guests as entering
-from executor.moving import state_recovery as rebuilding
+from executor.moving import guests, state_recovery
 from executor.moving import view_artifact as artifact
-from executor.moving.log_replay import brought
 from executor.moving.movability import as_leaving, views_below
-from executor.moving.view_artifact import LeavingView
+from executor.moving.state_recovery import replay_log
+from executor.moving.view_artifact import ExportedView
 from executor.replicas import enums
 from executor.replicas.replica import Replicas, arrived_in, as_at_home, replica_of, streams_of
 from executor.views.runtime import ViewRuntime
 from planner.incremental.programs.inlining import names_below
 from planner.incremental.programs.retargeting import retargeted
 
-#: How often it is tried to read views that go and come meanwhile.
+#: Attempts to read the states of views while they move.
 _ATTEMPTS: Final = 5
-#: What says that they may have.
+#: SQLSTATEs that a view raises which has moved meanwhile.
 _MOVING: Final = ("55000", "72000", "XX001")
-#: Seconds for which this server may not show yet what others have of its log, and between two looks.
+#: Seconds until this server must show records that others have read from its log, and between two looks.
 _PATIENCE: Final = 5.0
 _WAIT: Final = 0.01
 
@@ -51,9 +51,11 @@ class _Elsewhere(Struct, frozen=True):
     owned: Owned
 
 
-def current(core: Core, runtimes: Sequence[ViewRuntime], least: int = 0) -> tuple[States, int, tuple[int, ...]]:
-    """The states of some views, this server's LSN, from ``least`` on, of which they all are, and the contents'
-    versions. Raises 55000 where one is on another server, and an error that is a view's value."""
+def states_at_one_lsn(
+    core: Core, runtimes: Sequence[ViewRuntime], least: int = 0
+) -> tuple[States, int, tuple[int, ...]]:
+    """The states of some views, the LSN of this server that all of them are at (``least`` or later), and the versions
+    of their contents. Raises 55000 where another server maintains one of them, and the error that is a view's value."""
     deadline = time.monotonic() + _PATIENCE
     while core.sequencer.visible < least:
         if time.monotonic() > deadline:
@@ -71,9 +73,9 @@ def current(core: Core, runtimes: Sequence[ViewRuntime], least: int = 0) -> tupl
         return states, lsn, tuple(runtime.version for runtime in runtimes)
 
 
-def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[LeavingView, object]:
-    """A view's states, all at one LSN of its home, and the content's version. The home keeps what comes behind it: more
-    than that until the entry says so (``place``)."""
+def export_states(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[ExportedView, object]:
+    """A view with its present states, all at one LSN of its home, and the version of their content. The home's log
+    keeps the records after them at least until the entry names them."""
     replica = replica_of(replicas, runtime)
     if replica is None:
         return _of_own(core, runtime)
@@ -81,22 +83,22 @@ def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[Lea
     with replica.lock:
         replica.catch_up()
         replica.note()
-        states, _, version = current(core, (runtime,))
+        states, _, version = states_at_one_lsn(core, (runtime,))
         at = replica.position
     core.sequencer.flush().wait()  # no other server may have rows that this server could still lose
     roles = _roles_of(core, view, streams)
     there = {stream.oid: as_at_home(stream) for stream in streams}
     oids = {oid: stream.oid for oid, stream in there.items()}
     arrived = {oids[oid]: files for oid, files in _arrived(core, streams, at).items()}
-    view = entering.over(view, oids, enums.at_home)
+    view = guests.over_streams(view, oids, enums.at_home)
     program = retargeted(program, oids, f"v{view.oid}")
-    return LeavingView(
+    return ExportedView(
         view, tuple(there.values()), *roles, at, program, states, runtime.runner.statics, arrived
     ), version
 
 
-def _of_own(core: Core, runtime: ViewRuntime) -> tuple[LeavingView, object]:
-    """The states of a view that is at its home."""
+def _of_own(core: Core, runtime: ViewRuntime) -> tuple[ExportedView, object]:
+    """The states of a view that is at its home; tried again while a view that it reads moves."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return _of_own_now(core, runtime)
@@ -106,15 +108,16 @@ def _of_own(core: Core, runtime: ViewRuntime) -> tuple[LeavingView, object]:
     return _of_own_now(core, runtime)
 
 
-def _of_own_now(core: Core, runtime: ViewRuntime) -> tuple[LeavingView, object]:
-    """The states of a view at its home, unless a view that it reads migrates meanwhile."""
+def _of_own_now(core: Core, runtime: ViewRuntime) -> tuple[ExportedView, object]:
+    """The states of a view that is at its home. Raises 55000, 72000 or XX001 where a view that it reads moves
+    meanwhile."""
     below = views_below(core, runtime)
     elsewhere = [_Elsewhere(item, _entry(core, item)) for item in below if item.away is not None]
     away = tuple(item.runtime.view.oid for item in elsewhere)
     here = [runtime, *(item for item in below if item.view.oid not in away)]
     with core.sequencer.lock:
         changed = core.version_of(away)  # first: what comes from now on may be in the states or not
-    states, at, versions = current(core, here, max((item.owned.at for item in elsewhere), default=0))
+    states, at, versions = states_at_one_lsn(core, here, max((item.owned.at for item in elsewhere), default=0))
     core.sequencer.flush().wait()  # no other server may have rows that this server could still lose
     for item in elsewhere:
         states |= _fetched(core, item, at)
@@ -126,12 +129,13 @@ def _of_own_now(core: Core, runtime: ViewRuntime) -> tuple[LeavingView, object]:
     program = as_leaving(core, runtime)
     streams = streams_of(core, program)
     about = runtime.view, streams, *_roles_of(core, runtime.view, streams)
-    leaving = LeavingView(*about, at, program, states, statics, _arrived(core, streams, at))
+    leaving = ExportedView(*about, at, program, states, statics, _arrived(core, streams, at))
     return leaving, (versions, away, changed)
 
 
 def _entry(core: Core, runtime: ViewRuntime) -> Owned:
-    """That of a view that is elsewhere. Raises 55000 where it has none any more, and the error that is its value."""
+    """The entry of a view that another server maintains. Raises 55000 where it has none any more, and the error that is
+    its value."""
     owned = read_owned(core.shared, runtime.shared)
     if owned is None:
         raise SqlError("55000", f'view "{runtime.view.name}" was dropped meanwhile')
@@ -141,24 +145,25 @@ def _entry(core: Core, runtime: ViewRuntime) -> Owned:
 
 
 def _fetched(core: Core, item: _Elsewhere, at: int) -> Mapping[str, pa.Table]:
-    """The states of a view of this server's that is elsewhere, at an LSN of this one."""
+    """The states of a view that another server maintains and this server is the home of, at an LSN of this server."""
     runtime, owned = item.runtime, item.owned
-    found = rebuilding.read(core, owned, runtime, set())
+    found = state_recovery.read_states(core, owned, runtime, set())
     states = artifact.as_handover(owned, found, runtime.view.oid, runtime.program).states
     view, program, streams = runtime.view, runtime.program, streams_of(core, runtime.program)
     arrived = _arrived(core, streams, owned.at)
-    own = LeavingView(view, streams, "", (), owned.at, program, states, runtime.runner.statics, arrived)
+    own = ExportedView(view, streams, "", (), owned.at, program, states, runtime.runner.statics, arrived)
     starts = {stream.oid: owned.at for stream in streams}
-    return brought(core, core.options.server_name, own, starts, min(at, core.log.last_lsn)).states
+    return replay_log(core, core.options.server_name, own, starts, min(at, core.log.last_lsn)).states
 
 
-def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime, since: int = 0) -> tuple[LeavingView, object]:
-    """The states of a view that is at its home, as its last commits left them, at an LSN from ``since`` on, from where
-    the log is kept; and these commits' frontiers. Unlike the others these are not made for the copy, and readers of the
-    view do not wait; but where the paths were not committed up to one such LSN they are ``taken_out``, as are those of
-    a view that reads others."""
+def export_committed_states(
+    core: Core, replicas: Replicas, runtime: ViewRuntime, since: int = 0
+) -> tuple[ExportedView, object]:
+    """The states of a view at its home as its last commits left them, and these commits' frontiers. The states are of
+    one LSN, ``since`` or later, above which the log is kept. Nothing is computed, and no reader of the view waits.
+    Where the paths were not committed up to one such LSN, and for a view that reads others, ``export_states``."""
     if views_below(core, runtime):
-        return taken_out(core, replicas, runtime)
+        return export_states(core, replicas, runtime)
     view, streams = runtime.view, streams_of(core, runtime.program)
     stored, states = core.storage.taken(view.oid, core.engine)
     with core.sequencer.lock:
@@ -167,21 +172,22 @@ def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime, since: int 
     core.sequencer.flush().wait()
     at = _at(stored.inputs, last, visible)
     if at is None or at < since:
-        return taken_out(core, replicas, runtime)
+        return export_states(core, replicas, runtime)
     program = as_leaving(core, runtime)
     arrived = _arrived(core, streams, at)
-    leaving = LeavingView(view, streams, *_roles_of(core, view, streams), at, program, states, stored.statics, arrived)
+    leaving = ExportedView(view, streams, *_roles_of(core, view, streams), at, program, states, stored.statics, arrived)
     return leaving, stored.inputs
 
 
 def _arrived(core: Core, streams: Iterable[Stream], at: int) -> Mapping[int, ArrivedFiles]:
-    """The files that have arrived in streams that follow a folder, up to an LSN of their home."""
+    """The files that have arrived in the streams that follow a folder, up to an LSN of their home."""
     return arrived_in(core, streams, {stream.oid: at for stream in streams})
 
 
 def _at(frontiers: Mapping[int, int], last: Mapping[int, int], visible: int) -> int | None:
-    """The one LSN of states that have each stream's rows up to its frontier, if there is one; ``last`` are the streams'
-    last rows, where these are behind their frontiers. Where none have come the log need not be kept for them."""
+    """The one LSN of states that have each stream's rows up to its frontier; None where there is none. ``last`` has the
+    LSN of each stream's last row: a stream without rows above its frontier does not matter. Where no stream has such
+    rows the LSN is ``visible``."""
     late = [frontier for oid, frontier in frontiers.items() if last[oid] > frontier]
     if not late:
         return visible

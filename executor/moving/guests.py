@@ -1,8 +1,9 @@
-"""A view of another server becomes one of this server's: a guest, over replicas of its streams; and ceases to be one.
+"""Creates and drops guests: views of another server over replicas of its streams.
 
-Owns: what of an artifact is called otherwise here (oids, traces, enums), and that the view begins at the very LSN that
-the replica of its home has reached. Where that is there already, and further than the artifact, the rows between
-the two go into the states first.
+Owns: what of an artifact has another name or oid here (streams, traces, enums), and that a guest begins at the LSN that
+the replica of its home has reached. Where the replica is further than the artifact, the rows between the two go
+into the states first.
+
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from executor.files.followed_folders import FileSource
 from executor.locks.held import TransactionLocks
 from executor.locks.manager import Owner
 from executor.locks.modes import Mode
-from executor.moving.log_replay import brought
 from executor.moving.services import MovingServices
-from executor.moving.view_artifact import LeavingView
+from executor.moving.state_recovery import replay_log
+from executor.moving.view_artifact import ExportedView
 from executor.replicas import enums
 from executor.replicas.replica import as_at_home, position_path, replicated
 from executor.streams.runtime import file_format, folder_of, is_followed
@@ -46,8 +47,8 @@ PATIENCE: Final = 5.0
 
 
 @contextlib.contextmanager
-def defining(core: Core) -> Iterator[Transaction]:
-    """A transaction of the server's own that changes the catalog."""
+def definition_transaction(core: Core) -> Iterator[Transaction]:
+    """A transaction of the server's own that changes the catalog. Raises 55P03."""
     locks = TransactionLocks(core.tables.locks, Owner(), lambda: PATIENCE)
     transaction = Transaction(False, lambda: core.tables.begin(locks), Temporary(), locks)
     try:
@@ -61,11 +62,11 @@ def defining(core: Core) -> Iterator[Transaction]:
         locks.release_all()
 
 
-def enter(services: MovingServices, owned: Owned, leaving: LeavingView) -> None:
-    """Makes a guest of a view. Raises 42P07, 3F000, 55000, 58P01 where the folder of a stream is not here, and what the
-    replica does."""
+def create_guest(services: MovingServices, owned: Owned, leaving: ExportedView) -> None:
+    """Makes a guest of an exported view. Raises 42P07, 3F000, 55000, 58P01 where the folder of a stream is not here,
+    and what the replica raises."""
     core = services.core
-    with defining(core) as transaction, contextlib.ExitStack() as stack:
+    with definition_transaction(core) as transaction, contextlib.ExitStack() as stack:
         catalog = core.catalog
         for schema in {leaving.view.schema, *(stream.schema for stream in leaving.streams)}:
             if schema not in catalog.schemas:
@@ -79,7 +80,7 @@ def enter(services: MovingServices, owned: Owned, leaving: LeavingView) -> None:
             stack.enter_context(replica.lock)  # it stays where it is until the view is there
             replica.catch_up()  # also since some of its streams may be further than others
             starts = {stream.oid: leaving.at for stream in leaving.streams}
-            leaving = brought(core, owned.home, leaving, starts, replica.position)
+            leaving = replay_log(core, owned.home, leaving, starts, replica.position)
             transaction.parts.extend(replica.positions(leaving.at))
         columns = (*leaving.view.columns, *(column for stream in leaving.streams for column in stream.columns))
         transaction.role = _role(catalog, leaving.owners[0])
@@ -93,21 +94,21 @@ def enter(services: MovingServices, owned: Owned, leaving: LeavingView) -> None:
                 transaction.parts.append(Followed(here, leaving.at))
                 if there in leaving.arrived:
                     transaction.arrived[here] = leaving.arrived[there]
-        view = replace(over(leaving.view, streams, retyped), oid=0, created_lsn=0)
+        view = replace(over_streams(leaving.view, streams, retyped), oid=0, created_lsn=0)
         view = replace(view, oid=recording.free_oid(core, transaction.catalog or catalog, view))
         transaction.role = _role(catalog, leaving.role)
-        transaction.views.append(begun(view, leaving.program, streams, leaving.statics, leaving.states, owned))
+        transaction.views.append(continued_view(view, leaving.program, streams, leaving.statics, leaving.states, owned))
         recording.add_object(transaction, transaction.catalog or catalog, view)
         services.commit(transaction)
 
 
 def _role(catalog: Catalog, name: str) -> int:
-    """The role that is called so, or else the superuser."""
+    """The role of that name, or else the superuser."""
     found = catalog.roles.find(name)
     return BOOTSTRAP if found is None else found.oid
 
 
-def begun(
+def continued_view(
     view: View,
     old: Program,
     streams: Mapping[int, int],
@@ -115,7 +116,7 @@ def begun(
     states: Mapping[str, pa.Table],
     owned: Owned,
 ) -> NewView:
-    """A view that goes on with the states of another program, whose streams are others here."""
+    """A new view that begins with the states of another program, over ``streams`` by the oids of the old ones."""
     program = retargeted(old, streams, f"v{view.oid}")
     renamed = {new.name: states[item.name] for item, new in zip(old.states, program.states, strict=True)}
     results = {new.name: statics[item.name] for item, new in zip(old.statics, program.statics, strict=True)}
@@ -123,7 +124,7 @@ def begun(
 
 
 def _replica_of(core: Core, transaction: Transaction, home: str, stream: Stream, retyped: enums.Retyped) -> int:
-    """The oid of a stream's replica, which may be here already. Raises 42P07."""
+    """The oid of the replica of a stream, created where there is none. Raises 42P07."""
     for runtime in core.streams.values():
         if home_of(runtime.stream) == home and as_at_home(runtime.stream).oid == stream.oid:
             return runtime.stream.oid
@@ -141,10 +142,10 @@ def _replica_of(core: Core, transaction: Transaction, home: str, stream: Stream,
     return found.oid
 
 
-def over(view: View, streams: Mapping[int, int], retyped: enums.Retyped) -> View:
-    """A view with what it says of some streams said of others, by their oids. What else it was created from does not
-    exist where these are: its program has functions, domains and composite types as what they stand for, and the labels
-    of enums as they are now."""
+def over_streams(view: View, streams: Mapping[int, int], retyped: enums.Retyped) -> View:
+    """A view's definition over other streams, by the oids of the old ones. What else the view was created from does not
+    exist on this server: its program has functions, domains and composite types resolved, and the present labels of
+    enums."""
     return replace(
         view,
         columns=tuple(replace(column, domain=0) for column in retyped(view.columns)),
@@ -159,12 +160,12 @@ def over(view: View, streams: Mapping[int, int], retyped: enums.Retyped) -> View
     )
 
 
-def leave(services: MovingServices, runtime: ViewRuntime) -> None:
-    """A guest is gone, and the replicas of its streams and enums where no other needs them."""
+def drop_guest(services: MovingServices, runtime: ViewRuntime) -> None:
+    """Drops a guest, and the replicas and enums that no other guest needs."""
     core, streams = services.core, runtime.program.inputs
     replica = services.replicas.get(streams[0])
     assert replica is not None
-    with defining(core) as transaction:
+    with definition_transaction(core) as transaction:
         catalog = recording.drop_object(transaction, core.catalog, runtime.view.oid)
         for stream in streams:
             if core.views_on(stream) == [runtime]:

@@ -1,7 +1,8 @@
-"""Which views can leave their home, and as what.
+"""Tells which views can leave their home, and makes the program with which they leave.
 
-Owns: that they need nothing but their states and those of the views that they read, their streams' rows, and tables of
-their home, which are asked for when the view is read elsewhere (``borrowing``).
+Owns: that such a view needs only its states and those of the views that it reads, its streams' rows, and tables of its
+home, whose rows the home is asked for when the view is read elsewhere (``remote_reads.home_tables``).
+
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def views_below(core: Core, runtime: ViewRuntime) -> tuple[ViewRuntime, ...]:
 
 
 def require_movable(core: Core, runtime: ViewRuntime) -> None:
-    """A view needs nothing else. Raises 0A000."""
+    """Raises 0A000 for a view that reads something else whenever it is read."""
     name, instead = runtime.view.name, "Migrate the queries that read it instead."
     below = views_below(core, runtime)
     for each in (runtime, *below):
@@ -44,14 +45,14 @@ def require_movable(core: Core, runtime: ViewRuntime) -> None:
 
 
 def require_alone(core: Core, runtime: ViewRuntime) -> None:
-    """A view can be read where its home is gone. Raises 0A000."""
+    """Raises 0A000 for a view that cannot be read without its home."""
     if core.tables_of_view(runtime.view.oid):
         view, instead = runtime.view, "Copy it with millstream.checkpoint()."
         raise unsupported(f'copying view "{view.name}" automatically, which reads tables whenever it is read', instead)
 
 
 def as_leaving(core: Core, runtime: ViewRuntime) -> Program:
-    """A program of this server's as it leaves: the views that it reads are in it, and its tables stay."""
+    """The program with which a view leaves this server: the views that it reads are part of it, and tables stay."""
     scope = f"v{runtime.view.oid}"
     others = views_below(core, runtime)
     is_one_zone = all(each.time_zone == runtime.time_zone for each in others)
@@ -61,7 +62,7 @@ def as_leaving(core: Core, runtime: ViewRuntime) -> Program:
 
 
 def _now(runtime: ViewRuntime) -> Program:
-    """A program that calls the columns of what it reads as they are called now."""
+    """A program with the present names of the columns that it reads."""
     return replace(runtime.program, final=with_current_names(runtime.program.final, runtime.view.moved))
 
 

@@ -1,4 +1,4 @@
-"""What the steps by which views go and come need of a database."""
+"""The services of a database that the steps of moving views use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from executor.transactions.transaction import Transaction
 
 
 class MovingServices(Struct, frozen=True):
-    """What exists, the replicas of other servers' streams, the views' key indexes, and how a transaction commits."""
+    """What exists in the database, the replicas of other servers' streams, the key indexes of views, and the function
+    that commits a transaction."""
 
     core: Core
     replicas: Replicas

@@ -1,8 +1,9 @@
-"""The states with which a view goes on, also where those that were left for it are not what was written.
+"""Reads the states with which a view continues, and rebuilds states that are damaged.
 
-Owns: what is tried instead, the least work first. A state is the view's query over its streams' rows since its
-creation, so each older one that is intact will do, together with the rows behind it, as long as the home's log has them
-all: the copy before, what the home itself has kept since the view left it, and last the empty states of its beginning.
+Owns: from what they are rebuilt, the least work first. A state is the view's query over its streams' rows since its
+creation. So older states that are intact will do, together with the later rows in the home's log: the previous copy,
+then the states that the home has kept since the view left it, and last the empty states of the view's creation.
+
 """
 
 from __future__ import annotations
@@ -13,33 +14,37 @@ from functools import partial
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.objects import View
 from catalog.values.errors import SqlError
 from executor.cluster.view_ownership import Owned
+from executor.commit.records import FilesArrived
 from executor.core.core import Core
+from executor.embedded.engine import EmbeddedEngine
 from executor.moving import view_artifact as artifact
-from executor.moving.log_replay import brought
-from executor.moving.view_artifact import LeavingView
-from executor.replicas.replica import arrived_in, streams_of
+from executor.moving.view_artifact import ExportedView
+from executor.replicas.replica import arrived_in, logged_rows, streams_of
 from executor.views.runtime import ViewRuntime
 from executor.views.storage import StoredView
 from planner.incremental.programs.labels import with_labels
+from planner.incremental.programs.program import State
 
-#: What says only that one of the ways does not lead there.
+#: SQLSTATEs after which the next older states are tried.
 _NO_WAY: Final = ("XX001", "72000", "58P01")
-#: A view, and up to where in its home's log its states have the rows of each of its streams.
-_Older = tuple[LeavingView, Mapping[int, int]]
+#: A view with older states, and by stream the LSN of its home up to which they have its rows.
+_Older = tuple[ExportedView, Mapping[int, int]]
 #: A view's states, by name.
 States = Mapping[str, pa.Table]
 
 _LOGGER = logging.getLogger(__name__)
 
 
-def read(core: Core, owned: Owned, runtime: ViewRuntime | None, damaged: set[str]) -> LeavingView:
-    """What a view has left, at the LSN of its entry; ``runtime`` where this server is its home. What is damaged is
-    noted. Raises XX001 where nothing leads there, 53100, 58030."""
+def read_states(core: Core, owned: Owned, runtime: ViewRuntime | None, damaged: set[str]) -> ExportedView:
+    """The view that an entry's artifact has, at the LSN of the entry; ``runtime`` where this server is its home. The
+    handover of a damaged artifact is added to ``damaged``. Raises XX001 where the states cannot be rebuilt, 53100,
+    58030."""
     try:
         return artifact.read(core.shared.folder, owned)
     except SqlError as error:
@@ -52,7 +57,7 @@ def read(core: Core, owned: Owned, runtime: ViewRuntime | None, damaged: set[str
             older, starts = find()
             if max(starts.values()) > owned.at:  # its home maintained it until it knew that it had left
                 raise SqlError("XX001", f"it is at LSN {max(starts.values())}, expected LSN {owned.at}")
-            found = brought(core, owned.home, older, starts, owned.at)
+            found = replay_log(core, owned.home, older, starts, owned.at)
         except SqlError as error:
             if error.sqlstate not in _NO_WAY:
                 raise
@@ -79,8 +84,8 @@ def _copied(core: Core, owned: Owned) -> _Older:
 
 
 def _left(core: Core, view: View) -> tuple[StoredView, States]:
-    """What is stored of a view that has left, all of one commit: a job that began before may end while this looks.
-    Raises XX001, also where it began with states that are not among that, since its files were damaged and made
+    """The stored states of a view that has left this server, all of one commit: a job may still end meanwhile. Raises
+    XX001, also where the view began with states that these do not contain, since its files were damaged and made
     anew."""
     stored, states = core.storage.taken(view.oid, core.engine)
     if core.storage.has_come(view.oid) and not stored.handover:
@@ -89,13 +94,68 @@ def _left(core: Core, view: View) -> tuple[StoredView, States]:
 
 
 def _begun(core: Core, stored: StoredView) -> tuple[StoredView, States]:
-    """What a view began with."""
+    """The states with which a view began."""
     return stored, {state.name: core.engine.merge(state, stored.read(state)) for state in stored.program.states}
 
 
 def _own(core: Core, view: View, stored: StoredView, states: States) -> _Older:
-    """A view with what its home has of it."""
+    """A view with states that its home has stored."""
     program = with_labels(stored.program, view.labels) if view.labels else stored.program
     at, streams = min(stored.frontiers.values()), streams_of(core, program)
     arrived = arrived_in(core, streams, stored.inputs)
-    return LeavingView(view, streams, "", (), at, program, states, stored.statics, arrived), stored.inputs
+    return ExportedView(view, streams, "", (), at, program, states, stored.statics, arrived), stored.inputs
+
+
+class _Rows(Struct, frozen=True):
+    """The rows of a stream as an input that has nothing else, at LSN 1."""
+
+    table: pa.Table
+
+    @property
+    def total_rows(self) -> int:
+        return int(self.table.num_rows)
+
+    def rows(self, after: int, upto: int) -> int:
+        return self.total_rows
+
+    def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
+        return self.table
+
+    def publish(self, lsn: int, part: object) -> int:
+        raise AssertionError("no rows come")
+
+    def release(self, upto: int) -> None:
+        pass
+
+    def check(self) -> None:
+        pass
+
+
+def replay_log(core: Core, home: str, leaving: ExportedView, starts: Mapping[int, int], upto: int) -> ExportedView:
+    """A view at a later LSN of its home, computed from the home's log; ``starts`` has by stream the LSN up to which its
+    states have the rows. Raises the error that rows make the view's value, and what ``logged_rows`` raises."""
+    found = leaving
+    for stream in leaving.streams:  # whose paths are independent of each other
+        files: list[FilesArrived] = []
+        for rows, named in logged_rows(core, home, stream, starts[stream.oid], upto):
+            files += named
+            if rows.num_rows:
+                found = replace(found, states=_after(core.engine, found, stream.oid, rows))
+        if files:
+            arrived = {stream.oid: found.arrived[stream.oid].and_then(files)}
+            found = replace(found, arrived={**found.arrived, **arrived})
+    return replace(found, at=upto)
+
+
+def _after(engine: EmbeddedEngine, leaving: ExportedView, stream: int, rows: pa.Table) -> dict[str, pa.Table]:
+    """A view's states after more rows of a stream."""
+    program = leaving.program
+    frontiers = {path.id: 0 for path in program.paths}
+    feeds = {oid: _Rows(rows if oid == stream else rows.slice(0, 0)) for oid in program.inputs}
+
+    def load(state: State) -> list[pa.Table]:
+        return [leaving.states[state.name]]
+
+    runtime = ViewRuntime(leaving.view, program, engine, feeds, leaving.statics, frontiers, load)
+    runtime.advance(1)
+    return {name: state.snapshot() for name, state in runtime.states.items()}

@@ -1,19 +1,19 @@
-"""A continuous view's state as it leaves a server: a manifest, and a Parquet file for each state.
+"""The artifact of a continuous view: a manifest, and a Parquet file for each state.
 
-Owns: the layout below the storage's ``views``, and that nothing of a manifest counts before all of it has been checked:
-its checksum, the files', and that the program reads the view's streams and its own states, and when the view is read
-those of its home's tables that it names, and nothing else.
+Owns: the layout below the storage's ``views``, and the checks of a manifest before any of it counts: its checksum and
+the files', and that the program reads only the view's streams, its own states, and the tables of its home that
+the manifest names.
 
-    <storage>/views/<name>/<handover>/manifest.json     {"format": 1, "sha256": of the rest, "view": {...}}
+    <storage>/views/<name>/<handover>/manifest.json     executor/traces/artifact_manifest, of kind "view"
     <storage>/views/<name>/<handover>/t<n>.parquet      the rows of the n-th trace: of a static pipeline, or of a state
     <storage>/views/<name>/<handover>/f<n>.parquet      names, sizes, times and rows of the files that have arrived in
                                                         the n-th stream that follows a folder
+
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import secrets
 import shutil
@@ -35,15 +35,15 @@ from catalog.values.types import INT8, Composite, Enumeration, SqlType
 from executor.cluster.failpoints import failpoint
 from executor.cluster.storage import Storage
 from executor.cluster.view_ownership import FOLDER, Owned
-from executor.commit.files import disk_error, read_document, replace_file, sync_folder
+from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.arrived_files import ArrivedFiles
 from executor.files.followed_folders import FORMATS
-from executor.separation.artifact import digest
 from executor.streams.runtime import file_format, is_followed
+from executor.traces.artifact_manifest import MANIFEST, decode_file, encode_file, encode_manifest, read_manifest
 from executor.traces.checked import WRONG
 from executor.traces.manifest import schema_of
-from executor.traces.parquet import StoredFile, describe_file, read_table, verify_file, write_table
+from executor.traces.parquet import describe_file, read_table, verify_file, write_table
 from executor.views.storage import Handover
 from planner.algebra.allow_list import check_call, require_zone
 from planner.algebra.nodes import Column, Delta, Snapshot
@@ -54,20 +54,18 @@ from planner.incremental.programs.documents import decode_program, encode_progra
 from planner.incremental.programs.program import Program
 from planner.incremental.programs.retargeting import names_within, relations_of, renamed, retargeted, traces_of
 
-_MANIFEST: Final = "manifest.json"
-_FORMAT: Final = 1
 _ARRIVED: Final = pa.schema([("path", pa.string()), *((name, pa.int64()) for name in ("size", "mtime", "rows"))])
-#: What traces are called, as files are after them.
+#: Names of traces.
 _TRACE: Final = re.compile(r"v\d+_[a-z0-9_]+", re.ASCII)
 _TYPED: Final = Typed((View, Stream), within=(ColumnDefinition, SqlType, Enumeration, Composite, Grant))
 _Decoded = TypeVar("_Decoded")
 
 
-class LeavingView(Struct, frozen=True):
-    """A view with its states at the LSN ``at`` of its home, and its static pipelines' results, as they were when it was
-    created. ``streams`` are as their home defines them, and ``program`` is over these, in this order; ``role`` is the
-    name of the view's owner, and ``owners`` are the names of the streams'. ``arrived`` are the files that had arrived
-    by then, by the oids of the streams that follow a folder."""
+class ExportedView(Struct, frozen=True):
+    """A view with its states at the LSN ``at`` of its home, and the results of its static pipelines. ``streams`` are as
+    the home defines them, and ``program`` reads them in this order. ``role`` and ``owners`` name the owners of the view
+    and of the streams. ``arrived`` has the files that had arrived by ``at``, by the oids of the streams that follow a
+    folder."""
 
     view: View
     streams: tuple[Stream, ...]
@@ -80,8 +78,8 @@ class LeavingView(Struct, frozen=True):
     arrived: Mapping[int, ArrivedFiles] = field(default_factory=dict)
 
 
-def write(storage: Storage, name: str, leaving: LeavingView) -> str:
-    """Makes an artifact; the handover's name. Raises 53100, 58030."""
+def write(storage: Storage, name: str, leaving: ExportedView) -> str:
+    """Writes an artifact; the handover's name. Raises 53100, 58030."""
     storage.require()  # nothing is written to an empty mount point
     handover = secrets.token_hex(8)
     folder = storage.folder / FOLDER / name / handover
@@ -103,8 +101,7 @@ def write(storage: Storage, name: str, leaving: LeavingView) -> str:
             "files": files,
             "arrived": arrived,
         }
-        document = {"format": _FORMAT, "sha256": digest(content), "view": content}
-        replace_file(folder / _MANIFEST, json.dumps(document, separators=(",", ":")).encode())
+        replace_file(folder / MANIFEST, encode_manifest("view", content))
         for above in (folder.parent, folder.parent.parent):
             sync_folder(above)
     except OSError as error:
@@ -113,10 +110,9 @@ def write(storage: Storage, name: str, leaving: LeavingView) -> str:
 
 
 def _write(path: Path, table: pa.Table) -> dict[str, object]:
-    """Writes a file; what the manifest says of it."""
+    """Writes a file; its entry in the manifest."""
     write_table(path, table)
-    stored = describe_file(path, path.parent)
-    return {"name": stored.name, "size": stored.size, "crc32": stored.crc}
+    return encode_file(describe_file(path, path.parent))
 
 
 def _table_of(arrived: ArrivedFiles) -> pa.Table:
@@ -132,15 +128,15 @@ def _arrived_of(table: pa.Table) -> ArrivedFiles:
     return ArrivedFiles(0, tuple(zip(paths, sizes, times, strict=True)), tuple(rows))
 
 
-def read(storage: Path, owned: Owned, is_older: bool = False) -> LeavingView:
-    """An artifact, all of it checked; none of its streams' rows came between it and the LSN of the entry, of which it
-    is now, unless it is an older one. Raises XX001, and 0A000 for a format of a later version."""
+def read(storage: Path, owned: Owned, is_older: bool = False) -> ExportedView:
+    """An artifact, checked. It is as of the entry's LSN, up to which its streams have no further rows, or as of its own
+    LSN where it ``is_older``. Raises XX001, and 0A000 for a format of a later version."""
     found = _read(storage, owned, partial(_decoded, owned=owned))
     return found if is_older else replace(found, at=owned.at)
 
 
 class About(Struct, frozen=True):
-    """What a view is called in which schema, and the name of its owner's role."""
+    """The schema and name of a view, and its owner's role."""
 
     schema: str
     name: str
@@ -148,7 +144,7 @@ class About(Struct, frozen=True):
 
 
 def read_about(storage: Path, owned: Owned) -> About:
-    """Whose view an artifact is, without its rows. Raises what ``read`` does."""
+    """The schema, name and owner of an artifact's view. Raises what ``read`` raises."""
     return _read(storage, owned, _about)
 
 
@@ -162,12 +158,7 @@ def _about(content: Any, folder: Path) -> About:
 def _read(storage: Path, owned: Owned, decoded: Callable[[Any, Path], _Decoded]) -> _Decoded:
     folder = storage / FOLDER / owned.name / owned.handover
     try:
-        document = json.loads(read_document(folder / _MANIFEST))
-        if document["format"] != _FORMAT:
-            raise SqlError("0A000", f'format {document["format"]} of the state of view "{owned.view}" is not supported')
-        if document["sha256"] != digest(document["view"]):
-            raise ValueError("its checksum does not match")
-        return decoded(document["view"], folder)
+        return decoded(read_manifest(folder / MANIFEST, "view", f'the state of view "{owned.view}"'), folder)
     except FileNotFoundError as error:
         raise SqlError("XX001", f'the state of view "{owned.view}" is incomplete: {error}') from error
     except (OSError, pa.ArrowException, *WRONG) as error:
@@ -176,7 +167,7 @@ def _read(storage: Path, owned: Owned, decoded: Callable[[Any, Path], _Decoded])
         raise SqlError("XX001", f'the state of view "{owned.view}" is damaged: {error}') from error
 
 
-def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
+def _decoded(content: Any, folder: Path, owned: Owned) -> ExportedView:
     view, streams = (decode(content[name], CATALOG_CLASSES) for name in ("view", "streams"))
     if not isinstance(view, View) or not streams or not all(isinstance(stream, Stream) for stream in streams):
         raise ValueError("it describes no view")
@@ -194,18 +185,19 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
         raise ValueError("its streams have other owners")
 
     def rows(file: Any, schema: pa.Schema) -> pa.Table:
-        path = verify_file(StoredFile(Path(file["name"]).name, file["size"], file["crc32"]), folder)
+        stored = decode_file(file)
+        path = verify_file(replace(stored, name=Path(stored.name).name), folder)
         return read_table((path,), schema)
 
     states = {item.name: rows(content["files"][item.name], schema_of(item)) for item in program.states}
     statics = {item.name: rows(content["files"][item.name], schema_of(item)) for item in program.statics}
     followed = [stream.oid for stream in streams if is_followed(stream)]  # in none of an earlier version's
     arrived = {oid: _arrived_of(rows(content["arrived"][str(oid)], _ARRIVED)) for oid in followed}
-    return LeavingView(view, streams, str(content["role"]), owners, at, program, states, statics, arrived)
+    return ExportedView(view, streams, str(content["role"]), owners, at, program, states, statics, arrived)
 
 
 def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
-    """Whether a program is one that its home's server would make. Raises ValueError, among others."""
+    """Raises ValueError, among others, for a program that no server would make."""
     if program.inputs != tuple(stream.oid for stream in streams):
         raise ValueError("its program reads other streams")
     require_zone(view.time_zone)
@@ -259,9 +251,9 @@ def _are_alike(columns: Sequence[Column], others: Sequence[Column]) -> bool:
     return [column.type.arrow for column in columns] == [column.type.arrow for column in others]
 
 
-def as_handover(owned: Owned, leaving: LeavingView, view: int, program: Program) -> Handover:
-    """The states as those of its home's view, by that one's program; what came along of the views that it reads stays
-    behind. Raises XX001."""
+def as_handover(owned: Owned, leaving: ExportedView, view: int, program: Program) -> Handover:
+    """An artifact's states by the names of its home's program; states of the views that it reads are left out. Raises
+    XX001."""
     names = names_within(leaving.program, f"v{view}")
     found = renamed(leaving.program, names)
     states = {names[name]: rows for name, rows in leaving.states.items()}
@@ -272,29 +264,29 @@ def as_handover(owned: Owned, leaving: LeavingView, view: int, program: Program)
 
 
 def _parts(program: Program) -> list[object]:
-    """What a program's states are, and what fills them."""
+    """A program's states, and the statements that fill them."""
     return [*program.states, *((path.inputs, item) for path in program.paths for item in path.statements)]
 
 
 def names(storage: Path) -> list[str]:
-    """Of the views that may have left something."""
+    """The names of the views that have artifacts, or had."""
     return [path.name for path in (storage / FOLDER).glob("*") if path.is_dir()]
 
 
 def handovers(storage: Path, name: str) -> set[str]:
-    """In which a view has left something."""
+    """The handovers of a view that are on the storage."""
     return {path.name for path in (storage / FOLDER / name).glob("*")}
 
 
 def delete_one(storage: Path, name: str, handover: str) -> None:
-    """Forgets what a view left in one handover; of none nothing. The last one takes the view's folder along."""
+    """Deletes the artifact of one handover, if it is named, and the view's folder with the last one."""
     if handover:
         shutil.rmtree(storage / FOLDER / name / handover, ignore_errors=True)
         _delete_empty(storage / FOLDER / name)
 
 
 def delete(storage: Path, name: str) -> None:
-    """Forgets what a view left in all handovers."""
+    """Deletes all artifacts of a view."""
     for handover in handovers(storage, name):
         delete_one(storage, name, handover)
     _delete_empty(storage / FOLDER / name)

@@ -1,3 +1,4 @@
-"""Reads of what another server has: ``remote_views`` reads a view that another server maintains, ``home_tables`` the
-tables of a guest's home. ``messages`` encodes the questions and answers. The connections are the server's.
+"""Reads of data that another server has: ``remote_views`` reads views that another server maintains, ``home_tables``
+reads tables of a guest's home. ``messages`` encodes questions and answers. ``server/login/peers`` has the
+connections.
 """

@@ -1,18 +1,19 @@
-"""What a view reads of tables whenever it is read, where it is not at home: its home is asked for their rows.
+"""Rows of a home's tables for the guests of this server that read them whenever they are read.
 
-Owns: for how long an answer holds. It has the home's LSN of which its rows are. A replica (``replica``) follows the
-home's log, which has each change of a table: an answer of LSN a is the table at each position p of the replica from a
-on, as long as the table has not changed behind a. So it is asked once for each change, and a view whose tables rest is
-read without its home::
+Owns: for how long an answer of the home holds. An answer has the home's LSN of its rows. The replica follows the home's
+log, which has each change of a table, so an answer of LSN a is the table at each position p >= a of the replica, as
+long as the table has not changed behind a. So the home is asked once for each change, and a view whose tables do not
+change is read without its home::
 
     a <= p, no change in (a, p]     ->     table(p) = table(a) = the answer
 
-That position is a read's if it was taken with the read's LSN, under the sequencer's lock: then the streams' rows in the
-view's states are those up to it, too. So that there is such a position of a table which changes all the time, the
-replica goes no further than an answer until the read has its LSN (``steady``). A change is a record here as well, of no
-rows, which gives the view another version (``executor/core/versions``), so that nobody shows what was computed
-before. Knows nothing of connections: the database's ``elsewhere`` has them. The other side is here, too: ``lent``
-answers such a question, from tables alone, and so waits for nobody.
+A read uses the position that it took with its LSN, under the sequencer's lock: the view's states then have the streams'
+rows up to that position, too. A table may change all the time, so the replica goes no further than an answer until the
+read has its LSN (``steady``). A change is also a record here, without rows, which gives the view another version
+(``executor/core/versions``), so that no cached result outlives it. The home answers from its tables alone
+(``executor.moving.answers``), so the questions of two servers never wait for each other. Knows nothing of connections:
+``remote_views`` sends the questions.
+
 """
 
 from __future__ import annotations
@@ -36,28 +37,28 @@ from planner.algebra.nodes import Scan
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Borrowed
 
-#: Seconds for which the home may be behind its own log, and between two looks.
+#: Seconds until the home must show all records of its log, and between two looks.
 _PATIENCE: Final = 5.0
 _WAIT: Final = 0.02
 
 
 class Lending(Struct, frozen=True):
-    """What a view reads of its home's tables at a moment, by the names of leaves; for other rows ``version`` is another
-    one."""
+    """The rows of the home's tables that a view reads at a moment, by the names of leaves; other rows have another
+    ``version``."""
 
     rows: Mapping[str, pa.Table]
     version: int
 
 
 class Borrowing:
-    """The guests of this server that read tables of their homes. Safe for many threads."""
+    """Reads tables of homes for the guests of this server. Safe for many threads."""
 
     def __init__(self, core: Core, replicas: Replicas, elsewhere: Elsewhere) -> None:
         self._core, self._replicas, self._elsewhere = core, replicas, elsewhere
 
     def fetch(self, views: Iterable[int], reader: Asking) -> None:
-        """Asks for what has changed of what these continuous views, and those below them, read. Raises 08001 where a
-        home cannot be reached, 57014. The caller holds no view's lock."""
+        """Asks homes for the tables that have changed, of these continuous views and those below them. Raises 08001
+        where a home cannot be reached, 57014. The caller holds no view's lock."""
         for replica, runtime in self._borrowers(views):
             for item in runtime.program.borrowed:
                 self._fetch(runtime, replica, item, reader)
@@ -75,7 +76,7 @@ class Borrowing:
             runtime.loans.asking.release()
 
     def _asked(self, runtime: ViewRuntime, replica: Replica, item: Borrowed, reader: Asking) -> Lent:
-        """A table now, at an LSN that the replica has not passed: of what comes behind it the replica will know."""
+        """A table's rows now, at an LSN that the replica has not passed: the replica will see each later change."""
         sources = tuple(column.name for column in item.columns)
         question = encode_question(Question("", Scan(item.table, item.called, "table", item.columns, sources), "UTC"))
         deadline = time.monotonic() + _PATIENCE
@@ -95,9 +96,9 @@ class Borrowing:
 
     @contextlib.contextmanager
     def steady(self, views: Iterable[int], reader: Asking) -> Iterator[None]:
-        """The replicas of views that read tables stay meanwhile where it is known what these have, if that can be:
-        several tables may never have been asked for between changes. The caller holds no view's lock. Raises as
-        ``fetch``, which comes before, lest others wait for a home."""
+        """A context in which the replicas of views that read tables stay at a position at which the tables' rows are
+        known. The caller holds no view's lock, and has called ``fetch``, so that others do not wait for a home. Raises
+        as ``fetch``."""
         with contextlib.ExitStack() as stack:
             for replica, runtime in sorted(self._borrowers(views), key=lambda item: item[0].home):  # one order for all
                 stack.enter_context(replica.lock)
@@ -105,7 +106,7 @@ class Borrowing:
             yield
 
     def _borrowers(self, views: Iterable[int]) -> Iterator[tuple[Replica, ViewRuntime]]:
-        """Those of some views, and of those below them, that read tables of their homes."""
+        """The views that read tables of their homes, of these views and those below them, with their replicas."""
         for oid in self._core.views_below(tuple(views)) if self._replicas.all() else ():
             runtime = self._core.view(oid)
             replica = replica_of(self._replicas, runtime) if runtime.program.borrowed else None
@@ -113,7 +114,7 @@ class Borrowing:
                 yield replica, runtime
 
     def _settle(self, runtime: ViewRuntime, replica: Replica, reader: Asking) -> None:
-        """Settles one view; its replica's lock is held."""
+        """Brings a view's replica to the LSN of the tables' rows; the caller has the replica's lock."""
         replica.catch_up()
         for item in runtime.program.borrowed:
             if not _holds(runtime, replica, item):
@@ -127,8 +128,8 @@ class Borrowing:
                 time.sleep(_WAIT)
 
     def at(self, views: Iterable[int], lsn: int | None = None) -> dict[int, Lending]:
-        """What these views read of their homes' tables now, or at an earlier LSN of this server; nothing of those of
-        which that is not known. The caller has the sequencer's lock."""
+        """The tables' rows of these views now, or at an earlier LSN of this server, as far as they are known. The
+        caller has the sequencer's lock."""
         found = {}
         for oid in views:
             runtime = self._core.view(oid)
@@ -150,7 +151,7 @@ class Borrowing:
 
 
 def _holds(runtime: ViewRuntime, replica: Replica, item: Borrowed) -> bool:
-    """Whether a table has not changed since it was asked for, as far as the replica knows."""
+    """Whether a table has not changed since its answer, as far as the replica knows."""
     known = runtime.loans.lent.get(item.name)
     return known is not None and replica.changed.get(item.table, 0) <= known.at
 

@@ -1,11 +1,13 @@
-"""What a view's home asks of the server that maintains it, and that one of the home, and what they answer, as bytes.
+"""Questions to other servers and their answers, as bytes: of a view's home to the server that maintains the view, and
+of that server to the home about tables.
 
-Owns: both forms. A question is filters over a scan of the view, as its home knows it, or a scan of a table of the
-home's, and no other plan counts; an answer is rows with the LSN of the home that they are of, or an error. Knows
-nothing of connections.
+Owns: both forms. A question is filters over a scan of a view, as its home knows it, or a scan of a table; no other plan
+is accepted. An answer is rows with the LSN of the home that they are of, or an error. Knows nothing of
+connections.
 
     question    {"view": its name among servers, or "" for a table, "relation": ..., "time_zone": ...}
     answer      four bytes, the length of {"at": LSN} or {"error": {...}}, that, and an Arrow stream of the rows
+
 """
 
 from __future__ import annotations
@@ -26,13 +28,13 @@ from planner.algebra.serialize import decode_relation, encode_relation
 from planner.algebra.validate import validate
 from planner.algebra.walk import RELATIONS, walk
 
-#: What a server says of a view that it does not maintain.
+#: SQLSTATE of a question about a view that the asked server does not maintain.
 NOT_HERE: Final = "55N01"
 _LENGTH: Final = struct.Struct(">I")
 
 
 class Asking(Protocol):
-    """On whose behalf another server is asked: a session's reader."""
+    """The reader of a session, for which another server is asked."""
 
     time_zone: str
     is_cancelled: Callable[[], bool]
@@ -43,7 +45,7 @@ class Unwanted(Exception):
 
 
 class Question(Struct, frozen=True):
-    """Which rows and columns of a view are wanted, or of a table; ``view`` is its name among servers, or ''."""
+    """The rows and columns of a view that are wanted, or of a table; ``view`` is its name among servers, or ''."""
 
     view: str
     relation: Relation
@@ -51,7 +53,7 @@ class Question(Struct, frozen=True):
 
     @property
     def scan(self) -> Scan:
-        """What is read of the view, or the table."""
+        """The scan of the view or the table."""
         relation = self.relation
         while isinstance(relation, Filter):
             relation = relation.input
@@ -100,7 +102,7 @@ def encode_answer(answer: Answer) -> bytes:
 
 
 def encode_error(error: SqlError) -> bytes:
-    """An error as an answer."""
+    """An error as an answer's bytes."""
     told = {"sqlstate": error.sqlstate, "message": error.message, "detail": error.detail, "hint": error.hint}
     told["where"] = error.where
     return _headed({"error": told})
@@ -112,7 +114,7 @@ def _headed(document: dict[str, Any]) -> bytes:
 
 
 def decode_answer(data: bytes) -> Answer:
-    """An answer. Raises the error that it is, and 08P01."""
+    """An answer. Raises the error that the other server answered, and 08P01."""
     try:
         start = _LENGTH.size + int.from_bytes(data[: _LENGTH.size])
         document = json.loads(data[_LENGTH.size : start])

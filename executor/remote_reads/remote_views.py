@@ -1,9 +1,10 @@
-"""Reading at its home a view that another server maintains: that one is asked, and its rows are the view's here.
+"""Reads views of this server that other servers maintain.
 
-Owns: what is asked (the columns that a query reads, and the filter above its only scan), who is, and until when. The
-answer has the LSN of this server, the home, that it is of: at least that of every row acknowledged before the question,
-since the other server reads this one's log first. A statement that must have all it reads at one LSN compares that
-with its own. Knows nothing of connections: ``ask`` is given (``server/login/peers``).
+Owns: the question (the columns that a query reads, and the filter above its only scan), the server that is asked, and
+for how long. An answer has the LSN of this server, the home, of its rows: at least that of every row acknowledged
+before the question, since the other server reads this server's log first. A statement that must read everything at one
+LSN compares that with its own. Knows nothing of connections: ``ask`` is given (``server/login/peers``).
+
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ from planner.algebra.construction import SUBQUERIES, conjunction, conjuncts, vol
 from planner.algebra.nodes import Column, Filter, Parameter, Relation, Scan, Value
 from planner.algebra.walk import Node, children, replace_parameters, used_columns, walk
 
-#: Sends a question to the server at an address, and waits for its answer until it is cancelled. Raises OSError where it
-#: cannot be reached, and Unwanted.
+#: Sends a question to the server at an address, and waits for the answer until the last argument returns true. Raises
+#: OSError where the server cannot be reached, and Unwanted.
 Ask = Callable[[str, bytes, Callable[[], bool]], bytes]
 
-#: Seconds for which a view is looked for that is on its way, and between two tries.
+#: Seconds for which a view that moves is looked for, and between two tries.
 _PATIENCE: Final = 5.0
 _WAIT: Final = 0.02
 
@@ -51,18 +52,19 @@ def _nobody(address: str, question: bytes, is_over: Callable[[], bool]) -> bytes
 
 
 class Elsewhere:
-    """The views of this server that others maintain. Safe for many threads."""
+    """Reads the views of this server that other servers maintain. Safe for many threads."""
 
-    def __init__(self, core: Core, look_for: Callable[[ViewRuntime], None]) -> None:
-        """``look_for`` finds out on the storage where a view is now."""
-        self._core, self._look_for = core, look_for
+    def __init__(self, core: Core, refresh_entry: Callable[[ViewRuntime], None]) -> None:
+        """``refresh_entry`` finds out on the storage where a view is now."""
+        self._core, self._refresh_entry = core, refresh_entry
         self.ask: Ask = _nobody
 
     def read(
         self, plan: Plan, parameters: tuple[Value, ...], reader: Asking, transaction: Transaction
     ) -> dict[int, Answer]:
-        """What a query needs of such views, by oid. Raises 08001 where a server cannot be reached, 57014, the error
-        that is the view's value, and 0A000 where the transaction has changed a table that one of them reads."""
+        """The answers that a query needs, by the oids of such views. Raises 08001 where a server cannot be reached,
+        57014, the error that is the view's value, and 0A000 where the transaction has changed a table that one of them
+        reads."""
         found: dict[int, Answer] = {}
         below = self._core.views_read(plan.views)
         for oid in below:
@@ -77,7 +79,8 @@ class Elsewhere:
         return found
 
     def _require_unchanged(self, runtime: ViewRuntime, transaction: Transaction) -> None:
-        """The other server reads tables as they are committed."""
+        """Raises 0A000 where the transaction has changed a table that a view reads: the other server reads committed
+        rows."""
         for oid in self._core.tables_of_view(runtime.view.oid):
             table = (transaction.catalog or self._core.catalog).objects.get(oid)
             if transaction.write is not None and isinstance(table, Table) and transaction.write.has_changed(table):
@@ -85,7 +88,7 @@ class Elsewhere:
                 raise unsupported(f"{what} in the same transaction", "COMMIT first.")
 
     def whole(self, oids: Iterable[int], reader: Asking) -> dict[int, Answer]:
-        """All rows of those of some views that others maintain, by oid. Raises as ``read`` does."""
+        """All rows of those of these views that other servers maintain, by oid. Raises as ``read``."""
         found = {}
         for oid in oids:
             runtime = self._core.view(oid)
@@ -102,8 +105,8 @@ class Elsewhere:
         return any(oid in core.plans.get(core.view(each).program.final).views for each in views)
 
     def _answer(self, runtime: ViewRuntime, question: Question, reader: Asking) -> Answer | None:
-        """The answer to a question; None where the view is here by now. Raises why files of its streams are refused, as
-        the other server does when it has looked at them, too."""
+        """The answer to a question; None where the view has come back to this server. Raises the error of the view's
+        streams, which the other server raises as well once it has seen it."""
         runtime.check_inputs()
         least = max(self._core.streams[oid].last_lsn for oid in runtime.program.inputs)
         least = max(least, self._core.version_of((runtime.view.oid,)))  # tables, too, where it reads some
@@ -136,7 +139,7 @@ class Elsewhere:
         return None
 
     def _asked(self, runtime: ViewRuntime, away: Away, data: bytes, reader: Asking) -> bytes:
-        """The answer of a server; an error of ours, in its form, where the view has gone from there meanwhile."""
+        """The answer of a server as bytes; the error ``NOT_HERE`` where the view has left that server meanwhile."""
         try:
             return self.ask(away.address, data, lambda: reader.is_cancelled() or runtime.away != away)
         except Unwanted:
@@ -145,7 +148,7 @@ class Elsewhere:
             return encode_error(SqlError(NOT_HERE, "the view no longer exists"))
 
     def _damage(self, runtime: ViewRuntime, away: Away) -> SqlError | None:
-        """The error of a view whose server does not have it, or is lost, where no server can continue it."""
+        """The error of a view whose server is lost or does not have it, where no server can continue it."""
         owned = read_owned(self._core.shared, runtime.shared)
         if owned is None or owned.error is None or owned.error[0] != "XX001":
             return None
@@ -156,8 +159,8 @@ class Elsewhere:
         return SqlError("XX001", message, owned.error[1], hint)
 
     def _moved(self, runtime: ViewRuntime, away: Away) -> bool:
-        """Looks where the view is; whether that is another server than was known."""
-        self._look_for(runtime)
+        """Reads the view's entry again; whether another server has it than was known."""
+        self._refresh_entry(runtime)
         return runtime.away != away
 
 
@@ -169,8 +172,8 @@ def _unreachable(runtime: ViewRuntime, away: Away, error: OSError) -> SqlError:
 
 
 def wanted(relation: Relation | None, runtime: ViewRuntime, parameters: tuple[Value, ...]) -> Relation:
-    """What a query needs of a view: the columns of its scans and, where there is one scan, the filter above it; all of
-    it where that is unknown."""
+    """The relation of a question: the columns of a query's scans of the view and, where there is one scan, the filter
+    above it; all columns where the query is unknown."""
     view = runtime.view
     nodes: list[Node] = [] if relation is None else list(walk(relation))
     scans = [node for node in nodes if isinstance(node, Scan) and (node.kind, node.oid) == ("view", view.oid)]
@@ -190,7 +193,7 @@ def wanted(relation: Relation | None, runtime: ViewRuntime, parameters: tuple[Va
 
 
 def _can_go(part: Node) -> bool:
-    """Whether a condition means the same on another server, and can be written down."""
+    """Whether a condition means the same on another server, and can be encoded."""
     if volatility(part) == "volatile" or any(isinstance(node, (*SUBQUERIES, Parameter)) for node in walk(part)):
         return False
     try:

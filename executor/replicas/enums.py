@@ -1,9 +1,10 @@
-"""Enums that go along with a view: at its guest's they are types by the same names, which say whose they are.
+"""Enums of a view that moves: on the guest's server they are types of the same names that know their home.
 
-Owns: that they are there before the view is, as their home has them, and gone when nothing there needs them. Their
-values are places of labels, which are the same everywhere, so neither states nor programs change, but only what columns
-are said to be of. While the view is away, its home alters none of them, since it alters neither view nor streams
-(``pinning``). Composite types are in no stream's and no continuous view's columns.
+Owns: that they exist before the view does, as their home has them, and are dropped when nothing there needs them.
+Values are positions of labels, the same everywhere, so neither states nor programs change, only the types of columns.
+While the view is away, its home alters no enum, since it alters neither the view nor its streams
+(``moving.change_guards``). Composite types occur in no columns of streams or continuous views.
+
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from executor.transactions.transaction import Transaction
 from planner.statements.definitions import AlterType, CreateType
 
 Columns = tuple[ColumnDefinition, ...]
-#: The same columns, whose types are called otherwise.
+#: Gives the same columns with the types of this server.
 Retyped = Callable[[Columns], Columns]
 
 
@@ -40,8 +41,8 @@ def at_home(columns: Columns) -> Columns:
 
 
 def bring(transaction: Transaction, catalog: Catalog, home: str, columns: Iterable[ColumnDefinition]) -> Retyped:
-    """Lets the enums of another server's columns be here; how such columns are of them. Raises 3F000, and 42710 where
-    a name is taken."""
+    """Creates the enums of another server's columns here; a function that gives such columns these types. Raises 3F000,
+    and 42710 where a name is taken."""
     found: dict[int, Enumeration] = {}
     for column in columns:
         declared = enum_of(column.type)
@@ -68,14 +69,14 @@ def _of(catalog: Catalog, home: str) -> list[Enumeration]:
 
 
 def keep(transaction: Transaction, catalog: Catalog, home: str) -> None:
-    """A server's enums are this one's own from now on."""
+    """Makes a server's enums this server's own."""
     for before in _of(catalog, home):
         item, known = replace(before, home=("", 0)), transaction.catalog or catalog
         define_type(transaction, known, AlterType("", before, item, following(known, item)), "")
 
 
 def forget(transaction: Transaction, catalog: Catalog, home: str) -> None:
-    """Ends those of a server's enums that nothing here mentions any more."""
+    """Drops those enums of a server that nothing here mentions any more."""
     objects = [item for item in catalog.objects.values() if not isinstance(item, SystemView)]
     found = [encode(item) for item in (*objects, *every(catalog.functions))]
     for declared in _of(catalog, home):
@@ -85,8 +86,9 @@ def forget(transaction: Transaction, catalog: Catalog, home: str) -> None:
 
 
 def _mentions(encoded: Any, declared: Enumeration) -> bool:
-    """Whether something of the catalog is of an enum, or has it in a text, by its name as in a function's body, or by
-    its oid as in a default; what is itself called so, such as a column, does not mention it."""
+    """Whether something in the catalog has a type of an enum, or names the enum in a text: by its name as in a
+    function's body, or by its oid as in a default. An object of the same name, such as a column, does not mention
+    it."""
     match encoded:
         case {"$": "Enumeration", "oid": declared.oid}:
             return True

@@ -1,14 +1,15 @@
-"""Streams that another server's writers fill: their rows, as that server's log has them, in this one's log; or of one
-that follows a folder there the names of the files, which this server reads by itself.
+"""Replicas: streams that another server's writers fill. This server copies their rows from that server's log to its own
+log; of a stream that follows a folder it copies the names of the files, and reads the files by itself.
 
-Owns: how far each of them is. Rows and the position up to which they are here are one record (``records.Followed``), so
-that each counts once, whichever server fails, and everything behind the log (ring, views, their maintenance) takes such
-a stream for one of its own. All streams of one server are in that record, since what a transaction there wrote to
-several of them is seen here at once, too, and a view over several is at one position of its home. A thread applies what
-comes; a reader of a view first asks whether that is all. What lies on storage says so, too, before this server's log
-forgets it.
+Owns: the position of each replica. Rows and the position that they reach are one record (``records.Followed``), so that
+each row counts once, whichever server fails, and everything behind the log (ring, views, their maintenance) takes a
+replica for a stream of this server. All replicas of one server share that record: rows that a transaction wrote to
+several streams become visible here at once, too, and a view over several is at one position of its home. A thread
+applies new records; a reader of a view first asks whether there are more. Before this server's log forgets a position,
+it goes to the storage.
 
     <storage>/followed/<home>.<stream there>.<this server>.json    {"stream", "lsn": of the record here, "upto": there}
+
 """
 
 from __future__ import annotations
@@ -40,18 +41,18 @@ from executor.views.runtime import ViewRuntime
 from planner.incremental.programs.program import Program
 
 _FOLDER: Final = "followed"
-#: Seconds for which a replica may be there without anybody knowing how far it is.
+#: Seconds for which the position of a new replica may be unknown.
 _MOMENT: Final = 5.0
 
 
 def position_path(storage: Path, home: str, stream: int, follower: str) -> Path:
-    """Where a server says how far it has a stream of another one's."""
+    """The file with the position of a replica."""
     return storage / _FOLDER / f"{home}.{stream}.{follower}.json"
 
 
 class _Known(Struct):
-    """A stream here, its layout, up to where in the other server's log it is (-1 where that is not known, or not yet),
-    the LSN of its record that storage tells of, and those behind it: LSN here, and up to which there."""
+    """A replica's stream and layout, the LSN of its home up to which it is here (-1 where that is not known yet), the
+    LSN of its record that the storage tells of, and the later records: LSN here, and LSN of the home."""
 
     stream: Stream
     layout: Layout
@@ -66,7 +67,7 @@ class _Known(Struct):
 
 
 class Replica:
-    """Such streams of one other server, which move on together: what it committed at once becomes visible at once. Safe
+    """The replicas of one home, which advance together: what the home committed at once becomes visible at once. Safe
     for many threads."""
 
     def __init__(self, core: Core, home: str) -> None:
@@ -75,17 +76,17 @@ class Replica:
         #: By their oids here.
         self.streams: dict[int, _Known] = {}
         self._follower: LogFollower | None = None
-        #: Whether the other's log is on the storage.
+        #: Whether the home's log is on the storage.
         self._is_shared = False
         self._is_applying = False
-        #: Up to which LSN of the other server all rows are visible here; -1 where that is not known, or not yet.
-        #: Changes under ``lock``, which is taken behind those of transactions and before a view's.
+        #: The LSN of the home up to which all rows are visible here; -1 where that is not known yet. Changes under
+        #: ``lock``, which is taken behind those of transactions and before a view's.
         self.position = -1
         #: The last position that a record has.
         self.logged = -1
         self._is_begun = threading.Event()
         self.lock = threading.RLock()
-        #: Bytes of rows that have come, as in memory.
+        #: Bytes of the rows that have been applied, as in memory.
         self.arrived = 0
         #: The last change of each table of the other server, as far as its log was read.
         self.changed: dict[int, int] = {}
@@ -93,36 +94,36 @@ class Replica:
         self.stirred: tuple[int, ...] = ()
 
     def is_behind(self, waits: bool = True) -> bool:
-        """Whether there may be rows that are not visible here. Takes microseconds; ``waits`` as a follower's."""
+        """Whether there may be rows that are not visible here. Takes microseconds; ``waits`` as of a
+        ``LogFollower``."""
         follower = self._follower
         # In this order: what is read is applied.
         return follower is None or follower.is_behind(waits) or self._is_applying
 
     def add(self, known: _Known) -> None:
-        """One stream more. Takes no lock: the caller has the sequencer's, and the creator of the stream has this
-        one's."""
+        """Adds a stream. Takes no lock: the caller has the sequencer's, and the creator of the stream has ``lock``."""
         self.streams = {**self.streams, known.stream.oid: known}
         self._is_begun.clear()
         self._begin()
 
     def remove(self, oid: int) -> None:
-        """One stream less, likewise."""
+        """Removes a stream; locks as for ``add``."""
         self.streams = {other: known for other, known in self.streams.items() if other != oid}
 
     def recorded(self, known: _Known, upto: int) -> None:
-        """A record says how far a stream is."""
+        """Notes the position of a stream that a record has."""
         known.upto = upto
         self._begin()
 
     def _begin(self) -> None:
-        """It may be known by now how far they all are; where only some of their records have come, up to the first."""
+        """Computes the position of all streams: the lowest of theirs, and unknown while one of them is."""
         self.position = self.logged = min((known.upto for known in self.streams.values()), default=-1)
         if self.position >= 0:
             self._is_begun.set()
 
     def catch_up(self, upto: int = EVERY) -> None:
-        """Applies what the other server has acknowledged by now, up to an LSN of its. Raises 58030, 72000, XX001, and
-        what a commit does."""
+        """Applies what the home has acknowledged by now, up to one of its LSNs. Raises 58030, 72000, XX001, and what a
+        commit raises."""
         if not self._is_begun.wait(_MOMENT):  # its creator announces it a moment after others have seen it
             hint = "Drop their views here, so that they continue on their home server."
             raise SqlError("XX001", f'the position of the streams of server "{self.home}" is not known here', hint=hint)
@@ -133,19 +134,19 @@ class Replica:
                 pass
 
     def note(self) -> None:
-        """Logs the position where it moved on without rows."""
+        """Logs the position where it has advanced without rows."""
         with self.lock:
             if self.position != self.logged:
                 self._commit((), self.position)
 
     def close(self) -> None:
-        """Applies nothing any more."""
+        """Ends the reading of the home's log."""
         with self.lock:
             if self._follower is not None:
                 self._follower.close()
 
     def _opened(self) -> LogFollower:
-        """The follower, of all streams that there are now."""
+        """The follower of the home's log, for all present streams."""
         wanted = frozenset(known.there for known in self.streams.values())
         if self._follower is None or self._follower.streams != wanted:
             if self._follower is not None:
@@ -156,7 +157,7 @@ class Replica:
         return self._follower
 
     def _apply(self, upto: int) -> bool:
-        """One record; whether there may be more."""
+        """Applies one piece of the home's log; whether there may be more."""
         follower = self._opened()
         if not follower.is_behind():
             return False
@@ -180,7 +181,7 @@ class Replica:
         return follower.place != before
 
     def _readers(self, tables: Container[int]) -> tuple[int, ...]:
-        """The views over these streams that read some of the other server's tables when they are read."""
+        """The guests over these streams that read some of the home's tables whenever they are read."""
         return tuple(
             runtime.view.oid
             for runtime in (self._core.runtimes() if tables else ())
@@ -189,16 +190,16 @@ class Replica:
         )
 
     def _commit(self, arrived: Sequence[StreamRows | FilesArrived], upto: int) -> None:
-        """What has come for all streams, and their positions, in one record."""
+        """Commits rows for all streams, and the positions of these, in one record."""
         self._core.sequencer.commit((*arrived, *self.positions(upto)), sync=False)
 
     def positions(self, upto: int) -> tuple[Followed, ...]:
-        """What a record says of all streams that are here up to an LSN, if not further."""
+        """The positions of all streams for a record: this LSN of the home, or a stream's own where that is higher."""
         return tuple(Followed(oid, max(upto, known.upto)) for oid, known in self.streams.items())
 
 
 def _new(found: Sequence[Arrived], known: _Known) -> list[StreamRows | FilesArrived]:
-    """What comes behind where a stream is: it may be further than others."""
+    """The rows and files above a stream's position, which may be higher than that of other streams."""
     oid = known.stream.oid
     own = [item for item in found if item.stream == known.there and item.lsn > known.upto]
     if is_followed(known.stream):
@@ -212,19 +213,19 @@ def replicated(home: str, oid: int) -> tuple[tuple[str, str], ...]:
 
 
 def as_own(replica: Stream) -> Stream:
-    """A replica's stream as one of the server that has it."""
+    """A replica's stream as a stream of the server that has the replica."""
     # The third is an earlier version's.
     added = (*replicated(home_of(replica), int(replica.option("oid"))), ("source", "server"))
     return replace(replica, options=tuple(item for item in replica.options if item not in added))
 
 
 def as_at_home(replica: Stream) -> Stream:
-    """A replica's stream as its own server has it."""
+    """A replica's stream as its home has it."""
     return replace(as_own(replica), oid=int(replica.option("oid")), columns=enums.at_home(replica.columns))
 
 
 def replica_of(replicas: Replicas, runtime: ViewRuntime) -> Replica | None:
-    """That of a guest's streams; None for a view of this server's own."""
+    """The replica of a guest's streams; None for a view of this server."""
     return replicas.get(runtime.program.inputs[0])
 
 
@@ -249,9 +250,9 @@ def log_of(core: Core, server: str) -> Path:
 def logged_rows(
     core: Core, home: str, stream: Stream, after: int, upto: int
 ) -> Iterator[tuple[pa.Table, Sequence[FilesArrived]]]:
-    """The rows of an interval of a server's LSNs, from its log and with their places there, some at a time, or from
-    files that it names, and these; ``stream`` is as that server has it. Raises 72000 where they were recycled, 58P01,
-    22P04, XX001 and 58030."""
+    """The rows of an interval of a home's LSNs with their places there, some at a time: from its log, or from the files
+    that its log names, with these. ``stream`` is as the home has it. Raises 72000 where the log has recycled them,
+    58P01, 22P04, XX001 and 58030."""
     layout = Layout.of(stream)
     follower = LogFollower(log_of(core, home), frozenset((stream.oid,)), after)
     try:
@@ -269,7 +270,7 @@ def logged_rows(
 
 
 def _read(found: Sequence[Arrived], stream: Stream) -> Iterator[tuple[pa.Table, Sequence[FilesArrived]]]:
-    """The rows of files that have arrived, with them: of one record, or of several as long as they are small."""
+    """The rows of arrived files, with the files: of one record, or of several small ones."""
     tables: list[pa.Table] = []
     parts: list[FilesArrived] = []
     for item in found:
@@ -282,14 +283,14 @@ def _read(found: Sequence[Arrived], stream: Stream) -> Iterator[tuple[pa.Table, 
 
 
 def arrived_in(core: Core, streams: Iterable[Stream], starts: Mapping[int, int]) -> dict[int, ArrivedFiles]:
-    """The files that have arrived in those of some streams that follow a folder, up to an LSN of the home for each: by
-    the streams' oids, as the LSNs are."""
+    """The files that have arrived, up to an LSN of the home for each stream, in those streams that follow a folder; by
+    the streams' oids, as ``starts``."""
     feeds = {stream.oid: core.streams[stream.oid].feed for stream in streams}
     return {oid: feed.before(starts[oid]) for oid, feed in feeds.items() if isinstance(feed, FileFeed)}
 
 
 def placed(found: Sequence[Arrived], layout: Layout) -> list[pa.RecordBatch]:
-    """The rows of another server's commits with their places there. ``layout`` is that of its records."""
+    """The rows of a home's commits with their places there. ``layout`` is that of the home's records."""
     batches = [layout.seen(batch) for item in found for batch in item.batches]
     counts = [sum(batch.num_rows for batch in item.batches) for item in found]
     total = sum(counts)
@@ -303,7 +304,7 @@ def placed(found: Sequence[Arrived], layout: Layout) -> list[pa.RecordBatch]:
 
 
 class Replicas:
-    """Those of a server."""
+    """All replicas of a server."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -315,7 +316,8 @@ class Replicas:
         return position_path(options.storage_directory, home_of(known.stream), known.there, options.server_name)
 
     def open(self, stream: Stream) -> None:
-        """There is such a stream. Its records tell how far it is, and of those that were forgotten the storage."""
+        """Adds a replica. Records in the log tell its position, and the storage the position of records that the log
+        has forgotten."""
         known = _Known(stream, Layout.of(replace(stream, options=())))
         stored = self._stored(known)
         if stored is not None:
@@ -325,7 +327,8 @@ class Replicas:
         self._known[stream.oid] = known
 
     def _stored(self, known: _Known) -> tuple[int, int] | None:
-        """What storage tells: the LSN of the record here, and up to which there."""
+        """The position on the storage: the LSN of the record here, and the LSN of the home; None where there is
+        none."""
         try:
             found = self._core.shared.read(self._path(known))
             if found is None or found["stream"] != known.stream.oid:
@@ -339,7 +342,7 @@ class Replicas:
             return None
 
     def recorded(self, lsn: int, part: Followed) -> None:
-        """A record is visible, or was found at the start."""
+        """Notes a record with a position, when it becomes visible or is found at the start."""
         known = self._known.get(part.stream)
         if known is not None and lsn > known.stored:
             known.records.append((lsn, part.upto))
@@ -349,12 +352,12 @@ class Replicas:
                 self._core.versions.change(view, lsn)
 
     def needed(self, stream: int, otherwise: int) -> int:
-        """Above which LSN records may tell a stream's position; ``otherwise`` for one of this server's own."""
+        """The LSN above which records may tell a stream's position; ``otherwise`` for a stream of this server."""
         known = self._known.get(stream)
         return otherwise if known is None else min(known.stored, otherwise)
 
     def forget(self, oid: int) -> None:
-        """The stream was dropped."""
+        """Removes the replica of a dropped stream."""
         known = self._known.pop(oid, None)
         if known is not None:
             replica = self._homes[home_of(known.stream)]
@@ -364,16 +367,16 @@ class Replicas:
             self._path(known).unlink(missing_ok=True)
 
     def get(self, oid: int) -> Replica | None:
-        """A stream's; None for one of this server's own."""
+        """The replica that has a stream; None for a stream of this server."""
         known = self._known.get(oid)
         return None if known is None else self._homes.get(home_of(known.stream))
 
     def of(self, home: str) -> Replica | None:
-        """That of another server's streams."""
+        """The replica of a home's streams; None where there is none."""
         return self._homes.get(home)
 
     def all(self) -> list[Replica]:
-        """All."""
+        """The replicas of all homes."""
         return list(self._homes.values())
 
     def _below(self, oids: Iterable[int]) -> list[Replica]:
@@ -381,17 +384,17 @@ class Replicas:
         return [replica for replica in self.all() if not below.isdisjoint(replica.streams)]
 
     def are_behind(self, oids: Iterable[int]) -> bool:
-        """Whether other servers may have acknowledged rows that these relations do not show. Waits for nothing."""
+        """Whether homes may have acknowledged rows that these relations do not show. Does not block."""
         return bool(self._known) and any(replica.is_behind(waits=False) for replica in self._below(oids))
 
     def refresh(self, oids: Iterable[int]) -> None:
-        """Lets these relations show all that other servers have acknowledged by now."""
+        """Applies all rows that homes have acknowledged by now to the streams below these relations."""
         for replica in self._below(oids) if self._known else ():
             replica.catch_up()
 
     def release(self, upto: int) -> int:
-        """The log may forget records up to this LSN, so positions go to storage. Up to which LSN it may where that
-        could not be done: ``upto``, or less."""
+        """Writes the positions of records up to an LSN to the storage, since the log is about to forget them. The LSN
+        up to which it may: ``upto``, or less where a position could not be written."""
         for oid, known in tuple(self._known.items()):
             old = [record for record in known.records if record[0] <= upto]
             if old:
@@ -410,6 +413,6 @@ class Replicas:
         return upto
 
     def close(self) -> None:
-        """Applies nothing any more."""
+        """Ends the reading of all homes' logs."""
         for replica in self.all():
             replica.close()

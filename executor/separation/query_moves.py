@@ -29,7 +29,7 @@ from executor.core.core import Core
 from executor.core.periodic import Pace
 from executor.queries.client import Client
 from executor.queries.reader import OwnReader, Reader
-from executor.separation.artifact import SeparatedQueries, SeparatedQuery
+from executor.separation.query_artifact import SeparatedQueries, SeparatedQuery
 from executor.separation.running_queries import Request, RunningQueries
 from executor.separation.step_runner import Moved
 

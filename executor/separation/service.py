@@ -30,9 +30,9 @@ from executor.printing.nodes import column_name, leaf_name
 from executor.queries.client import Client
 from executor.queries.reader import SPARK_FAILED
 from executor.queries.spark_queries import Analytics, leaves_of
-from executor.separation.artifact import Run, SeparatedQueries, SeparatedQuery
 from executor.separation.enum_values import own_values
 from executor.separation.forecasts import Forecasting
+from executor.separation.query_artifact import Run, SeparatedQueries, SeparatedQuery
 from executor.separation.query_moves import Moving, MovingViews
 from executor.separation.results import EngineName, Results
 from executor.separation.running_queries import Request, RunningQueries, RunningQuery, Wish

@@ -253,7 +253,7 @@ class DatabaseSession(Environment):
             statement = replace(statement, view=self._with_engine(statement.view))
         before = self.catalog
         result = ddl.define(self, transaction, statement)
-        require_changeable(self.core, self.database.view_moving.keeping.end, before, self.catalog)
+        require_changeable(self.core, self.database.view_migration.automatic_copies.end, before, self.catalog)
         return result
 
     def _with_engine(self, view: View) -> View:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from catalog.values.errors import SqlError
-from executor.moving import guests as entering
+from executor.moving import guests
 from executor.moving import view_artifact as of_views
-from executor.separation.artifact import digest
+from executor.traces.artifact_manifest import digest
 from tests.executor.client import Client
 from tests.executor.moving import Servers
 
@@ -71,10 +71,10 @@ class Given:
 
     def __init__(self, servers: Servers, folder: Path) -> None:
         for name in "ab":
-            servers[name].view_moving.close()
+            servers[name].view_migration.close()
         self.database = servers["b"]
         (runtime,) = servers["a"].core.runtimes()
-        given = servers["a"].view_moving._giving.give(runtime, "b")
+        given = servers["a"].view_migration._export.hand_over(runtime, "b")
         self._name = given.name
         self.path = folder / "storage/views" / given.name / given.handover / "manifest.json"
         self.view = json.loads(self.path.read_bytes())["view"]
@@ -82,11 +82,11 @@ class Given:
     def outcome(self, view: Any) -> str:
         """The SQLSTATE of going on with it, '' where it has rows."""
         self.path.write_bytes(json.dumps({"format": 1, "sha256": digest(view), "view": view}).encode())
-        owned = self.database.view_moving.ownership.get(self._name)
+        owned = self.database.view_migration.ownership.get(self._name)
         assert owned is not None
         try:
-            entering.enter(
-                self.database.view_moving._services, owned, of_views.read(self.database.core.shared.folder, owned)
+            guests.create_guest(
+                self.database.view_migration._services, owned, of_views.read(self.database.core.shared.folder, owned)
             )
         except SqlError as error:
             return error.sqlstate
@@ -94,5 +94,5 @@ class Given:
         try:
             Client(self.database).run(f'SELECT * FROM "{runtime.view.name}"')
         finally:
-            entering.leave(self.database.view_moving._services, runtime)
+            guests.drop_guest(self.database.view_migration._services, runtime)
         return ""

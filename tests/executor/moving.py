@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from catalog.objects import View
 from executor.cluster import lock, pulse, storage
 from executor.database.database import Database
-from executor.moving import exported_states as extracting
-from executor.moving import guests as entering
+from executor.moving import exported_states, guests
 from executor.moving.answers import answer
 from executor.remote_reads import home_tables as borrowing
 from executor.remote_reads import remote_views as elsewhere
@@ -29,8 +28,8 @@ _PATIENCE = (
     (storage, "PATIENCE"),
     (pulse, "_PATIENCE"),
     (elsewhere, "_PATIENCE"),
-    (extracting, "_PATIENCE"),
-    (entering, "PATIENCE"),
+    (exported_states, "_PATIENCE"),
+    (guests, "PATIENCE"),
     (borrowing, "_PATIENCE"),
     (replica, "_MOMENT"),
 )
@@ -105,26 +104,26 @@ class Servers:
         runtime = next(item for item in database.core.runtimes() if item.view.name == view)
         replica = database.replicas.get(runtime.program.inputs[0])
         assert replica is not None
-        database.view_moving.checkpoints.make(runtime, replica)
+        database.view_migration.checkpoints.make(runtime, replica)
 
     def knows(self, view: str) -> bool:
         """Whether a view has ever left."""
-        return any(entry.view == view for entry in self["a"].view_moving.ownership.all())
+        return any(entry.view == view for entry in self["a"].view_migration.ownership.all())
 
     def owner(self, view: str) -> str:
         """Whose a view is, by its entry."""
-        entries = self["a"].view_moving.ownership.all()
+        entries = self["a"].view_migration.ownership.all()
         return next(entry.owner if entry.taken else "" for entry in entries if entry.view == view)
 
     def migrate(self, source: str, target: str, name: str = "v") -> str:
         _ = self[target]
         view = self[source].core.catalog.require("public", name)
         assert isinstance(view, View)
-        told = self[source].view_moving.migrate(view, target, lambda: False)
+        told = self[source].view_migration.migrate(view, target, lambda: False)
         # A home lets go what it held a moment after it has said that the view is back.
         for runtime in self[target].core.runtimes():
             if runtime.shared:
-                self[target].view_moving.look_for(runtime)
+                self[target].view_migration.refresh_entry(runtime)
         return told
 
 

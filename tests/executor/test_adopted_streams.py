@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from catalog.values.errors import SqlError
 from executor.cluster import logs
 from executor.core.core import Core
-from executor.moving import adoption as adopting
-from executor.moving.takeover import Taking
+from executor.moving import adoption
+from executor.moving.view_import import ViewImport
 from tests.executor.client import Client
 from tests.executor.moving import READ, Rows, Servers, lost
 from tests.rig.process import wait_until
@@ -29,7 +29,7 @@ def rows(servers: Servers, a: Client) -> Rows:
     for _ in range(20):
         rows.insert(a, 1)
     servers.migrate("a", "b")
-    servers["b"].view_moving.checkpoints.close()
+    servers["b"].view_migration.checkpoints.close()
     rows.insert(a, 5)
     gone(servers)
     return rows
@@ -42,7 +42,7 @@ def gone(servers: Servers) -> None:
 
 
 def adopt(servers: Servers, by: str = "b") -> int:
-    return servers[by].view_moving.adopt("a")
+    return servers[by].view_migration.adopt("a")
 
 
 def require_written(servers: Servers, rows: Rows, by: str = "b") -> None:
@@ -101,7 +101,7 @@ def test_views_come_from_everywhere(servers: Servers, a: Client) -> None:
     for view, target in (("v", "b"), ("w", "c"), ("x", "d")):
         servers.migrate("a", target, view)
     rows.insert(a, 5)
-    servers["a"].view_moving.checkpoint(servers["a"].core.catalog.require("public", "y"))  # type: ignore[arg-type]
+    servers["a"].view_migration.checkpoint(servers["a"].core.catalog.require("public", "y"))  # type: ignore[arg-type]
     rows.insert(a, 5)
     servers.stop("d")
     gone(servers)
@@ -113,7 +113,7 @@ def test_views_come_from_everywhere(servers: Servers, a: Client) -> None:
     assert b.run(READ) == rows.wanted()
     assert b.run("SELECT * FROM w, x, y") == [(20, 0, 19, 190)]
     wait_until(lambda: not servers["d"].core.streams, 60, "the lost guest's end")
-    assert {entry.home for entry in servers["b"].view_moving.ownership.all()} == {"b"}
+    assert {entry.home for entry in servers["b"].view_migration.ownership.all()} == {"b"}
 
 
 def of_view(folder: Path) -> Path:
@@ -128,12 +128,12 @@ def test_damaged_files_do_not_begin_anew(servers: Servers, rows: Rows, tmp_path:
     b = servers.client("b")
     adopt(servers)
     rows.insert(b, 3)
-    servers["b"].view_moving.checkpoint(servers["b"].core.catalog.require("public", "v"))  # type: ignore[arg-type]
+    servers["b"].view_migration.checkpoint(servers["b"].core.catalog.require("public", "v"))  # type: ignore[arg-type]
     rows.insert(b, 3)
     servers.stop("b")
     of_view(tmp_path).write_bytes(b"")
     assert servers.client("b").run(READ) == rows.wanted()
-    servers["b"].view_moving.forget(servers["b"].core.catalog.require("public", "v"))  # type: ignore[arg-type]
+    servers["b"].view_migration.forget(servers["b"].core.catalog.require("public", "v"))  # type: ignore[arg-type]
     servers.stop("b")
     of_view(tmp_path).write_bytes(b"")
     with pytest.raises(SqlError, match='XX001: the state of view "v" is damaged'):
@@ -150,7 +150,7 @@ def test_damaged_copies_are_not_rebuilt_from_the_adoption(servers: Servers, rows
         path.write_bytes(b"")
     _ = servers["b"]
     lost(servers["b"], "c")
-    looked = servers["b"].view_moving._taking._refused
+    looked = servers["b"].view_migration._import._refused
     wait_until(lambda: bool(looked), 60, "a look at the copies")
     with pytest.raises(SqlError, match=r"XX001|08001"):
         servers.client("b").run(READ)
@@ -168,8 +168,8 @@ def test_who_adopts_dies(step: str, servers: Servers, rows: Rows, monkeypatch: p
         if name == step:
             raise DiedError
 
-    monkeypatch.setattr(adopting, "failpoint", dying)
-    monkeypatch.setattr(Taking, "_settle_adopted", lambda *given: None)
+    monkeypatch.setattr(adoption, "failpoint", dying)
+    monkeypatch.setattr(ViewImport, "_finish_adoption", lambda *given: None)
     with pytest.raises(DiedError):
         adopt(servers)
     is_written = step == "streams-adopted"
@@ -179,15 +179,15 @@ def test_who_adopts_dies(step: str, servers: Servers, rows: Rows, monkeypatch: p
     monkeypatch.undo()
     _ = servers["c"]
     lost(servers["c"], "b")
-    (entry,) = servers["c"].view_moving.ownership.all()
+    (entry,) = servers["c"].view_migration.ownership.all()
     assert (entry.home, entry.owner) == ("a", "b")
-    assert servers["c"].view_moving._taking._heirs.entry(entry) is None
+    assert servers["c"].view_migration._import._heirs.entry(entry) is None
     with pytest.raises(SqlError, match='55000: the streams of server "a" belong to server "b" now'):
         adopt(servers, "c")
     _ = servers["b"]
     if not is_written:
         assert adopt(servers) == 1
-    wait_until(lambda: servers["c"].view_moving.ownership.all()[0].home == "b", 60, "the entry")
+    wait_until(lambda: servers["c"].view_migration.ownership.all()[0].home == "b", 60, "the entry")
     require_written(servers, rows)
 
 
@@ -196,20 +196,20 @@ def test_another_adopts_at_once(servers: Servers, rows: Rows, monkeypatch: pytes
     _ = servers["b"], servers["c"]
     gone(servers)
     lost(servers["c"], "a")
-    first, closed = servers["b"].view_moving, adopting.closed
-    other = servers["c"].view_moving
+    first, closed = servers["b"].view_migration, adoption.closed_log
+    other = servers["c"].view_migration
 
     @contextmanager
     def claimed(core: Core, home: str) -> Iterator[None]:
         (entry,) = first.ownership.all()
         assert entry.owner == "b"
         with other._asked():  # as who is asked to adopt does, or its own round would take the view meanwhile
-            other._adopting._claim(entry)
+            other._adoption._claim(entry)
         assert other.ownership.get(entry.name) == replace(entry, owner="c", giver="b")
         with closed(core, home):
             yield
 
-    monkeypatch.setattr(adopting, "closed", claimed)
+    monkeypatch.setattr(adoption, "closed_log", claimed)
     assert adopt(servers) == 1
     (entry,) = first.ownership.all()
     assert (entry.home, entry.owner) == ("b", "b")
@@ -240,11 +240,11 @@ def test_an_entry_that_nobody_can_read(servers: Servers, a: Client, tmp_path: Pa
     a.run("CREATE VIEW w AS SELECT count(*) FROM s")
     for view in "vw":
         servers.migrate("a", "b", view)
-    servers["b"].view_moving.checkpoints.close()  # which write the entry, too
+    servers["b"].view_migration.checkpoints.close()  # which write the entry, too
     rows = Rows()
     rows.insert(a, 5)
     gone(servers)
-    name = next(entry.name for entry in servers["b"].view_moving.ownership.all() if entry.view == "v")
+    name = next(entry.name for entry in servers["b"].view_migration.ownership.all() if entry.view == "v")
     path = tmp_path / "storage" / "views" / f"{name}.json"
     written = path.read_bytes()
     path.write_bytes(b"")
@@ -258,18 +258,18 @@ def test_an_entry_that_nobody_can_read(servers: Servers, a: Client, tmp_path: Pa
 def test_what_is_not_adopted(servers: Servers, a: Client) -> None:
     _ = servers["b"]
     with pytest.raises(SqlError, match="42704"):
-        servers["b"].view_moving.adopt("nobody")
+        servers["b"].view_migration.adopt("nobody")
     with pytest.raises(SqlError, match='55000: server "a" runs'):
         adopt(servers)
     gone(servers)
     with pytest.raises(SqlError, match='55000: no view of server "a" has left it'):
         adopt(servers)
-    servers["a"].view_moving.suspend(servers["a"].core.catalog.require("public", "v"))  # type: ignore[arg-type]
+    servers["a"].view_migration.suspend(servers["a"].core.catalog.require("public", "v"))  # type: ignore[arg-type]
     gone(servers)
     with pytest.raises(SqlError, match='55000: view "v" is suspended'):
         adopt(servers)
-    (entry,) = servers["b"].view_moving.ownership.all()
-    servers["b"].view_moving.resume(entry, lambda: False)
+    (entry,) = servers["b"].view_migration.ownership.all()
+    servers["b"].view_migration.resume(entry, lambda: False)
     log = servers._folder / "storage" / "servers" / "a" / "log"
     log.rename(log.with_name("away"))
     with pytest.raises(SqlError, match="58P01"):
@@ -312,7 +312,7 @@ def test_a_view_that_rows_made_an_error(servers: Servers, a: Client) -> None:
     gone(servers)
     assert adopt(servers) == 1
     assert servers["b"].core.catalog.at("public", "w") is None
-    assert [entry.view for entry in servers["b"].view_moving.ownership.all()] == ["v"]
+    assert [entry.view for entry in servers["b"].view_migration.ownership.all()] == ["v"]
 
 
 def test_enums_and_rights(servers: Servers, a: Client) -> None:
@@ -388,7 +388,7 @@ def test_who_adopts_is_gone_for_good_too(
     last = "view-finished" if step != "home-closed" else "home-closed"
     with _dying(monkeypatch, last):
         with pytest.raises(DiedError):
-            servers["c"].view_moving.adopt("b")
+            servers["c"].view_migration.adopt("b")
         servers.stop("c")
     assert adopt(servers, "c") == 1
     with pytest.raises(SqlError, match='55000: the streams of server "b" belong to server "c" now'):
@@ -403,7 +403,7 @@ def test_who_adopted_is_gone_before_it_copies(servers: Servers, rows: Rows) -> N
     rows.insert(servers.client("b"), 3)
     servers.stop("b")
     lost(servers["c"], "b")
-    assert servers["c"].view_moving.adopt("b") == 1
+    assert servers["c"].view_migration.adopt("b") == 1
     require_written(servers, rows, "c")
 
 
@@ -413,7 +413,7 @@ def test_an_adoption_that_fails_is_begun_anew(servers: Servers, rows: Rows, monk
             raise SqlError("53100", "no space")
 
     with monkeypatch.context() as patch:
-        patch.setattr(adopting, "failpoint", failing)
+        patch.setattr(adoption, "failpoint", failing)
         with pytest.raises(SqlError, match="53100"):
             adopt(servers)
     wait_until(lambda: not servers["b"].core.registry.require("a").staged, 60, "the end of what was staged")
@@ -430,7 +430,7 @@ def _dying(monkeypatch: pytest.MonkeyPatch, step: str) -> Iterator[None]:
             raise DiedError
 
     with monkeypatch.context() as patch:
-        patch.setattr(adopting, "failpoint", die)
-        patch.setattr(adopting.Adopting, "withdraw", lambda self: None)
-        patch.setattr(Taking, "_settle_adopted", lambda *given: None)
+        patch.setattr(adoption, "failpoint", die)
+        patch.setattr(adoption.Adoption, "unstage", lambda self: None)
+        patch.setattr(ViewImport, "_finish_adoption", lambda *given: None)
         yield

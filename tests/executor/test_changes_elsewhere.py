@@ -94,7 +94,7 @@ def test_changes_while_nobody_has_it(servers: Servers, a: Client) -> None:
     rows = Rows()
     rows.insert(a, 3)
     reading = Subscriber(servers["a"], "v")
-    moving = servers["a"].view_moving
+    moving = servers["a"].view_migration
     moving.suspend(view_of(servers["a"], "v"))
     rows.insert(a, 3)
     with pytest.raises(SqlError, match='55000: view "v" is suspended'):
@@ -129,13 +129,13 @@ def test_who_listens_is_told(servers: Servers, a: Client) -> None:
     insert(1, 2)
     servers.migrate("b", "a")
     insert(1, 2)
-    moving = database.view_moving
+    moving = database.view_migration
     moving.suspend(view_of(database, "v"))
     before = told["v"]
     rows.insert(a, 3)
     _ = servers["c"]
     (owned,) = moving.suspended()
-    servers["c"].view_moving.resume(owned, lambda: False)
+    servers["c"].view_migration.resume(owned, lambda: False)
     wait_until(lambda: told["v"] == before + 6, 60, "what came while nobody had it")
     insert(2, 4)
     database.view_watch.unwatch(NAME)
@@ -168,7 +168,7 @@ def test_who_could_not_be_asked_is_asked_again(servers: Servers, a: Client, monk
 def test_listening_begins_while_nobody_has_it(servers: Servers, a: Client) -> None:
     database, told = servers["a"], list[Any]()
     database.view_watch.tell = lambda name, lsn, rows: told.append(rows)
-    moving = database.view_moving
+    moving = database.view_migration
     moving.suspend(view_of(database, "v"))
     database.view_watch.watch(NAME)
     rows = Rows()

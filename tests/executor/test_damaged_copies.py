@@ -40,7 +40,7 @@ def copy_of(servers: Servers, tmp_path: Path, name: str, which: str = "handover"
 
 def entry_of(servers: Servers) -> Owned:
     """The only one."""
-    (entry,) = servers["a"].view_moving.ownership.all()
+    (entry,) = servers["a"].view_migration.ownership.all()
     return entry
 
 
@@ -48,7 +48,7 @@ def forget(servers: Servers, rows: Rows, a: Client) -> None:
     """The home's log begins behind what the home itself has of the view, and behind the copy before."""
     home = servers["a"]
     least = entry_of(servers).at
-    servers["b"].view_moving.checkpoints.close()
+    servers["b"].view_migration.checkpoints.close()
     while home.core.log.first_lsn <= least:
         rows.insert(a, 3000)
         assert servers.client("b").run("SELECT sum(c) FROM v") == a.run("SELECT sum(c) FROM v")
@@ -83,7 +83,7 @@ def copied_twice(servers: Servers, a: Client) -> Rows:
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
-    servers["b"].view_moving.checkpoints.close()
+    servers["b"].view_migration.checkpoints.close()
     for _ in range(2):
         rows.insert(a, 5)
         servers.copied("b", "v")
@@ -246,16 +246,16 @@ def test_rows_that_came_while_it_left_count_once(servers: Servers, a: Client, tm
     """Its home maintained the view until it knew that another had taken it: what it has is further than what left."""
     rows = Rows()
     rows.insert(a, 5)
-    servers["b"].view_moving.checkpoints.close()
+    servers["b"].view_migration.checkpoints.close()
     home = servers["a"]
-    home.view_moving._thread.close()
+    home.view_migration._thread.close()
     (runtime,) = home.core.runtimes()
-    home.view_moving._giving.give(runtime, "b")
+    home.view_migration._export.hand_over(runtime, "b")
     rows.insert(a, 5)
     wait_until(lambda: servers.owner("v") == "b" and runtime.paths[0].durable > entry_of(servers).at, 60, "maintenance")
     servers.stop("b")
     copy_of(servers, tmp_path, "t0.parquet").write_bytes(b"")
     lost(home, "b")
-    home.view_moving._look()
+    home.view_migration._apply_entries()
     assert servers.owner("v") == "a"
     assert a.run(READ) == rows.wanted()

@@ -19,7 +19,7 @@ from catalog.codec import encode
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, INT8, NUMERIC, TEXT, array
 from executor.database.database import Database
-from executor.separation.artifact import digest
+from executor.traces.artifact_manifest import digest
 from tests.executor.client import Client, open_database
 from tests.executor.forging import Given, forged, places
 from tests.executor.moving import READ, Rows, Servers, lost
@@ -509,7 +509,7 @@ def test_an_entry_of_a_view(name: str, servers: Servers, a: Client, tmp_path: Pa
     a.run("CREATE VIEW w AS SELECT count(*) AS c FROM s")
     rows.insert(a, 5)
     servers.migrate("a", "b")
-    servers["b"].view_moving.checkpoints.close()  # a copy would be another entry
+    servers["b"].view_migration.checkpoints.close()  # a copy would be another entry
     victim = tmp_path / "victim"
     victim.mkdir()
     (path,) = (tmp_path / "storage/views").glob("*.json")
@@ -536,7 +536,7 @@ def test_what_is_staged_elsewhere_is_not_deleted(servers: Servers, a: Client, tm
     staged = [{"name": "..", "handover": "../../victim"}, {}]
     path.write_bytes(json.dumps(entry | {"state": "adopted", "heir": "b", "staged": staged}).encode())
     with pytest.raises(SqlError, match="XX001"):
-        servers["b"].view_moving._adopting.withdraw()
+        servers["b"].view_migration._adoption.unstage()
     assert victim.is_dir()
 
 

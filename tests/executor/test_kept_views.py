@@ -12,9 +12,7 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.cluster.storage import Storage
-from executor.moving import automatic_copies as keeping
-from executor.moving import checkpoints
-from executor.moving import exported_states as extracting
+from executor.moving import automatic_copies, checkpoints, exported_states
 from executor.moving import view_artifact as artifact
 from tests.executor.client import Client
 from tests.executor.moving import READ, STREAM, VIEW, Rows, Servers, lost
@@ -27,8 +25,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 @pytest.fixture(autouse=True)
 def soon(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     servers.options |= {"view_copy_interval": 0.05}
-    monkeypatch.setattr(keeping, "_LOOK", 0.02)
-    monkeypatch.setattr(keeping, "_AGAIN", 0.2)
+    monkeypatch.setattr(automatic_copies, "_LOOK", 0.02)
+    monkeypatch.setattr(automatic_copies, "_AGAIN", 0.2)
     monkeypatch.setattr(checkpoints, "_LOOK", 0.02)
     monkeypatch.setattr(checkpoints, "_UNASKED_SHARE", 0)
 
@@ -39,14 +37,14 @@ def await_copy(servers: Servers, name: str = "a") -> None:
 
 
 def are_copied(servers: Servers, name: str) -> bool:
-    ownership = servers[name].view_moving.ownership
+    ownership = servers[name].view_migration.ownership
     entries = [ownership.get(item.shared) if item.shared else None for item in servers[name].core.runtimes()]
     return all(owned is not None and owned.copied for owned in entries)
 
 
 def await_taken(servers: Servers, name: str) -> None:
     """By its entry: that it is there may be as it was before."""
-    ownership, taken = servers[name].view_moving.ownership, ("v", name, True)
+    ownership, taken = servers[name].view_migration.ownership, ("v", name, True)
     wait_until(lambda: taken in [(item.view, item.owner, item.taken) for item in ownership.all()], what="the take-over")
 
 
@@ -55,7 +53,7 @@ def test_a_server_whose_folder_is_gone(servers: Servers, a: Client, tmp_path: Pa
     rows = Rows()
     rows.insert(a, 5)
     await_copy(servers)
-    servers["a"].view_moving.checkpoints.close()
+    servers["a"].view_migration.checkpoints.close()
     rows.insert(a, 5)
     _ = servers["b"]
     servers.stop("a")
@@ -125,9 +123,9 @@ def test_asked_or_not(servers: Servers, a: Client, tmp_path: Path) -> None:
     checkpoint(servers)
     with pytest.raises(SqlError, match="in use by a copy"):
         a.run("ALTER VIEW v RENAME TO x")
-    servers["a"].view_moving.keeping.close()
+    servers["a"].view_migration.automatic_copies.close()
     a.run("SELECT 1")
-    assert servers["a"].view_moving.forget(servers["a"].core.runtimes()[0].view)
+    assert servers["a"].view_migration.forget(servers["a"].core.runtimes()[0].view)
     assert copies(tmp_path) == []
 
 
@@ -153,15 +151,15 @@ def test_a_copy_that_cannot_be_made_keeps_nothing(
 
 def test_what_cannot_leave_prevents_nothing(servers: Servers, a: Client) -> None:
     a.run("CREATE TABLE d (k int); CREATE VIEW w AS SELECT g.k FROM (SELECT k FROM s GROUP BY k) g JOIN d USING (k)")
-    wait_until(lambda: bool(servers["a"].view_moving.ownership.all()), what="a copy")
+    wait_until(lambda: bool(servers["a"].view_migration.ownership.all()), what="a copy")
     a.run("DROP VIEW w; DROP VIEW v; DROP FOREIGN TABLE s")
-    wait_until(lambda: not servers["a"].view_moving.ownership.all(), what="the end of its entry")
+    wait_until(lambda: not servers["a"].view_migration.ownership.all(), what="the end of its entry")
 
 
 def is_home(servers: Servers) -> bool:
     """Whether the view is, and its entry says so: it changes only then."""
     (runtime,) = servers["a"].core.runtimes()
-    owned = servers["a"].view_moving.ownership.get(runtime.shared) if runtime.shared else None
+    owned = servers["a"].view_migration.ownership.get(runtime.shared) if runtime.shared else None
     return owned is None or (owned.owner == "a" and owned.taken)
 
 
@@ -250,7 +248,7 @@ def test_several_streams(servers: Servers, a: Client) -> None:
 )
 def test_where_states_are(frontiers: tuple[int, ...], last: tuple[int, ...], at: int | None) -> None:
     """The log's end is 90, and the last rows of a stream may be forgotten where they are not behind its frontier."""
-    assert extracting._at(dict(enumerate(frontiers)), dict(enumerate(last)), 90) == at
+    assert exported_states._at(dict(enumerate(frontiers)), dict(enumerate(last)), 90) == at
 
 
 def test_a_copy_does_not_go_back(servers: Servers, a: Client) -> None:
@@ -260,7 +258,7 @@ def test_a_copy_does_not_go_back(servers: Servers, a: Client) -> None:
     a = servers.client("a")
     await_copy(servers)
     (runtime,) = servers["a"].core.runtimes()
-    ownership, copy = servers["a"].view_moving.ownership, servers["a"].view_moving.checkpoints.make
+    ownership, copy = servers["a"].view_migration.ownership, servers["a"].view_migration.checkpoints.make
     a.run("CREATE TABLE t (k int); INSERT INTO t VALUES (1)")
     found = []
     for _ in range(2):
@@ -278,13 +276,13 @@ def test_a_start_copies_them_one_after_the_other(
     """Whatever has come meanwhile: those that nobody has asked for share a part of the time."""
     a.run("CREATE VIEW w AS SELECT count(*) AS c FROM s")
     await_copy(servers)
-    servers["a"].view_moving.checkpoints.close()
+    servers["a"].view_migration.checkpoints.close()
     a.run("INSERT INTO s VALUES (1, 1, '')")
     servers.stop("a")
     monkeypatch.setattr(checkpoints, "_UNASKED_SHARE", 1e9)
     servers.options |= {"view_copy_interval": 1e-9}
     before = set(copies(tmp_path))
-    made = servers["a"].view_moving.checkpoints
+    made = servers["a"].view_migration.checkpoints
     wait_until(lambda: made.is_resting, what="a copy")
     made.close()
     for _ in range(3):
@@ -319,7 +317,7 @@ def test_a_definition_waits_for_no_copy(
     await_copy(servers)
     write, begun, go_on = artifact.write, threading.Event(), threading.Event()
 
-    def slow(storage: Storage, name: str, leaving: artifact.LeavingView) -> str:
+    def slow(storage: Storage, name: str, leaving: artifact.ExportedView) -> str:
         if leaving.view.name == "w":
             begun.set()
             assert go_on.wait(60)
@@ -334,14 +332,14 @@ def test_a_definition_waits_for_no_copy(
     try:
         assert begun.wait(60)
         a.run("ALTER FOREIGN TABLE r ADD COLUMN x int")
-        with servers["a"].view_moving._lock:
+        with servers["a"].view_migration._lock:
             pass
     finally:
         go_on.set()
     await_copy(servers)
     a.run("INSERT INTO r VALUES (2, 2)")
     _ = servers["b"]
-    servers["a"].view_moving.checkpoints.close()
+    servers["a"].view_migration.checkpoints.close()
     servers.stop("a")
     lost(servers["b"], "a")
     wait_until(lambda: servers["b"].core.catalog.at("public", "w") is not None, what="the take-over")
@@ -354,7 +352,7 @@ def test_copies_know_the_owner(servers: Servers, a: Client, tmp_path: Path) -> N
     a.run("CREATE ROLE other")
     a.run("ALTER VIEW v OWNER TO other")
     (runtime,) = servers["a"].core.runtimes()
-    ownership = servers["a"].view_moving.ownership
+    ownership = servers["a"].view_migration.ownership
 
     def owner() -> str:
         owned = ownership.get(runtime.shared)

@@ -15,7 +15,7 @@ from executor.database.database import Database
 from executor.queries.client import Client as Asker
 from executor.queries.reader import Reader
 from executor.separation import service
-from executor.separation.artifact import SeparatedQuery
+from executor.separation.query_artifact import SeparatedQuery
 from executor.separation.running_queries import RunningQuery
 from executor.separation.service import Separation
 from tests.executor.client import Client, open_database

@@ -13,9 +13,7 @@ from catalog.values.errors import SqlError
 from executor.cluster.view_ownership import Owned
 from executor.core.periodic import Periodic
 from executor.database.database import Database
-from executor.moving import checkpoints
-from executor.moving import departure as giving
-from executor.moving import guests as entering
+from executor.moving import checkpoints, guests, view_export
 from executor.moving import view_artifact as artifact
 from server.session.functions import view_functions as named_views
 from server.session.session import Session
@@ -34,7 +32,7 @@ def small(servers: Servers) -> None:
 
 
 def entry_of(database: Database) -> Owned:
-    (entry,) = database.view_moving.ownership.all()
+    (entry,) = database.view_migration.ownership.all()
     return entry
 
 
@@ -51,8 +49,8 @@ def test_a_home_that_was_about_to_go_on(servers: Servers, a: Client, monkeypatch
     (runtime,) = servers["a"].core.runtimes()
     assert servers["a"].core.log.first_lsn > runtime.paths[0].durable + 1
     rows.insert(a, 5)
-    moving = servers["a"].view_moving
-    monkeypatch.setattr(moving._taking, "_take", lambda owned, runtime: None)
+    moving = servers["a"].view_migration
+    monkeypatch.setattr(moving._import, "_continue_view", lambda owned, runtime: None)
     (owned,) = moving.suspended()
     with pytest.raises(SqlError, match="57014"):
         moving.resume(owned, lambda: True)
@@ -99,13 +97,13 @@ def test_a_home_without_a_program(servers: Servers, a: Client, tmp_path: Path) -
     a = servers.client("a")
     lost(servers["a"], "b")
     wait_until(lambda: (entry_of(servers["a"]).error or [""])[0] == "XX001", what="the refusal")
-    assert servers["a"].view_moving._thread._thread.is_alive()
+    assert servers["a"].view_migration._thread._thread.is_alive()
 
 
 def test_a_view_is_dropped_while_another_is_copied(servers: Servers, a: Client) -> None:
     """Copies of others go on being made."""
     a.run("CREATE FOREIGN TABLE s2 (k int) SERVER stream; CREATE VIEW w AS SELECT count(*) FROM s2")
-    moving = servers["a"].view_moving
+    moving = servers["a"].view_migration
     moving.checkpoint(view_of(servers["a"], "w"))
     gone = servers["a"].core.view(view_of(servers["a"], "w").oid)
     moving._thread.close()
@@ -135,24 +133,24 @@ def test_copies_end_before_it_is_said_that_there_are_some(
     servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The log is kept for none; and a view that was known to have none, a moment ago, keeps it for those of now."""
-    moving, view = servers["a"].view_moving, view_of(servers["a"])
+    moving, view = servers["a"].view_migration, view_of(servers["a"])
     runtime = servers["a"].core.view(view.oid)
 
     def end(place: str) -> None:
         if place == "view-copied":
-            assert moving.forget_unasked(runtime)
+            assert moving.forget_automatic(runtime)
 
     with monkeypatch.context() as patch:
-        patch.setattr(giving, "failpoint", end)
+        patch.setattr(view_export, "failpoint", end)
         with moving._lock:  # nobody looks
-            moving.copy_unasked(runtime)
+            moving.start_automatic_copies(runtime)
             assert runtime.held is None
     before = moving.ownership.get(runtime.shared)
     assert before is not None
     assert not before.copied
     with moving._lock:
-        moving.copy_unasked(runtime)
-        moving._taking.settle(before)
+        moving.start_automatic_copies(runtime)
+        moving._import.apply_entry(before)
         assert runtime.held is not None
 
 
@@ -160,7 +158,7 @@ def test_no_entry_changes_while_copies_end(servers: Servers, a: Client, monkeypa
     """Who ends them finds the entry as it was, also where the states stay and only their LSN is another."""
     checkpoint(servers)
     a.run("CREATE FOREIGN TABLE other (k int) SERVER stream")
-    moving, (runtime,) = servers["a"].view_moving, servers["a"].core.runtimes()
+    moving, (runtime,) = servers["a"].view_migration, servers["a"].core.runtimes()
     change, alone = moving.ownership.change, list[bool]()
 
     def changed(before: Owned | None, after: Owned) -> None:
@@ -180,7 +178,7 @@ def test_a_home_that_had_begun_when_nobody_was_to(servers: Servers, a: Client, m
     rows.insert(a, 5)
     suspend(servers, "a")
     _ = servers["b"]
-    moving = servers["a"].view_moving
+    moving = servers["a"].view_migration
     change = moving.ownership.change
 
     def full(before: Owned | None, after: Owned) -> None:
@@ -199,7 +197,7 @@ def test_a_home_that_had_begun_when_nobody_was_to(servers: Servers, a: Client, m
     assert a.run(READ) == rows.wanted()
     servers.stop("a")
     lost(servers["b"], "a")
-    wait_until(lambda: bool(servers["b"].view_moving.suspended()), what="that nobody is to go on")
+    wait_until(lambda: bool(servers["b"].view_migration.suspended()), what="that nobody is to go on")
     a = servers.client("a")
     rows.insert(a, 5)
     resume(servers, "a")
@@ -211,14 +209,14 @@ def test_a_copy_that_another_server_takes_is_not_forgotten(
     servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     checkpoint(servers)
-    moving = servers["b"].view_moving
-    monkeypatch.setattr(moving._taking, "_take", lambda owned, runtime: None)
+    moving = servers["b"].view_migration
+    monkeypatch.setattr(moving._import, "_continue_view", lambda owned, runtime: None)
     servers.stop("a")
     lost(servers["b"], "a")
     wait_until(lambda: entry_of(servers["b"]).owner == "b", what="the take-over")
     _ = servers["a"]
     with pytest.raises(SqlError, match="55000"):
-        servers["a"].view_moving.forget(view_of(servers["a"]))
+        servers["a"].view_migration.forget(view_of(servers["a"]))
     assert copies(tmp_path)
 
 
@@ -233,12 +231,12 @@ def test_a_suspended_view_is_named_whose_copy_is_damaged(
     checkpoint(servers)
     rows.insert(a, 5)
     suspend(servers, "a")
-    servers["a"].view_moving.suspend(view_of(servers["a"], "w"))
-    entry = next(item for item in servers["a"].view_moving.suspended() if item.view == "v")
+    servers["a"].view_migration.suspend(view_of(servers["a"], "w"))
+    entry = next(item for item in servers["a"].view_migration.suspended() if item.view == "v")
     (tmp_path / "storage" / "views" / entry.name / entry.handover / "manifest.json").write_bytes(b"{")
     found = named_views._left_by_others(_session(servers["b"]), None, "v" if what == "the same" else "w")
     assert found is not None
-    servers["b"].view_moving.resume(found, lambda: False)
+    servers["b"].view_migration.resume(found, lambda: False)
     if what == "the same":
         assert servers.client("b").run(READ) == rows.wanted()
     else:
@@ -255,7 +253,7 @@ def test_a_copied_view_whose_home_is_damaged(servers: Servers, a: Client, tmp_pa
     rows = Rows()
     rows.insert(a, 5)
     checkpoint(servers)
-    servers["a"].view_moving.checkpoints.close()
+    servers["a"].view_migration.checkpoints.close()
     while servers["a"].core.log.first_lsn <= servers["a"].core.runtimes()[0].view.created_lsn:
         rows.insert(a, 3000)
         a.run("SELECT count(*) FROM v")
@@ -283,13 +281,13 @@ def test_who_was_left_gives_nothing_away(servers: Servers, a: Client, monkeypatc
         raise SqlError("55P03", "a definition is in progress")
 
     with monkeypatch.context() as patched:
-        patched.setattr(entering, "leave", busy)
+        patched.setattr(guests, "drop_guest", busy)
         suspend(servers, "b")
         with pytest.raises(SqlError, match="55000"):
             servers.migrate("b", "c")
         servers["b"].core.registry.mark("b", "draining")
         for _ in range(3):
-            servers["b"].view_moving._look()
+            servers["b"].view_migration._apply_entries()
         assert entry_of(servers["a"]).is_suspended
 
 
@@ -359,7 +357,7 @@ def test_who_died_leaves_no_states_behind(
     elif end == "copied":
         checkpoint(servers, "a")
     else:
-        home.view_moving._giving._written(home.core.runtimes()[0], None)
+        home.view_migration._export._write_states(home.core.runtimes()[0], None)
     servers.stop("a")
     servers.stop("b")
     (folder,) = (path for path in (tmp_path / "storage/views").iterdir() if path.is_dir())

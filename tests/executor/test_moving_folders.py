@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from catalog.objects import View
 from catalog.values.errors import SqlError
-from executor.moving import adoption as adopting
+from executor.moving import adoption
 from executor.replicas.replica import as_at_home, as_own, replicated
 from executor.streams.runtime import is_followed
 from executor.traces.layout import home_of
@@ -118,15 +118,15 @@ def view_of(client: Client, name: str = "v") -> View:
 def test_it_rests(where: str, servers: Servers, a: Client, folder: Folder) -> None:
     """And goes on at its home, or elsewhere, with all that arrived meanwhile, also over a restart."""
     folder.add(a, 5)
-    servers["a"].view_moving.suspend(view_of(a))
+    servers["a"].view_migration.suspend(view_of(a))
     folder.add(a, 5)
     with pytest.raises(SqlError, match='55000: view "v" is suspended'):
         a.run(READ)
     servers.stop("a")
     a = servers.client("a")
     folder.add(a, 5)
-    (owned,) = servers[where].view_moving.suspended()
-    servers[where].view_moving.resume(owned, lambda: False)
+    (owned,) = servers[where].view_migration.suspended()
+    servers[where].view_migration.resume(owned, lambda: False)
     for name in {"a", where}:
         assert servers.client(name).run(READ) == folder.wanted()
     folder.add(a, 5)
@@ -189,7 +189,7 @@ def test_a_file_that_is_not_as_it_was(servers: Servers, a: Client, folder: Folde
     """Nobody computes anything of it, nor without it."""
     servers.options |= {"maintenance_idle": 600.0}  # nobody reads it before that
     folder.add(a, 5)
-    servers["b"].view_moving.checkpoints.close()
+    servers["b"].view_migration.checkpoints.close()
     servers.migrate("a", "b")
     for number, what in enumerate(("no longer exists", "was changed after it arrived")):
         path = folder.add(a, 5)
@@ -317,13 +317,13 @@ def test_more_than_one_view_of_a_folder(servers: Servers, a: Client, folder: Fol
     """One comes to a replica that is further than its states."""
     a.run("CREATE VIEW w AS SELECT count(*) AS c, array_agg(t) AS t FROM s")
     folder.add(a, 5)
-    servers["a"].view_moving.suspend(view_of(a, "w"))
+    servers["a"].view_migration.suspend(view_of(a, "w"))
     servers.migrate("a", "b")
     for _ in range(3):
         folder.add(a, 2)
     assert servers.client("b").run(READ) == folder.wanted()
-    (owned,) = servers["b"].view_moving.suspended()
-    servers["b"].view_moving.resume(owned, lambda: False)
+    (owned,) = servers["b"].view_migration.suspended()
+    servers["b"].view_migration.resume(owned, lambda: False)
     assert len(servers["b"].core.streams) == 1
     for _ in range(2):
         folder.add(a, 2)
@@ -342,7 +342,7 @@ def test_a_view_that_reads_another(servers: Servers, a: Client, folder: Folder) 
     a.run("CREATE VIEW w AS SELECT v.k, v.t, x.m FROM v JOIN (SELECT k, max(n) AS m FROM s GROUP BY k) x ON x.k = v.k")
     folder.add(a, 5)
     servers.migrate("a", "b")
-    servers["b"].view_moving.checkpoints.close()
+    servers["b"].view_migration.checkpoints.close()
     folder.add(a, 5)
     servers.migrate("a", "c", "w")
     for source, target in (("c", "b"), ("b", "a")):
@@ -388,11 +388,11 @@ def test_a_copy_is_damaged(which: str, by: str, servers: Servers, a: Client, fol
     """The view is rebuilt from the one before, or at home from what that has, and from the files."""
     folder.add(a, 5)
     servers.migrate("a", "b")
-    servers["b"].view_moving.checkpoints.close()
+    servers["b"].view_migration.checkpoints.close()
     for _ in range(2):
         folder.add(a, 2)
         servers.copied("b", "v")
-    (entry,) = servers["a"].view_moving.ownership.all()
+    (entry,) = servers["a"].view_migration.ownership.all()
     for handover in {entry.handover, getattr(entry, which)}:
         name = "f0.parquet" if which == "handover" else "t0.parquet"
         (tmp_path / "storage/views" / entry.name / handover / name).write_bytes(b"")
@@ -462,7 +462,7 @@ def test_its_home_is_gone_for_good(servers: Servers, a: Client, folder: Folder) 
         folder.add(a, 5)
     go_on_without_home(servers, a, folder)
     folder.put([(1, "1.00", "nobody has found it yet")])
-    assert servers["b"].view_moving.adopt("a") == 1
+    assert servers["b"].view_migration.adopt("a") == 1
     for _ in range(3):
         b = servers.client("b")
         folder.await_all(b)
@@ -475,7 +475,7 @@ def test_its_home_is_gone_for_good(servers: Servers, a: Client, folder: Folder) 
     for name in "cb":
         assert servers.client(name).run(READ) == folder.wanted()
     gone(servers, "c", "b")
-    assert servers["c"].view_moving.adopt("b") == 1
+    assert servers["c"].view_migration.adopt("b") == 1
     for _ in range(2):
         folder.add(servers.client("c"), 2)
         assert servers.client("c").run(READ) == folder.wanted()
@@ -496,15 +496,15 @@ def test_who_adopts_it_is_gone_for_good_as_well(
         if reached == step:
             raise SqlError("57000", step)
 
-    monkeypatch.setattr(adopting, "failpoint", dying)
+    monkeypatch.setattr(adoption, "failpoint", dying)
     with pytest.raises(SqlError, match=step):
-        servers["b"].view_moving.adopt("a")
+        servers["b"].view_migration.adopt("a")
     monkeypatch.undo()
     if step == "streams-adopted":
         folder.add(servers.client("b"), 2)
     gone(servers, "c", "b")
     folder.put([(1, "1.00", "nobody has found it yet")])
-    assert servers["c"].view_moving.adopt("b") == 1
+    assert servers["c"].view_migration.adopt("b") == 1
     c = servers.client("c")
     folder.await_all(c)
     for _ in range(2):
@@ -570,13 +570,13 @@ class Story:
 
     def rest(self) -> None:
         """It goes on anywhere, after some files."""
-        moving = self.servers[self.owner].view_moving
+        moving = self.servers[self.owner].view_migration
         for name in ("v", "w"):
             moving.suspend(view_of(self.servers.client(self.owner), name))
         self.files()
         self.owner = self.chance.choice("abc")
-        for owned in self.servers[self.owner].view_moving.suspended():
-            self.servers[self.owner].view_moving.resume(owned, lambda: False)
+        for owned in self.servers[self.owner].view_migration.suspended():
+            self.servers[self.owner].view_migration.resume(owned, lambda: False)
 
     def restart(self) -> None:
         names = self.chance.choice((self.owner, "a", {"a", self.owner}))

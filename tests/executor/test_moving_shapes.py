@@ -184,7 +184,7 @@ class Scenario:
     def move(self) -> None:
         """A view migrates, is suspended, goes on anywhere, or is copied where it is."""
         name, target = self._choose.choice(list(self._at)), self._choose.choice("abc")
-        at, to = self._at[name], self._servers[target].view_moving
+        at, to = self._at[name], self._servers[target].view_migration
         if at == "":
             shared = self._servers["a"].core.view(self._view(name).oid).shared
             (owned,) = [item for item in to.suspended() if item.name == shared]
@@ -196,7 +196,7 @@ class Scenario:
             to.suspend(self._view(name))
             target = ""
         else:
-            self._servers[at].view_moving.migrate(self._view(name), target, lambda: False)
+            self._servers[at].view_migration.migrate(self._view(name), target, lambda: False)
         self._at[name] = target
 
     def lose(self) -> None:
@@ -204,14 +204,14 @@ class Scenario:
         lost = self._choose.choice("bc")
         if lost in self._servers.running:
             self._servers.lose(lost, "a")
-            for entry in self._servers["a"].view_moving.ownership.all():
+            for entry in self._servers["a"].view_migration.ownership.all():
                 if entry.owner == lost:
                     wait_until(partial(self._is_home, entry.name), what="the take-over")
             self._at = {name: "a" if at == lost else at for name, at in self._at.items()}
             self._servers.stop(lost)
 
     def _is_home(self, shared: str) -> bool:
-        entry = self._servers["a"].view_moving.ownership.get(shared)
+        entry = self._servers["a"].view_migration.ownership.get(shared)
         return entry is not None and entry.taken and entry.owner == "a"
 
     def restart(self) -> None:

@@ -105,8 +105,8 @@ def test_positions_that_are_not_the_same(servers: Servers, both: Client, monkeyp
     insert(both, 4)
     servers.migrate("a", "b", "w")
     b = servers["b"]
-    b.view_moving._thread.close()
-    b.view_moving.checkpoints.close()
+    b.view_migration._thread.close()
+    b.view_migration.checkpoints.close()
     (replica,) = b.replicas.all()
     replica.catch_up()
     second = list(replica.streams.values())[1]

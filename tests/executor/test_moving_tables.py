@@ -50,7 +50,7 @@ def test_it_rests_at_home(servers: Servers, home: Client) -> None:
     for end in ("", "restart"):
         view = servers["a"].core.catalog.require("public", "w")
         assert isinstance(view, View)
-        servers["a"].view_moving.suspend(view)
+        servers["a"].view_migration.suspend(view)
         if end:
             servers.stop("a")
         home = servers.client("a")
@@ -59,8 +59,8 @@ def test_it_rests_at_home(servers: Servers, home: Client) -> None:
         with pytest.raises(SqlError, match='55000: relation "users" is in use by a suspended view'):
             home.run("ALTER TABLE users ADD COLUMN more int")
         home.run("UPDATE users SET name = name || '!' WHERE id = 1; INSERT INTO posts VALUES (1, 1)")
-        (owned,) = servers["a"].view_moving.suspended()
-        servers["a"].view_moving.resume(owned, lambda: False)
+        (owned,) = servers["a"].view_migration.suspended()
+        servers["a"].view_migration.resume(owned, lambda: False)
     assert home.run(READ) == [("Ada!!", 3), ("Bob", 2)]
     home.run("ALTER TABLE users RENAME name TO called")
     assert home.run(READ) == [("Ada!!", 3), ("Bob", 2)]
@@ -132,10 +132,10 @@ def test_a_home_that_is_down(servers: Servers, home: Client) -> None:
 def test_it_rests_and_goes_on_elsewhere(servers: Servers, home: Client) -> None:
     view = servers["a"].core.catalog.require("public", "w")
     assert isinstance(view, View)
-    servers["a"].view_moving.suspend(view)
+    servers["a"].view_migration.suspend(view)
     home.run("UPDATE users SET name = name || '!'; INSERT INTO posts VALUES (1, 1)")
-    (owned,) = servers["b"].view_moving.suspended()
-    servers["b"].view_moving.resume(owned, lambda: False)
+    (owned,) = servers["b"].view_migration.suspended()
+    servers["b"].view_migration.resume(owned, lambda: False)
     for name in ("b", "a"):
         assert servers.client(name).run(READ) == [("Ada!", 2), ("Bob!", 2)]
 
@@ -405,25 +405,25 @@ def test_the_home_is_gone_for_good(servers: Servers, home: Client) -> None:
     home.run("INSERT INTO posts VALUES (1, 1), (2, 1)")
     for name in ("w", "alone"):
         servers.migrate("a", "b", name)
-    servers["b"].view_moving.checkpoints.close()
+    servers["b"].view_migration.checkpoints.close()
     servers.stop("a")
     lost(servers["b"], "a")
     with pytest.raises(SqlError, match="08001"):
         servers.client("b").run(READ)
-    assert servers["b"].view_moving.adopt("a") == 1
+    assert servers["b"].view_migration.adopt("a") == 1
     b = servers.client("b")
     with pytest.raises(SqlError, match="42P01"):
         b.run(READ)
     b.run("INSERT INTO posts VALUES (1, 1)")
     assert b.run("SELECT * FROM alone ORDER BY uid") == [(1, 2), (2, 1)]
-    assert [entry.view for entry in servers["b"].view_moving.ownership.all()] == ["alone"]
+    assert [entry.view for entry in servers["b"].view_migration.ownership.all()] == ["alone"]
 
 
 def test_nobody_copies_it_unasked(servers: Servers, home: Client) -> None:
     runtime = servers["a"].core.view(servers["a"].core.catalog.require("public", "w").oid)
     with pytest.raises(SqlError, match='0A000: copying view "w" unasked'):
-        servers["a"].view_moving.copy_unasked(runtime)
-    servers["a"].view_moving.checkpoint(runtime.view)
+        servers["a"].view_migration.start_automatic_copies(runtime)
+    servers["a"].view_migration.checkpoint(runtime.view)
     home.run("UPDATE users SET name = 'Eve' WHERE id = 1")
     with pytest.raises(SqlError, match=r"55000: relation .* is in use by a copy on the storage"):
         home.run("ALTER TABLE users ADD COLUMN x int")

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from catalog.values.errors import SqlError
 from executor.commit.records import Followed
 from executor.key_access.point_sources import ViewSource
-from executor.moving import answers
-from executor.moving import departure as giving
+from executor.moving import answers, view_export
 from executor.moving.answers import answer
 from executor.remote_reads.messages import Question, decode_answer, encode_question
 from executor.replicas import replica as replica_module
@@ -54,7 +53,7 @@ def test_who_has_begun_and_has_not_said_so_may_be_asked_to_give(servers: Servers
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
-    moving = servers["b"].view_moving
+    moving = servers["b"].view_migration
     moving.checkpoints.close()  # a copy would be another entry
     (taken,) = moving.ownership.all()
     moving.ownership.change(taken, replace(taken, taken=False))  # as a server that died then finds it
@@ -153,7 +152,7 @@ def test_a_snapshot_that_is_older_than_the_last_copy(servers: Servers, a: Client
     """The rows between the two are no longer at hand."""
     a.run("CREATE TABLE d (x int)")
     servers.migrate("a", "b")
-    servers["b"].view_moving.checkpoints.close()
+    servers["b"].view_migration.checkpoints.close()
     rows = Rows()
     rows.insert(a, 5)
     reading = servers.client("a")
@@ -161,7 +160,7 @@ def test_a_snapshot_that_is_older_than_the_last_copy(servers: Servers, a: Client
     rows.insert(a, 5)
     servers.copied("b", "v")
     (runtime,) = servers["a"].core.runtimes()
-    (entry,) = servers["a"].view_moving.ownership.all()
+    (entry,) = servers["a"].view_migration.ownership.all()
     wait_until(lambda: runtime.held == entry.at, what="the home's knowing of the copy")
     (stream,) = servers["a"].core.streams.values()
     stream.feed.release(entry.at)
@@ -417,7 +416,7 @@ def test_a_forged_state_is_not_taken(
             (path,) = (tmp_path / "storage").glob(f"views/*/*/{name}")
             path.write_bytes(path.read_bytes().replace(b"count", b"cuont").replace(b"PAR1", b"PAR2"))
 
-    monkeypatch.setattr(giving, "failpoint", forging)
+    monkeypatch.setattr(view_export, "failpoint", forging)
     with pytest.raises(SqlError, match="XX001"):
         servers.migrate("a", "b")
     rows.insert(a, 5)
@@ -436,7 +435,7 @@ def test_a_storage_that_cannot_be_read_is_no_forged_state(
             path.unlink()
             path.mkdir()  # reading it is an error of the system's
 
-    monkeypatch.setattr(giving, "failpoint", breaking)
+    monkeypatch.setattr(view_export, "failpoint", breaking)
     with pytest.raises(SqlError, match="58030"):
         servers.migrate("a", "b")
     rows.insert(a, 5)

@@ -8,9 +8,8 @@ import pytest
 
 from catalog.objects import View
 from catalog.values.errors import SqlError
-from executor.moving import checkpoints
-from executor.moving import state_recovery as rebuilding
-from executor.moving.view_artifact import LeavingView
+from executor.moving import checkpoints, state_recovery
+from executor.moving.view_artifact import ExportedView
 from executor.remote_reads.messages import decode_question
 from tests.executor.client import Client
 from tests.executor.moving import Servers, lost
@@ -72,7 +71,7 @@ def test_the_other_leaves_as_well(order: tuple[str, str], servers: Servers, home
     wanted = [(1, 5, 4, ["a", "b", "x", "x"])]
     for reader in ("b", "a"):
         assert servers.client(reader).run(READ) == wanted
-    servers["c"].view_moving.suspend(view_of(servers, "v", "c"))
+    servers["c"].view_migration.suspend(view_of(servers, "v", "c"))
     home.run("INSERT INTO s VALUES (1, 1, 'y')")
     wanted = [(1, 5, 5, ["a", "b", "x", "x", "y"])]
     for reader in ("b", "a"):
@@ -83,8 +82,8 @@ def test_the_other_leaves_as_well(order: tuple[str, str], servers: Servers, home
         if name == "w":
             servers.migrate("b", "a", "w")
         else:
-            (owned,) = servers["a"].view_moving.suspended()
-            servers["a"].view_moving.resume(owned, lambda: False)
+            (owned,) = servers["a"].view_migration.suspended()
+            servers["a"].view_migration.resume(owned, lambda: False)
     assert home.run(READ) == wanted
     home.run("INSERT INTO s VALUES (2, 1, 'z'); INSERT INTO r VALUES (2, 1)")
     assert home.run(READ) == [*wanted, (2, 1, 2, ["c", "z"])]
@@ -92,7 +91,7 @@ def test_the_other_leaves_as_well(order: tuple[str, str], servers: Servers, home
 
 def test_it_leaves_while_the_other_is_suspended(servers: Servers, home: Client) -> None:
     """What the other had then, and the rows since, are its."""
-    servers["a"].view_moving.suspend(view_of(servers, "v"))
+    servers["a"].view_migration.suspend(view_of(servers, "v"))
     home.run("INSERT INTO s VALUES (1, 1, 'x')")
     with pytest.raises(SqlError, match='55000: view "v" is suspended'):
         home.run(READ)
@@ -106,7 +105,7 @@ def test_who_is_asked(servers: Servers, home: Client) -> None:
     """Only who shows it: what it reads is no matter where that is, or whether anybody maintains it."""
     home.run("CREATE VIEW x AS SELECT g.h, w.c FROM (SELECT count(*) AS h FROM r) g, w; INSERT INTO r VALUES (1, 2)")
     servers.migrate("a", "b", "w")
-    servers["a"].view_moving.suspend(view_of(servers, "v"))
+    servers["a"].view_migration.suspend(view_of(servers, "v"))
     database, asked = servers["a"], servers.questions("a")
     feed, reader = database.changes.feed(view_of(servers, "x").oid, home), database.own_reader()
     number = feed.start(reader, None)
@@ -234,16 +233,16 @@ def test_what_it_reads_stays_as_it_is(servers: Servers, home: Client) -> None:
 
 def test_copies_end_with_a_change_of_what_it_reads(servers: Servers, home: Client) -> None:
     """Those that nobody has asked for; they begin again."""
-    servers["a"].view_moving.copy_unasked(servers["a"].core.view(view_of(servers, "w").oid))
+    servers["a"].view_migration.start_automatic_copies(servers["a"].core.view(view_of(servers, "w").oid))
     assert servers.knows("w")
     w = servers["a"].core.view(view_of(servers, "w").oid)
-    with servers["a"].view_moving.checkpoints.writing(w, unasked=True):  # the next one, which finds none to follow
+    with servers["a"].view_migration.checkpoints.writing(w, unasked=True):  # the next one, which finds none to follow
         home.run("ALTER VIEW v RENAME COLUMN c TO d")
     wait_until(lambda: w.held is None, what="that the log is kept for nobody")  # as who had looked before may think
-    servers["a"].view_moving.checkpoint(view_of(servers, "w"))
+    servers["a"].view_migration.checkpoint(view_of(servers, "w"))
     with pytest.raises(SqlError, match=r'55000: relation ".*" is in use by a copy on the storage'):
         home.run("ALTER VIEW v RENAME COLUMN d TO e")
-    servers["a"].view_moving.forget(view_of(servers, "w"))
+    servers["a"].view_migration.forget(view_of(servers, "w"))
     home.run("ALTER VIEW v RENAME COLUMN d TO e")
     servers.migrate("a", "b", "w")
     assert servers.client("b").run(READ) == [(1, 5, 2, ["a", "b"])]
@@ -254,7 +253,7 @@ def test_the_log_is_kept_for_the_streams_of_others(servers: Servers, home: Clien
     servers.stop("a")
     servers.options |= {"log_segment_bytes": 1 << 16, "maintenance_rows": 1}
     home = servers.client("a")
-    servers["a"].view_moving.suspend(view_of(servers, "w"))
+    servers["a"].view_migration.suspend(view_of(servers, "w"))
     v, text = servers["a"].core.view(view_of(servers, "v").oid), "x" * 1000
     for number in range(40):
         rows = ", ".join(f"({number % 3}, {row}, '{text}')" for row in range(10))
@@ -263,8 +262,8 @@ def test_the_log_is_kept_for_the_streams_of_others(servers: Servers, home: Clien
     wait_until(lambda: all(progress.durable >= lsn for progress in v.paths), what="its maintenance")
     servers["a"].frontiers.release()
     servers.stop("a")
-    (owned,) = servers["b"].view_moving.suspended()
-    servers["b"].view_moving.resume(owned, lambda: False)
+    (owned,) = servers["b"].view_migration.suspended()
+    servers["b"].view_migration.resume(owned, lambda: False)
     ((k, m, c, t),) = servers.client("b").run("SELECT k, m, c, array_length(t, 1) FROM w")
     assert (k, m, c, t) == (1, 5, 2 + 130, 2 + 130)
 
@@ -273,7 +272,7 @@ def test_the_home_is_lost(servers: Servers, home: Client) -> None:
     """Another server goes on from a copy, and adopts all."""
     database = servers["a"]
     for name in ("v", "w"):
-        database.view_moving.copy_unasked(database.core.view(view_of(servers, name).oid))
+        database.view_migration.start_automatic_copies(database.core.view(view_of(servers, name).oid))
     home.run("INSERT INTO s VALUES (1, 3, 'x'), (3, 3, 'y'); INSERT INTO r VALUES (1, 8)")
     wanted = [(1, 8, 3, ["a", "b", "x"]), (3, 6, 1, ["y"])]
     servers.stop("a")
@@ -282,7 +281,7 @@ def test_the_home_is_lost(servers: Servers, home: Client) -> None:
     wait_until(lambda: servers["b"].core.catalog.at("public", "w") is not None, what="the take-over")
     assert servers.client("b").run(READ) == wanted
     wait_until(lambda: servers["b"].core.catalog.at("public", "v") is not None, what="the take-over")
-    assert servers["b"].view_moving.adopt("a") == 2
+    assert servers["b"].view_migration.adopt("a") == 2
     b = servers.client("b")
     b.run("INSERT INTO s VALUES (3, 3, 'z'); INSERT INTO r VALUES (3, 9)")
     wanted = [wanted[0], (3, 9, 2, ["y", "z"])]
@@ -300,7 +299,7 @@ def test_when_a_copy_is_due(servers: Servers, home: Client, monkeypatch: pytest.
     servers.stop("a")
     servers.options["backlog_bytes"] = 20_000
     home = servers.client("a")
-    moving, runtime = servers["a"].view_moving, servers["a"].core.view(view_of(servers, "w").oid)
+    moving, runtime = servers["a"].view_migration, servers["a"].core.view(view_of(servers, "w").oid)
     moving.checkpoints.close()  # nobody makes it
     rows = "INSERT INTO s SELECT 1, 1, repeat('x', 1000) FROM generate_series(1, 10)"
     moving.suspend(view_of(servers, "v"))
@@ -315,19 +314,19 @@ def test_rows_that_come_while_a_copy_is_made(servers: Servers, home: Client, mon
     """Those of a view that is elsewhere are in the next copy, at the latest."""
     servers.migrate("a", "c", "v")
     database, runtime = servers["a"], servers["a"].core.view(view_of(servers, "w").oid)
-    database.view_moving.checkpoint(runtime.view)
-    database.view_moving.checkpoints.close()  # it would write rows as well
-    read, rows = rebuilding.read, ["INSERT INTO s VALUES (1, 1, 'y')"]
+    database.view_migration.checkpoint(runtime.view)
+    database.view_migration.checkpoints.close()  # it would write rows as well
+    read, rows = state_recovery.read_states, ["INSERT INTO s VALUES (1, 1, 'y')"]
 
-    def reading(*arguments: Any) -> LeavingView:
+    def reading(*arguments: Any) -> ExportedView:
         while rows:
             home.run(rows.pop())
         return read(*arguments)
 
-    monkeypatch.setattr(rebuilding, "read", reading)
+    monkeypatch.setattr(state_recovery, "read_states", reading)
     home.run("INSERT INTO s VALUES (1, 1, 'x')")
     for _ in range(2):
-        database.view_moving.checkpoints.make(runtime, None)
+        database.view_migration.checkpoints.make(runtime, None)
     servers.stop("c")
     servers.stop("a")
     lost(servers["b"], "a")
@@ -357,7 +356,7 @@ def test_an_error_of_the_other(place: str, servers: Servers, home: Client) -> No
     if place == "b":
         servers.migrate("a", "b", "x")
     else:
-        servers["a"].view_moving.checkpoint(view_of(servers, "x"))
+        servers["a"].view_migration.checkpoint(view_of(servers, "x"))
     assert servers.client(place).run("SELECT * FROM x") == [(1, 1)]
     home.run("INSERT INTO r VALUES (0, 1)")
     for _ in range(2):
@@ -365,8 +364,8 @@ def test_an_error_of_the_other(place: str, servers: Servers, home: Client) -> No
             with pytest.raises(SqlError, match="22012"):
                 servers.client(reader).run("SELECT * FROM x")
         runtime = servers[place].core.view(view_of(servers, "x", place).oid)
-        servers[place].view_moving.checkpoints.make(runtime, servers[place].replicas.get(runtime.program.inputs[0]))
-        (entry,) = [item for item in servers["a"].view_moving.ownership.all() if item.view == "x"]
+        servers[place].view_migration.checkpoints.make(runtime, servers[place].replicas.get(runtime.program.inputs[0]))
+        (entry,) = [item for item in servers["a"].view_migration.ownership.all() if item.view == "x"]
         assert entry.failure == ("22012", "division by zero")
         servers.stop("a")
         servers.stop("b")
@@ -383,14 +382,14 @@ def test_an_error_of_the_other_elsewhere(servers: Servers, home: Client) -> None
     home.run("CREATE VIEW x AS SELECT g.k, z.d FROM (SELECT k FROM s GROUP BY k) g, z")
     servers.migrate("a", "b", "z")
     database, runtime = servers["a"], servers["a"].core.view(view_of(servers, "x").oid)
-    database.view_moving.checkpoint(runtime.view)
+    database.view_migration.checkpoint(runtime.view)
     home.run("INSERT INTO r VALUES (0, 1)")
     with pytest.raises(SqlError, match="22012"):
         home.run("SELECT * FROM x")
     servers.copied("b", "z")
     home.run("INSERT INTO s VALUES (1, 1, '')")
-    database.view_moving.checkpoints.make(runtime, None)
-    entry = database.view_moving.ownership.get(runtime.shared)
+    database.view_migration.checkpoints.make(runtime, None)
+    entry = database.view_migration.ownership.get(runtime.shared)
     assert entry is not None
     assert (entry.failure, entry.at) == (("22012", "division by zero"), database.core.sequencer.visible)
 

@@ -20,10 +20,11 @@ from executor.database.database import Database
 from executor.embedded.pipeline_results import Kept, KeptResults
 from executor.files.file_tables import FileColumn
 from executor.queries.client import Client as Asker
-from executor.separation import artifact, steps
+from executor.separation import query_artifact, steps
 from executor.separation.running_queries import RunningQuery
 from executor.separation.shared_files import SharedFile, SharedFiles
-from executor.traces import parquet
+from executor.traces import artifact_manifest, parquet
+from executor.traces.artifact_manifest import encode_manifest
 from planner.algebra.nodes import Relation, Snapshot
 from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES, Asked, leave, separable, whole
@@ -107,13 +108,13 @@ def test_a_checkpoint_is_of_a_query_that_goes_on(database: Database, monkeypatch
     seen: list[Any] = []
     with monkeypatch.context() as patch:
         asked = Asked(patch, 1, "checkpoint")
-        write = artifact.SeparatedQueries.write
+        write = query_artifact.SeparatedQueries.write
 
-        def written(self: artifact.SeparatedQueries, query_id: str, *rest: Any, **about: Any) -> None:
+        def written(self: query_artifact.SeparatedQueries, query_id: str, *rest: Any, **about: Any) -> None:
             write(self, query_id, *rest, **about)
             seen.append(self.get(query_id))
 
-        patch.setattr(artifact.SeparatedQueries, "write", written)
+        patch.setattr(query_artifact.SeparatedQueries, "write", written)
         assert client.run(QUERY) == wanted
     assert [request.done for request in asked.requests] == [True]
     assert [query.state for query in seen] == ["checkpoint"]
@@ -209,7 +210,7 @@ def test_what_runs_whole(database: Database, monkeypatch: pytest.MonkeyPatch) ->
 
 def signed(query: Any) -> bytes:
     """A manifest whose checksum is right, whatever it says."""
-    return json.dumps({"format": 1, "sha256": artifact.digest(query), "query": query}).encode()
+    return encode_manifest("query", query)
 
 
 def edited(change: Callable[[Any], None]) -> Callable[[bytes], bytes]:
@@ -451,14 +452,14 @@ def test_nothing_is_written_to_an_empty_mount_point(database: Database, monkeypa
 def test_no_file_stays_of_a_write_that_is_cancelled(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     query_id = left(database, monkeypatch)
     folder = database.core.options.shared_directory / "queries" / query_id
-    before, store = set(folder.iterdir()), artifact._store
+    before, store = set(folder.iterdir()), query_artifact._store
 
-    def cancelled(path: Path, run: artifact.Run) -> None:
+    def cancelled(path: Path, run: query_artifact.Run) -> None:
         store(path, run)
         raise SqlError("57014", "canceling statement due to user request")
 
     with monkeypatch.context() as patch:
-        patch.setattr(artifact, "_store", cancelled)
+        patch.setattr(query_artifact, "_store", cancelled)
         asked = Asked(patch, 1, "checkpoint")
         with pytest.raises(SqlError, match="57014"):
             resume(database, query_id)
@@ -493,7 +494,7 @@ def failing(number: int) -> Callable[..., Any]:
     return fail
 
 
-@pytest.mark.parametrize(("where", "name"), [(artifact, "read_document"), (parquet, "describe_file")])
+@pytest.mark.parametrize(("where", "name"), [(artifact_manifest, "read_document"), (parquet, "describe_file")])
 def test_what_the_disk_cannot_read(
     where: object, name: str, abandoned: tuple[Database, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

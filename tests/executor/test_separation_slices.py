@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.separation import running_queries, service, slices, steps
-from executor.separation.artifact import SeparatedQueries
+from executor.separation.query_artifact import SeparatedQueries
 from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES, Leaving, go_on, leave, outcome, separable, whole
 from tests.rig.beside import Repeating

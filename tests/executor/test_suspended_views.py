@@ -14,8 +14,7 @@ import pytest
 from catalog.objects import View
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.moving import checkpoints
-from executor.moving import state_recovery as rebuilding
+from executor.moving import checkpoints, state_recovery
 from planner.incremental.programs.program import State
 from tests.executor.client import Client
 from tests.executor.moving import READ, STREAM, VIEW, Rows, Servers
@@ -31,11 +30,11 @@ def view_of(database: Database, name: str = "v") -> View:
 
 
 def suspend(servers: Servers, name: str) -> None:
-    assert servers[name].view_moving.suspend(view_of(servers[name])) == "v"
+    assert servers[name].view_migration.suspend(view_of(servers[name])) == "v"
 
 
 def resume(servers: Servers, name: str) -> None:
-    moving = servers[name].view_moving
+    moving = servers[name].view_migration
     (owned,) = moving.suspended()
     moving.resume(owned, lambda: False)
 
@@ -140,8 +139,8 @@ def test_who_was_to_go_on_is_lost(servers: Servers, a: Client, monkeypatch: pyte
     rows = Rows()
     rows.insert(a, 5)
     suspend(servers, "a")
-    moving = servers["b"].view_moving
-    monkeypatch.setattr(moving._taking, "_take", lambda owned, runtime: None)
+    moving = servers["b"].view_migration
+    monkeypatch.setattr(moving._import, "_continue_view", lambda owned, runtime: None)
     (owned,) = moving.suspended()
     with pytest.raises(SqlError, match="57014"):
         moving.resume(owned, lambda: True)
@@ -150,7 +149,7 @@ def test_who_was_to_go_on_is_lost(servers: Servers, a: Client, monkeypatch: pyte
     with pytest.raises(SqlError, match="is suspended"):
         a.run(READ)
     servers.lose("b", "a")
-    wait_until(lambda: bool(servers["a"].view_moving.suspended()), what="that nobody is to go on")
+    wait_until(lambda: bool(servers["a"].view_migration.suspended()), what="that nobody is to go on")
     resume(servers, "a")
     assert a.run(READ) == rows.wanted()
 
@@ -188,11 +187,11 @@ def test_what_a_home_has_is_of_one_commit(servers: Servers, a: Client, monkeypat
         return found
 
     monkeypatch.setattr(storage, "read", reading)
-    stored, states = rebuilding._left(database.core, runtime.view)
+    stored, states = state_recovery._left(database.core, runtime.view)
     jobs[0].join()
     found = {name: table.num_rows for name, table in states.items()}
     assert found == dict.fromkeys(found, 0)
-    later, states = rebuilding._left(database.core, runtime.view)
+    later, states = state_recovery._left(database.core, runtime.view)
     assert all(table.num_rows for table in states.values())
     assert min(later.frontiers.values()) > max(stored.frontiers.values())
 
@@ -218,7 +217,7 @@ def test_it_stays_as_it_is_and_can_be_dropped(servers: Servers, a: Client, tmp_p
 def test_what_cannot_be_suspended(definition: str, what: str, servers: Servers, a: Client) -> None:
     a.run(definition)
     a.run("INSERT INTO s VALUES (1, 1, '1')")
-    moving, view = servers["a"].view_moving, view_of(servers["a"], "x")
+    moving, view = servers["a"].view_migration, view_of(servers["a"], "x")
     if what == "22012":
         with pytest.raises(SqlError, match=what):
             a.run("SELECT * FROM x")
@@ -237,7 +236,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def checkpoint(servers: Servers, name: str = "a") -> None:
-    assert servers[name].view_moving.checkpoint(view_of(servers[name])) == "v"
+    assert servers[name].view_migration.checkpoint(view_of(servers[name])) == "v"
 
 
 def test_a_lost_homes_view_goes_on_from_its_copy(servers: Servers, a: Client) -> None:
@@ -275,17 +274,17 @@ def test_copies_follow_and_end(servers: Servers, a: Client, tmp_path: Path) -> N
     servers.stop("a")
     a = servers.client("a")
     (runtime,) = servers["a"].core.runtimes()
-    (owned,) = servers["a"].view_moving.ownership.all()
+    (owned,) = servers["a"].view_migration.ownership.all()
     assert (runtime.held, owned.copied) == (owned.at, True)
     rows.insert(a, 5)
     wait_until(lambda: bool(set(copies(tmp_path)) - set(second)), what="a copy by itself")
     assert a.run(READ) == rows.wanted()
     with pytest.raises(SqlError, match="in use by a copy"):
         a.run("ALTER VIEW v RENAME TO x")
-    assert servers["a"].view_moving.forget(view_of(servers["a"]))
+    assert servers["a"].view_migration.forget(view_of(servers["a"]))
     assert copies(tmp_path) == []
     assert runtime.held is None
-    assert not servers["a"].view_moving.forget(view_of(servers["a"]))
+    assert not servers["a"].view_migration.forget(view_of(servers["a"]))
     a.run("ALTER VIEW v RENAME TO x")
 
 
@@ -313,7 +312,7 @@ def test_a_copied_view_leaves_like_any_other(servers: Servers, a: Client, tmp_pa
 def test_an_error_that_rows_made_is_copied(servers: Servers, a: Client) -> None:
     """The log need not be kept for such a view, and nobody takes it over."""
     a.run("CREATE VIEW u AS SELECT 1 / (k - 7) AS k, count(*) FROM s GROUP BY 1")
-    moving = servers["a"].view_moving
+    moving = servers["a"].view_migration
     moving.checkpoint(view_of(servers["a"], "u"))
     a.run("INSERT INTO s VALUES (7, 1, '')")
     runtime = servers["a"].core.view(view_of(servers["a"], "u").oid)

@@ -12,11 +12,9 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.cluster.succession import Heirs
 from executor.cluster.view_ownership import Owned
-from executor.moving import checkpoints
-from executor.moving import guests as entering
-from executor.moving import takeover as taking
+from executor.moving import checkpoints, guests, view_import
 from executor.moving import view_artifact as artifact
-from executor.moving.view_artifact import LeavingView
+from executor.moving.view_artifact import ExportedView
 from tests.executor.client import Client
 from tests.executor.moving import READ, Rows, Servers, lost
 from tests.executor.test_migration import LEASE
@@ -43,7 +41,7 @@ def test_a_view_of_a_lost_server_goes_on_at_its_home(servers: Servers, a: Client
         assert a.run("SELECT server, home FROM millstream.views") == [("a", "a")]
         wait_until(lambda: not servers["b"].core.streams, what="the guest's end")
         with pytest.raises(SqlError, match=r"55000: server .* must not write to the storage"):
-            servers["b"].view_moving.ownership.delete("0")
+            servers["b"].view_migration.ownership.delete("0")
         servers.stop("b")
         rows.insert(a, 4)
         servers.migrate("a", "b")
@@ -56,7 +54,7 @@ def test_a_lost_server_changes_nothing(servers: Servers, a: Client, monkeypatch:
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
-    servers["b"].view_moving.checkpoints.close()  # no other copy comes in between
+    servers["b"].view_migration.checkpoints.close()  # no other copy comes in between
     rows.insert(a, 5)
 
     def standing_still(step: str) -> None:
@@ -79,7 +77,7 @@ def test_a_lost_server_deletes_no_copy_of_others(servers: Servers, a: Client, mo
     servers.migrate("a", "b")
     _ = servers["c"]
     for name in ("b", "c"):
-        servers[name].view_moving.checkpoints.close()
+        servers[name].view_migration.checkpoints.close()
     rows.insert(a, 5)
 
     def standing_still(step: str) -> None:
@@ -102,11 +100,11 @@ def test_no_copy_stays_that_is_not_needed(servers: Servers, a: Client, tmp_path:
     rows.insert(a, 5)
     for source, target in ("ab", "bc", "cb"):
         _ = servers[target]
-        servers[target].view_moving.checkpoints.close()
+        servers[target].view_migration.checkpoints.close()
         servers.migrate(source, target)
         rows.insert(a, 5)
         for _ in range(3):
-            (entry,) = servers["a"].view_moving.ownership.all()
+            (entry,) = servers["a"].view_migration.ownership.all()
             kept = {path.name for path in (tmp_path / "storage").glob("views/*/*")}
             assert kept == {entry.handover, entry.older} - {""}, "the last, and the one before"
             rows.insert(a, 5)
@@ -119,7 +117,7 @@ def test_who_was_to_take_a_view_is_lost(servers: Servers, a: Client, monkeypatch
     rows = Rows()
     rows.insert(a, 5)
     _ = servers["b"]
-    monkeypatch.setattr(servers["b"].view_moving._taking, "_take", lambda *given: None)
+    monkeypatch.setattr(servers["b"].view_migration._import, "_continue_view", lambda *given: None)
     asked: list[SqlError] = []
 
     def migrate() -> None:
@@ -166,12 +164,12 @@ def test_who_is_stopped_for_long_is_gone(servers: Servers, a: Client) -> None:
     servers.stop("b")
     times = itertools.chain((1.0, LEASE, LEASE + 1, LEASE + 2), itertools.repeat(LEASE + 3))
     heirs = Heirs(servers["a"].core.registry, lambda: next(times))
-    (entry,) = servers["a"].view_moving.ownership.all()
+    (entry,) = servers["a"].view_migration.ownership.all()
     assert [heirs.entry(entry) for _ in range(3)] == [None] * 3
     after = heirs.entry(entry)
     assert after is not None
     assert (after.owner, after.giver, after.taken) == ("a", "b", False)
-    servers["a"].view_moving._taking._heirs = heirs
+    servers["a"].view_migration._import._heirs = heirs
     wait_until(lambda: servers.owner("v") == "a", what="the take-over")
     assert a.run(READ) == rows.wanted()
     wait_until(lambda: not servers["b"].core.streams, what="the guest's end")
@@ -182,13 +180,13 @@ def test_an_error_that_rows_made(servers: Servers, a: Client) -> None:
     a.run("CREATE VIEW w AS SELECT sum(1 / k) AS n FROM s")
     a.run("INSERT INTO s VALUES (1, 1, '')")
     servers.migrate("a", "b", "w")
-    servers["b"].view_moving.checkpoints.close()  # no other copy comes in between
+    servers["b"].view_migration.checkpoints.close()  # no other copy comes in between
     a.run("INSERT INTO s VALUES (0, 1, '')")
     with pytest.raises(SqlError, match="22012"):
         a.run("SELECT * FROM w")
-    (before,) = servers["a"].view_moving.ownership.all()
+    (before,) = servers["a"].view_migration.ownership.all()
     servers.copied("b", "w")
-    (entry,) = servers["a"].view_moving.ownership.all()
+    (entry,) = servers["a"].view_migration.ownership.all()
     assert entry.failure is not None
     assert entry.failure[0] == "22012"
     assert entry.at > before.at
@@ -241,8 +239,8 @@ def test_a_server_that_comes_back_empty_within_its_lease(
         raise SqlError("42P07", "it exists")
 
     if is_refused:
-        monkeypatch.setattr(entering, "enter", refusing)
-        monkeypatch.setattr(taking, "_AGAIN", 0.2)
+        monkeypatch.setattr(guests, "create_guest", refusing)
+        monkeypatch.setattr(view_import, "_AGAIN", 0.2)
     b = servers.client("b")
     wait_until(
         lambda: servers["b"].core.catalog.at("public", "v") is not None or servers.owner("v") == "a", what="the view"
@@ -278,13 +276,13 @@ def test_a_passing_error_of_the_storage_prevents_no_take_over(
     errors = iter([SqlError("58030", "input/output error"), SqlError("53100", "no space left on device")])
     read = artifact.read
 
-    def failing(storage: Path, owned: Owned) -> LeavingView:
+    def failing(storage: Path, owned: Owned) -> ExportedView:
         for error in errors:
             raise error
         return read(storage, owned)
 
     monkeypatch.setattr(artifact, "read", failing)
-    monkeypatch.setattr(taking, "_AGAIN", 0.2)
+    monkeypatch.setattr(view_import, "_AGAIN", 0.2)
     servers.lose("b", "a")
     wait_until(lambda: servers.owner("v") == "a", what="the take-over")
     assert a.run(READ) == rows.wanted()
@@ -296,8 +294,8 @@ def test_what_prevents_a_view_prevents_no_other(servers: Servers, a: Client, mon
     rows.insert(a, 5)
     for name in ("v", "w"):
         servers.migrate("a", "b", name)
-    first = servers["a"].view_moving.ownership.all()[0].view
-    ownership, is_there = servers["a"].view_moving.ownership, threading.Event()
+    first = servers["a"].view_migration.ownership.all()[0].view
+    ownership, is_there = servers["a"].view_migration.ownership, threading.Event()
     change = ownership.change
 
     def failing(before: Owned | None, after: Owned) -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.separation import artifact, query_moves, service
+from executor.separation import query_artifact, query_moves, service
 from executor.separation.spark_results import SparkResults
 from executor.spark.engine import SparkEngine
 from executor.spark.java import Java
@@ -87,7 +87,7 @@ class Victim:
             if name == step and not self.deaths:
                 self.die(step)
 
-        for module in (artifact, query_moves, service):
+        for module in (query_artifact, query_moves, service):
             monkeypatch.setattr(module, "failpoint", failpoint)
 
 

@@ -91,7 +91,7 @@ def adopt(session: Session, server: Value) -> int | None:
     """The streams of a server that is gone for good are this one's, with its views; how many these are."""
     if not is_superuser(session):
         raise SqlError("42501", "permission denied for function adopt")
-    return None if server is None else session.db.database.view_moving.adopt(str(server))
+    return None if server is None else session.db.database.view_migration.adopt(str(server))
 
 
 def _leave(session: Session, process: Value, wish: Wish, target: str = "") -> str | None:

@@ -17,7 +17,7 @@ from catalog.values.errors import SqlError
 from catalog.values.identifiers import split_name
 from executor.cluster.view_ownership import Owned
 from executor.moving import view_artifact as artifact
-from executor.separation.artifact import is_query_id
+from executor.separation.query_artifact import is_query_id
 from planner.algebra.nodes import Value
 from planner.bind.lookup.relations import find_named
 from server.session.functions import signals
@@ -33,7 +33,7 @@ def suspend(session: Session, name: Value) -> str | None:
         return signals.leave_by_id(session, str(name), "suspend")
     if name is None or str(name).isdecimal():
         return signals.suspend(session, _number(name))
-    return session.db.database.view_moving.suspend(_own_view(session, str(name)))
+    return session.db.database.view_migration.suspend(_own_view(session, str(name)))
 
 
 def checkpoint(session: Session, name: Value) -> str | None:
@@ -42,7 +42,7 @@ def checkpoint(session: Session, name: Value) -> str | None:
         return signals.leave_by_id(session, str(name), "checkpoint")
     if name is None or str(name).isdecimal():
         return signals.checkpoint(session, _number(name))
-    return session.db.database.view_moving.checkpoint(_own_view(session, str(name)))
+    return session.db.database.view_migration.checkpoint(_own_view(session, str(name)))
 
 
 def migrate(session: Session, name: Value, server: Value) -> str | None:
@@ -54,7 +54,7 @@ def migrate(session: Session, name: Value, server: Value) -> str | None:
     if str(name).isdecimal():
         return signals.migrate(session, _number(name), server)
     view = _own_view(session, str(name))
-    return session.db.database.view_moving.migrate(view, str(server), session.work.is_cancelled)
+    return session.db.database.view_migration.migrate(view, str(server), session.work.is_cancelled)
 
 
 def resume(session: Session, name: Value) -> str | None:
@@ -67,7 +67,7 @@ def resume(session: Session, name: Value) -> str | None:
     else:
         view = _own_view(session, str(name))
         shared = session.db.database.view(view.oid).shared
-        owned = next((item for item in session.db.database.view_moving.suspended() if item.name == shared), None)
+        owned = next((item for item in session.db.database.view_migration.suspended() if item.name == shared), None)
         if owned is None:
             raise SqlError("55000", f'view "{relation}" is not suspended')
     if owned is None:
@@ -75,7 +75,7 @@ def resume(session: Session, name: Value) -> str | None:
         if is_query_id(str(name)):
             error.hint = f"SELECT * FROM millstream.resume('{name}') gives the rows of a query that has left."
         raise error
-    session.db.database.view_moving.resume(owned, session.work.is_cancelled)
+    session.db.database.view_migration.resume(owned, session.work.is_cancelled)
     return owned.view
 
 
@@ -83,7 +83,7 @@ def forget(session: Session, name: Value) -> bool | None:
     """Deletes a separated query, or the copies of a view, which are made no longer; whether there was any."""
     if name is None or is_query_id(str(name)):
         return signals.forget(session, name)
-    return session.db.database.view_moving.forget(_own_view(session, str(name)))
+    return session.db.database.view_migration.forget(_own_view(session, str(name)))
 
 
 def _number(text: Value) -> int | None:
@@ -109,7 +109,7 @@ def _left_by_others(session: Session, schema: str | None, relation: str) -> Owne
     """The suspended view of another server that a name means. Raises 42501, 42P09 where several are called so."""
     path = session.path if schema is None else (schema,)
     found = []
-    for owned in session.db.database.view_moving.suspended():
+    for owned in session.db.database.view_migration.suspended():
         about = _about(session, owned)
         if about is not None and about.name == relation and about.schema in path:
             found.append((path.index(about.schema), owned, about))

@@ -1,7 +1,8 @@
-"""What an entry among servers makes of a view that this server is the home of.
+"""Applies the entry of a view at its home: where the view is, and which records the log keeps for it.
 
-Owns: what an entry (``ownership``) makes of the view whose home this server is, or becomes: of one that was adopted the
-entry says so a moment later, and until then there is another, ``staged``, beside its former home.
+Owns: the entry of a view whose home was adopted. Its own entry is changed a moment after the adoption; until then the
+``staged`` entry counts, which lies with the registry's entry of the former home.
+
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from executor.views.location import Away
 from executor.views.runtime import ViewRuntime
 
 
-def place(core: Core, indexes: ViewIndexes, runtime: ViewRuntime, owned: Owned, address: str = "") -> None:
-    """What an entry says of a view whose home this server is: whether it is here, and what the log keeps for it."""
+def place_view(core: Core, indexes: ViewIndexes, runtime: ViewRuntime, owned: Owned, address: str = "") -> None:
+    """Makes the runtime of a view whose home this server is say what the view's entry says: which server maintains it,
+    at which ``address``, and above which LSN the log keeps records for it."""
     own, held = core.options.server_name, owned.at
     worker = owned.worker(own, runtime.handover)
     core.versions.suspend(runtime.view.oid, worker == NOBODY)
@@ -33,19 +35,19 @@ def place(core: Core, indexes: ViewIndexes, runtime: ViewRuntime, owned: Owned, 
         core.versions.stir(runtime.view.oid)
 
 
-def staged(storage: Storage, owned: Owned) -> Owned | None:
-    """The entry that a view is to get since its home was adopted; None where none is known. Raises XX001."""
+def staged_entry(storage: Storage, owned: Owned) -> Owned | None:
+    """The entry that a view gets since its home was adopted; None where there is none. Raises XX001."""
     member = read_member(storage, owned.home)
     found = () if member is None else member.staged
     return next((as_owned(item, owned.name) for item in found if item.get("name") == owned.name), None)
 
 
 def is_guest(replicas: Replicas, runtime: ViewRuntime) -> bool:
-    """Whether a view's stream is at another server."""
+    """Whether a view's streams belong to another server."""
     return replica_of(replicas, runtime) is not None
 
 
-def is_own(core: Core, runtime: ViewRuntime) -> bool:
-    """Whether it is at this server."""
+def is_at_home(core: Core, runtime: ViewRuntime) -> bool:
+    """Whether a view's streams belong to this server."""
     stream = core.streams.get(runtime.program.inputs[0])
     return stream is not None and not home_of(stream.stream)

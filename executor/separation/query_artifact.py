@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import hashlib
 import json
 import re
 import secrets
@@ -38,6 +37,7 @@ from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.file_tables import FileColumn
 from executor.separation.results import EngineName
 from executor.separation.shared_files import SharedFile, SharedFiles
+from executor.traces.artifact_manifest import MANIFEST, decode_file, encode_file, encode_manifest, read_manifest
 from executor.traces.checked import WRONG
 from executor.traces.parquet import StoredFile, describe_file, read_count, read_table, verify_file, write_batches
 from planner.algebra.allow_list import check_call, require_zone
@@ -52,8 +52,6 @@ from planner.statements.statement import Output
 _MOST: Final = (1 << 63) - 1
 #: Files that are synced at once.
 _SYNCS: Final = 8
-_MANIFEST: Final = "manifest.json"
-_FORMAT: Final = 1
 _ID: Final = re.compile(r"[0-7][0-9a-f]{15}")
 _FILE: Final = re.compile(r"r\d+-[0-9a-f]+\.parquet")
 _PARTS: Final = ("relation", "runs")
@@ -118,7 +116,7 @@ class SeparatedQuery(Struct, frozen=True):
     @property
     def stored(self) -> set[str]:
         """The names of the files that it is on the storage."""
-        return {_MANIFEST, *(run.file.name for run in self.runs.values())}
+        return {MANIFEST, *(run.file.name for run in self.runs.values())}
 
     @property
     def size(self) -> int:
@@ -143,7 +141,7 @@ class SeparatedQueries:
         if not self._folder.is_dir():
             return []
         return sorted(
-            path.parent.name for path in self._folder.glob(f"*/{_MANIFEST}") if _ID.fullmatch(path.parent.name)
+            path.parent.name for path in self._folder.glob(f"*/{MANIFEST}") if _ID.fullmatch(path.parent.name)
         )
 
     def all(self) -> Iterator[SeparatedQuery]:
@@ -157,17 +155,12 @@ class SeparatedQueries:
     def get(self, query_id: str) -> SeparatedQuery:
         """A query's manifest, checked. Raises 42704, 58030, XX001, and 0A000 for a format of a later version."""
         self._claims.require_answer()
-        path = self._folder / query_id / _MANIFEST
+        path = self._folder / query_id / MANIFEST
         if not _ID.fullmatch(query_id) or not path.is_file():
             self._claims.require_storage()
             raise SqlError("42704", f'separated query "{query_id}" does not exist')
         try:
-            document = json.loads(read_document(path))
-            if document["format"] != _FORMAT:
-                raise SqlError("0A000", f'format {document["format"]} of separated query "{query_id}" is not supported')
-            if document["sha256"] != digest(document["query"]):
-                raise ValueError("its checksum does not match")
-            found = _decoded(document["query"])
+            found = _decoded(read_manifest(path, "query", f'separated query "{query_id}"'))
             if found.id != query_id:
                 raise ValueError("it belongs to another query")
             _check(found)
@@ -210,7 +203,7 @@ class SeparatedQueries:
             number = self._number(query_id) + 1
             query = SeparatedQuery(query_id, number, runs=stored, **about)
             with self._claims.owned(query_id) as storage:
-                storage.replace(folder / _MANIFEST, _document(query))
+                storage.replace(folder / MANIFEST, encode_manifest("query", _encoded(query)))
                 for path in set(folder.iterdir()) - {folder / name for name in query.stored} - set(used):
                     storage.delete(path, lasting=False)  # no manifest names it: the next one deletes it, too
         except OSError as error:
@@ -220,7 +213,7 @@ class SeparatedQueries:
     def _number(self, query_id: str) -> int:
         """How often a query's manifest has been written. Raises XX001; what else is in it is not looked at."""
         try:
-            return int(json.loads(read_document(self._folder / query_id / _MANIFEST))["query"]["number"])
+            return int(json.loads(read_document(self._folder / query_id / MANIFEST))["query"]["number"])
         except FileNotFoundError:
             return 0
         except WRONG as error:
@@ -242,7 +235,7 @@ class SeparatedQueries:
             with contextlib.suppress(SqlError):  # a claim that cannot be read stays, and what it is of
                 # Claimed before it is made, and until it has a manifest: so the claim is looked at first.
                 is_free = _ID.fullmatch(path.name) and self._claims.get(path.name) is None
-                if is_free and not (path / _MANIFEST).exists():
+                if is_free and not (path / MANIFEST).exists():
                     self.delete(path.name)
 
 
@@ -303,18 +296,6 @@ def is_query_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-def digest(content: Any) -> str:
-    """The checksum of a JSON document."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _document(query: SeparatedQuery) -> bytes:
-    content = _encoded(query)
-    document = {"format": _FORMAT, "sha256": digest(content), "query": content}
-    return json.dumps(document, separators=(",", ":")).encode()
-
-
 def _encoded(query: SeparatedQuery) -> dict[str, Any]:
     own = asdict(query)
     plain = {name: encode(value) for name, value in own.items() if name not in _PARTS}
@@ -322,7 +303,7 @@ def _encoded(query: SeparatedQuery) -> dict[str, Any]:
         name: {
             "columns": encode(run.columns),
             "rows": run.rows,
-            "file": {"name": run.file.name, "size": run.file.size, "crc32": run.file.crc},
+            "file": encode_file(run.file),
         }
         for name, run in query.runs.items()
     }
@@ -337,7 +318,7 @@ def _decoded(content: Any) -> SeparatedQuery:
 
 
 def _decoded_run(run: Any) -> StoredRun:
-    file = StoredFile(run["file"]["name"], run["file"]["size"], run["file"]["crc32"])
+    file = decode_file(run["file"])
     if not _FILE.fullmatch(file.name):
         raise ValueError(f"{file.name} is not a valid file name")
     columns = tuple((name, kind) for name, kind in decode(run["columns"], _CLASSES))

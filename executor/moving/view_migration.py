@@ -1,15 +1,16 @@
-"""Continuous views that go from server to server: given away, taken, and kept in step with what the storage says.
+"""Moves continuous views between servers, and keeps this server in step with the entries on the storage.
 
-Owns: requests to move views, and the thread that looks at the storage and at other servers' logs. There are no messages
-but what lies on the storage, and no step undoes another, so that a server that fails continues after its restart where
-the storage says (``giving``, ``taking``):
+Owns: requests to move views, and the thread that reads the entries and follows other servers' logs. Servers exchange no
+messages about a move: the storage has all of it. No step undoes another, so a server that failed continues after its
+restart where the entry says (``view_export``, ``view_import``):
 
-    giver   writes the view's states at an LSN of its home, and an entry that another server is to take them
-    taker   makes a view of them, and says so in the entry
-    giver   sees that, and stops: a guest is dropped, and at home the view is **away** (``elsewhere``)
+    old owner   writes the view's states at an LSN of its home, and the entry, which names the new owner
+    new owner   makes a view of these states, and marks the entry as taken
+    old owner   reads that and stops: it drops a guest, and at home the view is **away** (``remote_reads``)
 
-Until then the giver continues, whose answers are right as well. The home's log keeps all above the entry's LSN, from
-which the owner continues, or a later one (``checkpoints``, ``heirs``).
+Until then the old owner maintains the view, and its answers are right as well. The home's log keeps all records above
+the LSN of the entry, from which the owner continues (``checkpoints``, ``cluster.succession``).
+
 """
 
 from __future__ import annotations
@@ -30,22 +31,21 @@ from executor.cluster.view_ownership import NOBODY, Owned, Ownership
 from executor.core.periodic import Pace, Periodic
 from executor.files.arrived_files import FileFeed
 from executor.moving import view_artifact as artifact
-from executor.moving.adoption import Adopting
-from executor.moving.automatic_copies import Keeping
+from executor.moving.adoption import Adoption
+from executor.moving.automatic_copies import AutomaticCopies
 from executor.moving.checkpoints import Checkpoints
-from executor.moving.departure import Giving
-from executor.moving.entry_effects import is_guest, staged
 from executor.moving.movability import require_alone, require_movable
 from executor.moving.services import MovingServices
-from executor.moving.takeover import PASSING, Taking
+from executor.moving.view_export import ViewExport
+from executor.moving.view_import import PASSING, ViewImport
+from executor.moving.view_placement import is_guest, staged_entry
 from executor.replicas.replica import replica_of
 from executor.traces.checked import WRONG
 from executor.upkeep.admission import Admission
 from executor.upkeep.frontiers import Frontiers
 from executor.views.runtime import ViewRuntime
 
-#: Seconds between two looks at the storage and at other servers' logs, and of sessions that wait for a view to be
-#: taken.
+#: Seconds between two rounds of the thread, and between two looks of a session that waits until a view is taken.
 _LOOK: Final = 0.1
 _WAIT: Final = 0.02
 #: Seconds between two records of a position that moved on without rows.
@@ -54,13 +54,13 @@ _NOTE: Final = 1.0
 _LOGGER = logging.getLogger(__name__)
 
 
-class ViewMoving:
-    """The views of one server that go and come. Safe for many threads."""
+class ViewMigration:
+    """Moves the views of one server. Safe for many threads."""
 
     def __init__(
         self, services: MovingServices, frontiers: Frontiers, admission: Admission, retry: Callable[[int], None]
     ) -> None:
-        """``retry`` has the maintenance of a stream's views tried again."""
+        """``retry`` lets the maintenance of a stream's views be tried again."""
         self._services, self._core = services, services.core
         self._registry = services.core.registry
         self._storage = services.core.shared.folder
@@ -73,28 +73,28 @@ class ViewMoving:
         self.left = 0
         self._given: set[str] = set()
         self.checkpoints = Checkpoints(self._core, self.ownership, services.replicas, frontiers)
-        self.keeping = Keeping(self._core, services.replicas, self)
-        self.checkpoints.on_unmade = self.keeping.unmade
-        self._giving = Giving(services, self.ownership, self.checkpoints)
-        self._taking = Taking(services, self.ownership, self.checkpoints)
-        self._adopting = Adopting(services, self.ownership, self.checkpoints, self._taking)
-        #: What prevented the last step of a view, by its name among servers.
+        self.automatic_copies = AutomaticCopies(self._core, services.replicas, self)
+        self.checkpoints.on_failure(self.automatic_copies.stop_copying)
+        self._export = ViewExport(services, self.ownership, self.checkpoints)
+        self._import = ViewImport(services, self.ownership, self.checkpoints)
+        self._adoption = Adoption(services, self.ownership, self.checkpoints, self._import)
+        #: The error of the last step of a view, by its name among servers.
         self._told: dict[str, str] = {}
-        #: What prevented the last round.
+        #: The error of the last round.
         self._prevented = ""
         self._note = Pace(_NOTE)
         self._thread = Periodic("views", _LOOK, self._round)
 
     def start(self) -> None:
-        """Does from now on what the storage says. Raises 58030."""
-        self._adopting.withdraw()
+        """Deletes what a failure has left, and applies entries from now on. Raises 58030."""
+        self._adoption.unstage()
         self._sweep()
         self._thread.start()
         self.checkpoints.start()
-        self.keeping.start()
+        self.automatic_copies.start()
 
     def _sweep(self) -> None:
-        """Deletes states of views from which no server continues, and which this server left behind when it failed."""
+        """Deletes states from which no server continues: a failure of this server has left them."""
         own = self._registry.name
         here = {runtime.shared for runtime in self._core.runtimes() if not is_guest(self._services.replicas, runtime)}
         for name in artifact.names(self._storage):
@@ -104,14 +104,14 @@ class ViewMoving:
                 if owned is None and name not in here:
                     continue  # its home is about to say whose it is
                 if owned is None or (owned.taken and owned.owner in (own, NOBODY)):
-                    after = None if owned is None else staged(self._core.shared, owned)
+                    after = None if owned is None else staged_entry(self._core.shared, owned)
                     kept = {handover for item in (owned, after) if item is not None for handover in item.kept}
                     for handover in found - kept:
                         artifact.delete_one(self._storage, name, handover)
 
     def close(self) -> None:
         """Ends the threads."""
-        self.keeping.close()
+        self.automatic_copies.close()
         self.checkpoints.close()
         self._thread.close()
         self._services.replicas.close()
@@ -120,35 +120,37 @@ class ViewMoving:
 
     @contextlib.contextmanager
     def _asked(self) -> Iterator[None]:
-        """A step for a client. The client does not wait for a step of the server itself that waits for a storage that
-        does not answer: 58030."""
+        """A context for one request of a client. Raises 58030 where the storage does not answer: the client does not
+        wait for a step of the thread that hangs."""
         self._core.shared.require_answer()
         with self._lock:
             yield
 
     def migrate(self, view: View, target: str, is_cancelled: Callable[[], bool]) -> str:
-        """Lets another server maintain a view from now on; the view's name. Raises 0A000 for what cannot leave, 42704,
-        55000, 57014 (it goes all the same), and what prevented the other server from taking it."""
+        """Gives a view to another server, and waits until that server has taken it; the view's name. Raises 0A000 for a
+        view that cannot leave, 42704, 55000, 57014 (the view moves nevertheless), and the error that prevented the
+        other server."""
         self._registry.require_target(target)
         with self._asked():
             runtime = self._settled(view)
-            given = self._giving.give(runtime, target)
+            given = self._export.hand_over(runtime, target)
         self._wait_taken(given, is_cancelled)
         return qualified(view)
 
     def _settled(self, view: View) -> ViewRuntime:
-        """A view that is here, of which the storage says so too: a server that died when it had just begun with it has
-        not said so yet. Raises 55000 where it is not, and the view's error."""
+        """The runtime of a view that this server has. An entry that this server died before it marked as taken is
+        marked first. Raises 55000 where another server has the view, and the error that is the view's value."""
         runtime = self._core.view(view.oid)
         owned = self.ownership.get(runtime.shared) if runtime.shared else None
         if owned is not None and not owned.taken and owned.owner == self._registry.name:
-            self._taking.settle(owned)
+            self._import.apply_entry(owned)
         runtime = self._core.view(view.oid)
         runtime.check()
         return runtime
 
     def _wait_taken(self, given: Owned, is_cancelled: Callable[[], bool]) -> None:
-        """Returns when a view's new owner has begun with it. Raises 55000, 57014, and why it could not."""
+        """Returns when a view's new owner has taken it. Raises 55000, 57014, and the error that prevented the new
+        owner."""
         while True:
             found = self.ownership.get(given.name)
             if found is None or found.taken:
@@ -162,15 +164,15 @@ class ViewMoving:
             sqlstate, message = found.error
             raise SqlError(sqlstate, f'server "{given.owner}" cannot take over view "{given.view}": {message}')
         with self._lock:
-            self._taking.settle(found)
+            self._import.apply_entry(found)
 
     def suspend(self, view: View) -> str:
-        """Suspends a view until ``resume``; its name. Raises 0A000 for what cannot leave, 55000."""
+        """Suspends a view until ``resume``; its name. Raises 0A000 for a view that cannot leave, 55000."""
         with self._asked():
             runtime = self._settled(view)
-            given = self._giving.give(runtime, NOBODY)
+            given = self._export.hand_over(runtime, NOBODY)
             failpoint("view-suspended")
-            self._try(given)
+            self._try_entry(given)
         return qualified(view)
 
     def suspended(self) -> list[Owned]:
@@ -187,56 +189,58 @@ class ViewMoving:
         self._wait_taken(given, is_cancelled)
 
     def checkpoint(self, view: View) -> str:
-        """A copy of a view's states is on the storage, of now or later, and another one whenever that is due, from
-        which other servers go on when this one is gone; the view's name. Raises 0A000 for what cannot leave, 55000."""
+        """Writes a copy of a view's states to the storage now, and further ones whenever they are due: other servers
+        continue from it when this server is lost. The view's name. Raises 0A000 for a view that cannot leave, 55000."""
         with self._asked():
             runtime = self._settled(view)
             replica = replica_of(self._services.replicas, runtime)
             if replica is None:
-                self._giving.begin_copies(runtime)
+                self._export.start_copies(runtime)
         self.checkpoints.make(runtime, replica)
         return qualified(view)
 
-    def copy_unasked(self, runtime: ViewRuntime) -> None:
-        """The first copy of a view that is at its home and has none. Raises 0A000 for what cannot leave, or could not
-        be read without its home, and what prevents it: 55P03 where a transaction defines something now."""
+    def start_automatic_copies(self, runtime: ViewRuntime) -> None:
+        """Makes the first automatic copy of a view that is at its home and has no copy. Raises 0A000 for a view that
+        cannot leave, or cannot be read without its home, 55P03 where a transaction defines something, and what prevents
+        the copy."""
         require_movable(self._core, runtime)
         require_alone(self._core, runtime)
-        self._giving.begin_copies(runtime, unasked=True)
+        self._export.start_copies(runtime, unasked=True)
 
     def forget(self, view: View) -> bool:
-        """Copies of a view that is at its home are made no longer, and the last one is deleted; whether there was
-        one. Raises 55000 for a view that is elsewhere."""
+        """Ends the copies of a view that is at its home, and deletes the last one; whether there was one. Raises 55000
+        for a view on another server."""
         with self._asked(), self.checkpoints.lock:
-            return self._giving.forget(self._core.view(view.oid))
+            return self._export.forget(self._core.view(view.oid))
 
-    def forget_unasked(self, runtime: ViewRuntime) -> bool:
-        """Deletes automatic copies, also one that is being written; False if there are requested ones, or the view is
+    def forget_automatic(self, runtime: ViewRuntime) -> bool:
+        """Deletes automatic copies, also one that is being written; False where a copy was requested, or the view is
         being moved."""
-        return self._giving.forget_unasked(runtime)
+        return self._export.forget_automatic(runtime)
 
-    def give_back(self, runtime: ViewRuntime, owned: Owned) -> None:
-        """A view that this server went on with is its home's again, once that has taken it. Raises as ``migrate``."""
+    def return_home(self, runtime: ViewRuntime, owned: Owned) -> None:
+        """Gives a view that this server has continued back to its home. Raises as ``migrate``."""
         with self._lock:
-            self._giving.give(runtime, owned.home, owned.unasked)
+            self._export.hand_over(runtime, owned.home, owned.unasked)
 
-    # Adopting ---------------------------------------------------------------------------------------------------
+    # Adoption ---------------------------------------------------------------------------------------------------
 
     def adopt(self, home: str) -> int:
-        """The streams of a server that is gone for good are this one's, with the views over them; how many views. Asked
-        again it goes on where it was. Raises 42704, 55000, 55006, 58P01, and why a view cannot be taken."""
+        """Makes the streams of a server that is lost for good this server's, with the views over them; the number of
+        views. A repeated request continues where the first one failed. Raises 42704, 55000, 55006, 58P01, and the error
+        that prevents a view."""
         with self._asked():
-            return self._adopting.adopt(home)
+            return self._adoption.adopt(home)
 
     # Draining ---------------------------------------------------------------------------------------------------
 
     def leaving(self) -> list[ViewRuntime]:
-        """The views that leave where this server is drained, and are still here."""
+        """The views that have still to leave this server, which is drained."""
         runtimes = self._core.runtimes()
         return [item for item in runtimes if item.away is None and item.view.oid not in self._staying]
 
     def _drain(self) -> None:
-        """Gives away what can leave, guests to their homes if these take them."""
+        """Gives away the views that can leave; guests to their homes, if these accept views."""
         own = self._registry.require(self._registry.name)
         if own.state == "up" or not own.is_living:
             return
@@ -251,7 +255,7 @@ class ViewMoving:
                     self.left -= 1
                     raise SqlError(*entry.error)
                 target = home if home in targets else targets[place % len(targets)]
-                self._given.add(self._giving.give(runtime, target).name)
+                self._given.add(self._export.hand_over(runtime, target).name)
                 self.left += 1
             except SqlError as error:
                 if not error.sqlstate.startswith(PASSING):
@@ -261,17 +265,17 @@ class ViewMoving:
     # Rounds -----------------------------------------------------------------------------------------------------
 
     def _round(self) -> None:
-        self._keep_up(self._note.is_due())
+        self._follow_logs(self._note.is_due())
         try:
-            self._look()
+            self._apply_entries()
             self._prevented = ""
         except (OSError, SqlError) as error:
             if str(error) != self._prevented:
                 _LOGGER.warning("views cannot migrate: %s", error)
             self._prevented = str(error)
 
-    def _keep_up(self, noting: bool) -> None:
-        """Applies other servers' rows also while no query reads them, unless the views lag behind."""
+    def _follow_logs(self, noting: bool) -> None:
+        """Applies other servers' records also while no query reads them, unless the views lag behind."""
         for replica in self._services.replicas.all():
             found = [self._core.streams.get(oid) for oid in replica.streams]
             told = None
@@ -289,23 +293,24 @@ class ViewMoving:
                 if stream.stands(told or trouble):
                     self._retry(stream.stream.oid)
 
-    def _look(self) -> None:
-        """One round: what is given to this server is taken, and what others have taken is left to them."""
+    def _apply_entries(self) -> None:
+        """One round over all entries: takes the views that are given to this server, and leaves those that others have
+        taken."""
         with self._lock:
-            self._adopting.withdraw()
+            self._adoption.unstage()
             entries = {owned.name: owned for owned in self.ownership.all()}
-            # What others have is left first: a replica that only it needs may lack what its home has forgotten.
+            # Views that others have taken leave first: their replicas may lack records that the home has forgotten.
             for owned in sorted(entries.values(), key=lambda owned: owned.owner == self._registry.name):
-                self._try(owned)
+                self._try_entry(owned)
             self._drain()
             for runtime in self._core.runtimes():
                 if runtime.shared and runtime.shared not in entries and is_guest(self._services.replicas, runtime):
-                    self._taking.leave_dropped(runtime)
+                    self._import.drop_without_entry(runtime)
 
-    def _try(self, owned: Owned) -> None:
-        """What is done for one view; what prevents that prevents nothing for others."""
+    def _try_entry(self, owned: Owned) -> None:
+        """Applies one entry. An error is logged and does not prevent other entries."""
         try:
-            self._taking.settle(self._taking.inherited(owned))
+            self._import.apply_entry(self._import.inherit(owned))
             self._told.pop(owned.name, None)
         except (SqlError, *WRONG) as error:
             if self._told.get(owned.name) != str(error):
@@ -313,9 +318,9 @@ class ViewMoving:
                 _LOGGER.warning("view %s cannot migrate: %s", owned.view, error, exc_info=not is_known)
             self._told[owned.name] = str(error)
 
-    def look_for(self, runtime: ViewRuntime) -> None:
-        """Finds out where a view is now, of which something else was known."""
+    def refresh_entry(self, runtime: ViewRuntime) -> None:
+        """Applies a view's entry now: the view was not where its runtime says."""
         with contextlib.suppress(SqlError), self._lock:
             owned = self.ownership.get(runtime.shared)
             if owned is not None:
-                self._taking.settle(owned)
+                self._import.apply_entry(owned)

@@ -1,8 +1,8 @@
-"""Writing a continuous view for other servers: when it leaves this server, and as a copy from which they can continue.
+"""Exports a continuous view: writes its states for the next server, or as a copy from which others can continue.
 
-Owns: what is on the storage behind that: the states, and an entry that names them and says whose the view is to be, or
-that it is where it was. From before they are written the home's log keeps what comes behind them. The next server
-continues with them by itself (``taking``).
+Owns: the states on the storage, and the entry that names them and the view's owner. Before the states are written the
+home's log begins to keep all records that come after them. The next server continues by itself (``view_import``).
+
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from executor.definitions.definition_locks import EVERY_DEFINITION
 from executor.locks.held import TransactionLocks
 from executor.locks.manager import Owner
 from executor.locks.modes import Mode
-from executor.moving import guests as entering
+from executor.moving import guests
 from executor.moving import view_artifact as artifact
 from executor.moving.checkpoints import Checkpoints
-from executor.moving.entry_effects import is_guest, place
-from executor.moving.exported_states import stored_out, taken_out
+from executor.moving.exported_states import export_committed_states, export_states
 from executor.moving.movability import require_movable
 from executor.moving.services import MovingServices
-from executor.moving.view_artifact import LeavingView
+from executor.moving.view_artifact import ExportedView
+from executor.moving.view_placement import is_guest, place_view
 from executor.views.location import Away
 from executor.views.runtime import ViewRuntime
 
@@ -35,8 +35,8 @@ from executor.views.runtime import ViewRuntime
 _AT_ONCE: Final = 0.001
 
 
-class Giving:
-    """What a server writes of its views. One view at a time by one thread."""
+class ViewExport:
+    """Exports the views of one server. For one view at a time."""
 
     def __init__(self, services: MovingServices, ownership: Ownership, checkpoints: Checkpoints) -> None:
         self._services, self._core = services, services.core
@@ -45,19 +45,19 @@ class Giving:
         self._ownership = ownership
         self._checkpoints = checkpoints
 
-    def give(self, runtime: ViewRuntime, target: str, unasked: bool = False) -> Owned:
+    def hand_over(self, runtime: ViewRuntime, target: str, unasked: bool = False) -> Owned:
         """Gives a view to another server, or suspends it; its entry. Raises 0A000, 55000, 55P03."""
         with self._checkpoints.writing(runtime, unasked=False):
-            return self._given_to(runtime, target, unasked)
+            return self._hand_over(runtime, target, unasked)
 
-    def _given_to(self, runtime: ViewRuntime, target: str, unasked: bool) -> Owned:
+    def _hand_over(self, runtime: ViewRuntime, target: str, unasked: bool) -> Owned:
         before = self._entry_at_rest(runtime)
         held = runtime.held
         try:
-            given = replace(self._written(runtime, before), owner=target, giver=self._registry.name)
+            given = replace(self._write_states(runtime, before), owner=target, giver=self._registry.name)
             older, oldest = ("", "") if before is None else self._checkpoints.by_age(before)
             given = replace(given, older=older, taken=target == NOBODY, error=None, copied=False, unasked=unasked)
-            self._checkpoints.name(before, given)
+            self._checkpoints.name_states(before, given)
         except BaseException:
             runtime.location.hold(held)
             raise
@@ -66,18 +66,18 @@ class Giving:
             artifact.delete_one(self._storage, before.name, oldest)
         return given
 
-    def _written(self, runtime: ViewRuntime, before: Owned | None, unasked: bool = False) -> Owned:
-        """Writes a view's states; its entry, which names them."""
-        self._pin(runtime, _AT_ONCE if unasked else entering.PATIENCE)
-        out = stored_out if unasked else taken_out
+    def _write_states(self, runtime: ViewRuntime, before: Owned | None, unasked: bool = False) -> Owned:
+        """Writes a view's states; the entry that names them."""
+        self._pin(runtime, _AT_ONCE if unasked else guests.PATIENCE)
+        out = export_committed_states if unasked else export_states
         leaving, _ = out(self._core, self._services.replicas, runtime)
         entry = self._entry(runtime, leaving, before)
         handover = artifact.write(self._core.shared, entry.name, leaving)
         failpoint("view-written")
         return replace(entry, handover=handover, at=leaving.at)
 
-    def _entry(self, runtime: ViewRuntime, leaving: LeavingView, before: Owned | None) -> Owned:
-        """With what the view is called now. One that has never left knows its name before anybody else does."""
+    def _entry(self, runtime: ViewRuntime, leaving: ExportedView, before: Owned | None) -> Owned:
+        """The view's entry with its present name; a view without one gets its name among servers here."""
         if before is not None:
             return replace(before, view=qualified(runtime.view))
         if not runtime.shared:
@@ -88,8 +88,8 @@ class Giving:
         return Owned(runtime.shared, qualified(runtime.view), home, leaving.streams[0].oid, home, home, "", leaving.at)
 
     def _pin(self, runtime: ViewRuntime, patience: float) -> None:
-        """Of a view's streams the log keeps from now on what comes; all stay defined as they are. Raises 0A000, and
-        55P03 where a transaction defines something for so many seconds."""
+        """Lets the log keep all later records of a view's streams, while no definition changes. Raises 0A000, and 55P03
+        where a transaction defines something for ``patience`` seconds."""
         locks = TransactionLocks(self._core.tables.locks, Owner(), lambda: patience)
         try:
             locks.take(EVERY_DEFINITION, Mode.EXCLUSIVE)
@@ -101,7 +101,8 @@ class Giving:
             locks.release_all()
 
     def _entry_at_rest(self, runtime: ViewRuntime) -> Owned | None:
-        """A view's entry, if it has one. Raises 55000 where it is on its way, or another's already."""
+        """A view's entry; None where it has none. Raises 55000 where the view is being moved, or another server has
+        it."""
         found = self._ownership.get(runtime.shared) if runtime.shared else None
         if found is not None and not found.taken:
             raise SqlError("55000", f'view "{found.view}" is being migrated to server "{found.owner}"')
@@ -109,9 +110,9 @@ class Giving:
             raise Away(found.owner, self._registry.address(found.owner)).raised(runtime.view)
         return found
 
-    def begin_copies(self, runtime: ViewRuntime, unasked: bool = False) -> None:
-        """Begins copies of a view that is at its home, unless there are some. No server continues from a copy before
-        one is complete."""
+    def start_copies(self, runtime: ViewRuntime, unasked: bool = False) -> None:
+        """Makes the first copy of a view that is at its home, unless it is copied already. No server continues from a
+        copy that is not complete."""
         with self._checkpoints.writing(runtime, unasked):
             before = self._entry_at_rest(runtime)
             if before is not None and before.copied:
@@ -120,20 +121,20 @@ class Giving:
                 return
             held = runtime.held
             try:
-                written = self._written(runtime, before, unasked)
+                written = self._write_states(runtime, before, unasked)
                 after = replace(written, taken=True, error=None, older="", copied=True, unasked=unasked)
-                self._checkpoints.name(before, after)
+                self._checkpoints.name_states(before, after)
             except BaseException:
                 runtime.location.hold(held)
                 raise
             failpoint("view-copied")
             with self._checkpoints.naming:
                 if self._ownership.get(after.name) == after:  # else they have ended already
-                    place(self._core, self._services.indexes, runtime, after)
+                    place_view(self._core, self._services.indexes, runtime, after)
 
     def forget(self, runtime: ViewRuntime) -> bool:
-        """Copies of a view that is at its home are made no longer, and the last one is deleted; whether there was
-        one. Raises 55000 for a view that is elsewhere."""
+        """Ends the copies of a view that is at its home, and deletes the last one; whether there was one. Raises 55000
+        for a view on another server."""
         before = self._entry_at_rest(runtime)
         if before is None or not before.copied:
             runtime.check()
@@ -142,11 +143,11 @@ class Giving:
             self._forget(runtime, before)
         return True
 
-    def forget_unasked(self, runtime: ViewRuntime) -> bool:
-        """Deletes automatic copies, also one that is being written; False if there are requested ones, or the view is
+    def forget_automatic(self, runtime: ViewRuntime) -> bool:
+        """Deletes automatic copies, also one that is being written; False where a copy was requested, or the view is
         being moved."""
         with self._checkpoints.naming:
-            if not self._checkpoints.give_up(runtime):
+            if not self._checkpoints.void_states(runtime):
                 return False
             before = self._ownership.get(runtime.shared) if runtime.shared else None
             if before is None:  # the first one could not be made, or is to be
@@ -164,4 +165,4 @@ class Giving:
             artifact.delete_one(self._storage, after.name, handover)
         # Also while states are being written, which are void: a writer that finds nothing to write any more reports
         # nothing.
-        place(self._core, self._services.indexes, runtime, after)
+        place_view(self._core, self._services.indexes, runtime, after)
