@@ -104,7 +104,7 @@ class Server(Services):
         self._opened.set_result(opened)
         logger.info("database open data=%s", self.config.data)
         end_metrics = self._serve_metrics(opened.database)
-        engine = opened.database.engine
+        engine = opened.database.core.engine
         guard = MemoryGuard(self.config.memory, lambda: tuple(self.clients), self.completions.add, engine.give_back)
         guard.start()
         try:

@@ -166,7 +166,7 @@ class Reader:
         self.client: Callable[[], Client] = Client
         self.is_cancelled = is_cancelled
         #: The catalog that the running statement was planned for, where it can be planned again.
-        self.planned: Catalog | None = None
+        self._planned: Catalog | None = None
         #: What the session knows of itself, as relations.
         self.own: Own = {}
         self._private = itertools.count(-1, -1)
@@ -176,6 +176,16 @@ class Reader:
         self.patience = Patience()
         self.notify: Notify = lambda notice: None
         self._scan: ArrivalScan | None = None  # that runs now
+
+    @contextlib.contextmanager
+    def planned_for(self, catalog: Catalog) -> Iterator[None]:
+        """A context for a statement that was planned for a catalog: raises 40001 where what it reads has changed since
+        then."""
+        self._planned = catalog
+        try:
+            yield
+        finally:
+            self._planned = None
 
     def batches(
         self, query: Query, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
@@ -497,7 +507,7 @@ class Reader:
 
     def _require_current(self, plan: Plan, catalog: Catalog) -> None:
         """Raises 40001 where another transaction has changed what the plan reads."""
-        before = self.planned
+        before = self._planned
         if before is None or before is catalog:
             return
         if any(before.objects.get(oid) is not catalog.objects.get(oid) for oid in (*plan.tables, *plan.views)):

@@ -16,6 +16,7 @@ from catalog.values.nested_texts import is_of_dimensions, no_dimensions
 from executor.definitions.definition_locks import definition_needs
 from executor.sql import ddl
 from executor.sql.environment import Environment
+from executor.sql.replanning import Planned
 from executor.transactions.result import Result
 from executor.transactions.transaction import Transaction
 from planner.bind.definitions.alter_table.widened_arrays import may_be_widened, widened
@@ -26,19 +27,15 @@ _SAVEPOINT: Final = ""
 
 
 def run_widening(
-    session: Environment,
-    statement: Statement,
-    transaction: Transaction,
-    run: Callable[[Statement], Result],
-    again: Callable[[], Statement],
+    session: Environment, planned: Planned, transaction: Transaction, run: Callable[[Planned], Result]
 ) -> Result:
-    """Runs a statement, and where it needs columns to be widened once more, planned ``again``."""
-    tables = {table.oid for table in _targets(statement) if any(map(may_be_widened, table.columns))}
+    """Runs a statement, and where it needs columns to be widened once more, planned again."""
+    tables = {table.oid for table in _targets(planned.statement) if any(map(may_be_widened, table.columns))}
     if not tables:
-        return run(statement)
+        return run(planned)
     with _savepoint(transaction):
         try:
-            return run(statement)
+            return run(planned)
         except SqlError as error:
             if not is_of_dimensions(error):
                 raise
@@ -46,7 +43,7 @@ def run_widening(
             altered = [_widen(session, transaction, oid) for oid in tables]
             if not any(altered):
                 raise no_dimensions() from error
-        return run(again())
+        return run(planned.again())
 
 
 def _targets(statement: Statement) -> Iterator[Table]:

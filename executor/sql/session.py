@@ -162,14 +162,11 @@ class DatabaseSession(Environment):
         with self._statement() as transaction:
             for attempt in range(ATTEMPTS):
                 planned = self._locked(planned, transaction, parameters)
-                self.reader.planned = planned.catalog
                 try:
                     return self._run_planned(planned, parameters, transaction)
                 except OutdatedError:
                     if transaction.write is not None or attempt + 1 == ATTEMPTS:
                         raise
-                finally:
-                    self.reader.planned = None
             raise AssertionError("unreachable")
 
     def _locked(self, planned: Planned, transaction: Transaction, parameters: tuple[Value, ...] = ()) -> Planned:
@@ -186,15 +183,11 @@ class DatabaseSession(Environment):
     def _run_planned(self, planned: Planned, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
         """Runs a statement, for which columns may have to be widened; then it is planned once more."""
 
-        def run(statement: Statement) -> Result:
-            return self.run(statement, parameters, transaction)
+        def run(planned: Planned) -> Result:
+            with self.reader.planned_for(planned.catalog):
+                return self.run(planned.statement, parameters, transaction)
 
-        def again() -> Statement:
-            new = planned.again()
-            self.reader.planned = new.catalog
-            return new.statement
-
-        return run_widening(self, planned.statement, transaction, run, again)
+        return run_widening(self, planned, transaction, run)
 
     def run(self, statement: Statement, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
         """Runs a statement within a transaction, whose end is the caller's."""

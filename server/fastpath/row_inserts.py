@@ -46,7 +46,7 @@ def is_plain_change(session: Session, plan: Plan) -> bool:
         and isinstance(statement.target, Table)
         and statement.returning is None
         and not plan.calls_session
-        and plan.catalog is session.db.database.catalog
+        and plan.catalog is session.db.database.core.catalog
         and session.transaction.is_idle
         and not session.settings.read_only
     )

@@ -48,7 +48,7 @@ def answered(
         return False
     if isinstance(statement, TransactionControl):
         return _controlled(session, plan, statement, answer)
-    if session.db.status != "T" or plan.catalog is not session.db.database.catalog:
+    if session.db.status != "T" or plan.catalog is not session.db.database.core.catalog:
         return False
     if isinstance(statement, Query) and not plan.calls:
         return _read(session, plan, values, answer, formats)
@@ -64,7 +64,7 @@ def may_wait(session: Session, plan: Plan) -> bool:
         isinstance(statement, Insert | Update | Delete)
         and session.db.status == "T"
         and plan.calls <= SESSION_VALUES
-        and plan.catalog is session.db.database.catalog
+        and plan.catalog is session.db.database.core.catalog
         and not session.settings.read_only
         and session.db.at_once.awaits_turn(statement)
     )

@@ -206,8 +206,8 @@ class Startup:
         assert login is not None
         database = await self._server.wait_open()
         self._server.clients.admit(connection)
-        require_admission(self._server.clients, login.user, database.catalog, login.database)
-        role = database.catalog.roles.find(login.user)
+        require_admission(self._server.clients, login.user, database.core.catalog, login.database)
+        role = database.core.catalog.roles.find(login.user)
         login.settings.check_given(login.given, role is not None and role.superuser)
         login = login.beginning_with(self._server.defaults, _kept(database.core.catalog.roles, login.user))
         if login.settings.role != login.user:  # -c role=... in the start-up packet

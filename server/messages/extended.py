@@ -277,7 +277,7 @@ async def _execute_declared(session: Session, declared: SqlCursor, limit: int) -
 def _known_answer(session: Session, portal: Portal, plan: Plan) -> Answered | None:
     """A read that needs no thread, with its rows and CommandComplete; between transactions express learns it."""
     reader, known = session.server.points.known(plan), None
-    if reader is not None and plan.catalog is session.db.database.catalog:
+    if reader is not None and plan.catalog is session.db.database.core.catalog:
         row = reader.peek(portal.values)
         if row is not None:
             rows = session.server.points.rows(reader, portal.formats, session.settings.style)
@@ -363,7 +363,7 @@ async def _start(session: Session, portal: Portal, plan: Plan, limit: int) -> No
     """Runs a portal for the first time."""
     stamp, is_whole = None, plan.repeatable and not limit
     if is_whole and session.transaction.is_idle:
-        stamp = Stamp(plan.catalog, plan.reads, session.db.database.version_of(plan.reads))
+        stamp = Stamp(plan.catalog, plan.reads, session.db.database.core.version_of(plan.reads))
 
     def begin() -> Found | tuple[Result, Cursor, bytes, int]:
         found = session.server.points.read(session.db, plan, portal.values) if is_whole else None

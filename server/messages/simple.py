@@ -227,7 +227,7 @@ def _start(session: Session, plan: Plan, values: tuple[Value, ...], whole: str |
         if found is not None:
             return Begun(plan, None, point=found)
     if whole is not None and plan.repeatable and session.transaction.is_idle:
-        stamp = Stamp(plan.catalog, plan.reads, session.db.database.version_of(plan.reads))
+        stamp = Stamp(plan.catalog, plan.reads, session.db.database.core.version_of(plan.reads))
     result = run(session, plan, values)
     formats = _formats(session.cursors, plan)
     cursor = Cursor(result, formats, session.settings.style, session.names)

@@ -115,7 +115,7 @@ class CancellableWork:
         connection = self._connection
         if self._to_end is not told or not connection.is_busy or connection.is_lost:
             return
-        if self._db.database.shared.pulse.is_silent:
+        if self._db.database.core.shared.pulse.is_silent:
             detail = "The storage does not answer: it is not known whether the statement took effect."
         elif waited >= _STOPS:
             detail = "The statement does not stop, so the session ends: it is not known whether it took effect."
@@ -134,7 +134,7 @@ class CancellableWork:
     def interrupt(self) -> None:
         """Ends what the session's threads compute."""
         self.calls.interrupt()
-        self._db.database.engine.interrupt(self.calls)
+        self._db.database.core.engine.interrupt(self.calls)
 
     # -- statement_timeout -------------------------------------------------------------------------------------
 

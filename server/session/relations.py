@@ -199,7 +199,7 @@ def _session_row(other: Session) -> Row:
 
 def _database(session: Session) -> Iterator[Row]:
     """pg_stat_database: what is not counted is NULL."""
-    counts = session.db.database.tables.counts.copy().values()
+    counts = session.db.database.core.tables.counts.copy().values()
     yield {
         "datid": DATABASE,
         "datname": DATABASE_NAME,

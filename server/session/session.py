@@ -258,7 +258,7 @@ class Session:
     @property
     def held_share(self) -> int:
         """Bytes of the rows that one of its cursors may hold; 0 without a limit."""
-        return held_share(self.db.database.options.memory_limit)
+        return held_share(self.db.database.core.options.memory_limit)
 
     def exceed(self) -> None:
         """Ends the running statement with 53200; without one, the session, for what it holds."""

@@ -244,7 +244,7 @@ def test_a_suspended_view_is_named_whose_copy_is_damaged(
 
 
 def _session(database: Database) -> Session:
-    db = SimpleNamespace(catalog=database.catalog, database=database)
+    db = SimpleNamespace(catalog=database.core.catalog, database=database)
     return cast(Session, SimpleNamespace(db=db, path=("public",), user="millstream"))
 
 

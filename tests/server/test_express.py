@@ -368,7 +368,7 @@ def test_a_full_disk_refuses_the_row_and_nothing_else(
         each.feed(data)
         each.feed(data)
     before = counts(house)
-    log = peer.session.db.database.log
+    log = peer.session.db.database.core.log
     with monkeypatch.context() as changed:
         changed.setattr(log, "_files", Full())
         changed.setattr(log, "_erase", lambda target: None)  # this disk would not even take zeros

@@ -66,7 +66,7 @@ def resume(session: Session, name: Value) -> str | None:
         owned = _left_by_others(session, schema, relation)
     else:
         view = _own_view(session, str(name))
-        shared = session.db.database.view(view.oid).shared
+        shared = session.db.database.core.view(view.oid).shared
         owned = next((item for item in session.db.database.view_migration.suspended() if item.name == shared), None)
         if owned is None:
             raise SqlError("55000", f'view "{relation}" is not suspended')
@@ -132,7 +132,7 @@ def _about(session: Session, owned: Owned) -> artifact.About | None:
     """The name of a suspended view; None if it is unknown, since its state and the one before are damaged."""
     for handover in (owned.handover, owned.older):
         try:
-            return artifact.read_about(session.db.database.shared.folder, replace(owned, handover=handover))
+            return artifact.read_about(session.db.database.core.shared.folder, replace(owned, handover=handover))
         except SqlError as error:
             if error.sqlstate != "XX001":
                 raise
