@@ -160,7 +160,7 @@ def _program(query: str) -> Program:
     text = f"CREATE VIEW v AS {query.strip()}"
     statement = bind(parse(text)[0], Context(Catalog().add(STREAM))).statement
     assert isinstance(statement, CreateView)
-    return plan(statement.query, "bench").program
+    return plan(statement.query).program
 
 
 class Peer:

@@ -12,8 +12,6 @@ so that only the last needs memory for each row, as any database would for an OR
 
 from __future__ import annotations
 
-from typing import Final
-
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -49,8 +47,6 @@ from planner.incremental.programs.program import State, Statement, Static
 from planner.incremental.properties import Kinds
 from planner.rules import optimise
 from planner.statements.statement import Query
-
-_SCOPE: Final = "arriving"
 
 
 class RowLimit(Struct, frozen=True):
@@ -147,7 +143,7 @@ def _by_rows(relation: Relation) -> Arriving | None:
         return None
     check_operators(below)
     fresh = Fresh(below, relation)
-    statics = Statics(_SCOPE, fresh)
+    statics = Statics(fresh)
     (branch,) = Regions(statics, fresh, kinds).branches(below).streams
     rows = optimise(keep_columns(branch.relation, below.columns))
     return Arriving(scan.oid, statics.planned([rows]), rows, cut)
@@ -196,7 +192,7 @@ def _source(relation: Relation, kinds: Kinds) -> Scan | None:
 
 def _by_states(query: Query) -> Arriving | None:
     """The second way: a continuous view that lives as long as the statement. Raises 0A000 for what none may be."""
-    program = plan(query, _SCOPE, ordered=True).program
+    program = plan(query, ordered=True).program
     if len(program.paths) != 1:
         return None
     (path,) = program.paths
@@ -212,7 +208,7 @@ def _finished(
 ) -> Arriving:
     """The final relation with whatever reads no state evaluated beforehand: so that the whole query sees the tables of
     its beginning, and holds no snapshot while it waits."""
-    beforehand = Statics(f"{_SCOPE}_final", Fresh(final))
+    beforehand = Statics(Fresh(final))
     moving = _moving(final)
 
     def change(node: Node) -> Node:
@@ -252,7 +248,7 @@ def _collected(relation: Relation, stream: int) -> Arriving:
             return node
         names = Names()
         columns = tuple(fresh.column(names.unique(item.name), item.type, item.nullable) for item in node.columns)
-        state = State(f"{_SCOPE}_rows_{len(states) + 1}", "concatenate", columns, ())
+        state = State(f"rows_{len(states) + 1}", "concatenate", columns, ())
         states.append(state)
         statements.append(Statement(state.name, _over_delta(node, state)))
         return Snapshot(state.name, node.columns, tuple(map(stored_name, columns)))

@@ -303,7 +303,7 @@ def _write_view(services: MovingServices, transaction: Transaction, new: NewView
 
 def _states(core: Core, runtime: ViewRuntime) -> Mapping[str, pa.Table] | None:
     try:
-        return states_at_one_lsn(core, (runtime,))[0]
+        return states_at_one_lsn(core, (runtime,))[0][0]
     except SqlError:
         if runtime.error is None:
             raise

@@ -53,9 +53,10 @@ class _Elsewhere(Struct, frozen=True):
 
 def states_at_one_lsn(
     core: Core, runtimes: Sequence[ViewRuntime], least: int = 0
-) -> tuple[States, int, tuple[int, ...]]:
-    """The states of some views, the LSN of this server that all of them are at (``least`` or later), and the versions
-    of their contents. Raises 55000 where another server maintains one of them, and the error that is a view's value."""
+) -> tuple[tuple[States, ...], int, tuple[int, ...]]:
+    """The states of each of some views, the LSN of this server that all of them are at (``least`` or later), and the
+    versions of their contents. Raises 55000 where another server maintains one of them, and the error that is a view's
+    value."""
     deadline = time.monotonic() + _PATIENCE
     while core.sequencer.visible < least:
         if time.monotonic() > deadline:
@@ -66,10 +67,9 @@ def states_at_one_lsn(
             stack.enter_context(runtime.lock)
         with core.sequencer.lock:
             lsn = core.sequencer.visible
-        states: States = {}
         for runtime in runtimes:
             runtime.advance(lsn)
-            states |= {name: state.snapshot() for name, state in runtime.states.items()}
+        states = tuple({name: state.snapshot() for name, state in runtime.states.items()} for runtime in runtimes)
         return states, lsn, tuple(runtime.version for runtime in runtimes)
 
 
@@ -83,7 +83,7 @@ def export_states(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple
     with replica.lock:
         replica.catch_up()
         replica.note()
-        states, _, version = states_at_one_lsn(core, (runtime,))
+        (states,), _, version = states_at_one_lsn(core, (runtime,))
         at = replica.position
     core.sequencer.flush().wait()  # no other server may have rows that this server could still lose
     roles = _roles_of(core, view, streams)
@@ -91,7 +91,7 @@ def export_states(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple
     oids = {oid: stream.oid for oid, stream in there.items()}
     arrived = {oids[oid]: files for oid, files in _arrived(core, streams, at).items()}
     view = guests.over_streams(view, oids, enums.at_home)
-    program = retargeted(program, oids, f"v{view.oid}")
+    program = retargeted(program, oids)
     return ExportedView(
         view, tuple(there.values()), *roles, at, program, states, runtime.runner.statics, arrived
     ), version
@@ -117,14 +117,14 @@ def _of_own_now(core: Core, runtime: ViewRuntime) -> tuple[ExportedView, object]
     here = [runtime, *(item for item in below if item.view.oid not in away)]
     with core.sequencer.lock:
         changed = core.version_of(away)  # first: what comes from now on may be in the states or not
-    states, at, versions = states_at_one_lsn(core, here, max((item.owned.at for item in elsewhere), default=0))
+    (states, *others), at, versions = states_at_one_lsn(core, here, max((item.owned.at for item in elsewhere), default=0))
     core.sequencer.flush().wait()  # no other server may have rows that this server could still lose
-    for item in elsewhere:
-        states |= _fetched(core, item, at)
+    found: dict[int, Mapping[str, pa.Table]] = {item.view.oid: own for item, own in zip(here[1:], others, strict=True)}
+    found |= {item.runtime.view.oid: _fetched(core, item, at) for item in elsewhere}
     statics = dict(runtime.runner.statics)
     for each in below:
-        names = names_below(each.program, f"v{runtime.view.oid}", each.view.oid)
-        states = {names.get(name, name): rows for name, rows in states.items()}
+        names = names_below(each.program, each.view.oid)
+        states |= {names[name]: rows for name, rows in found[each.view.oid].items()}
         statics |= {names[name]: rows for name, rows in each.runner.statics.items()}
     program = as_leaving(core, runtime)
     streams = streams_of(core, program)

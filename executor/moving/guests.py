@@ -1,6 +1,6 @@
 """Creates and drops guests: views of another server over replicas of its streams.
 
-Owns: what of an artifact has another name or oid here (streams, traces, enums), and that a guest begins at the LSN that
+Owns: what of an artifact has another oid here (streams, enums), and that a guest begins at the LSN that
 the replica of its home has reached. Where the replica is further than the artifact, the rows between the two go
 into the states first.
 
@@ -117,10 +117,7 @@ def continued_view(
     owned: Owned,
 ) -> NewView:
     """A new view that begins with the states of another program, over ``streams`` by the oids of the old ones."""
-    program = retargeted(old, streams, f"v{view.oid}")
-    renamed = {new.name: states[item.name] for item, new in zip(old.states, program.states, strict=True)}
-    results = {new.name: statics[item.name] for item, new in zip(old.statics, program.statics, strict=True)}
-    return NewView(view, program, results, Handover(owned.name, owned.handover, renamed))
+    return NewView(view, retargeted(old, streams), dict(statics), Handover(owned.name, owned.handover, states))
 
 
 def _replica_of(core: Core, transaction: Transaction, home: str, stream: Stream, retyped: enums.Retyped) -> int:

@@ -53,12 +53,11 @@ def require_alone(core: Core, runtime: ViewRuntime) -> None:
 
 def as_leaving(core: Core, runtime: ViewRuntime) -> Program:
     """The program with which a view leaves this server: the views that it reads are part of it, and tables stay."""
-    scope = f"v{runtime.view.oid}"
     others = views_below(core, runtime)
     is_one_zone = all(each.time_zone == runtime.time_zone for each in others)
     below = {each.view.oid: Below(_now(each), _names(each), None if is_one_zone else each.time_zone) for each in others}
     tables = {oid: item for oid, item in core.catalog.objects.items() if isinstance(item, Table)}
-    return lending(inlined(_now(runtime), scope, below), scope, tables)
+    return lending(inlined(_now(runtime), below), tables)
 
 
 def _now(runtime: ViewRuntime) -> Program:

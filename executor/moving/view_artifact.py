@@ -52,11 +52,11 @@ from planner.algebra.walk import Node, walk
 from planner.incremental.names import LSN, ORDINAL, stored_name
 from planner.incremental.programs.documents import decode_program, encode_program
 from planner.incremental.programs.program import Program
-from planner.incremental.programs.retargeting import names_within, relations_of, renamed, retargeted, traces_of
+from planner.incremental.programs.retargeting import names_of_view, relations_of, renamed, retargeted, traces_of
 
 _ARRIVED: Final = pa.schema([("path", pa.string()), *((name, pa.int64()) for name in ("size", "mtime", "rows"))])
-#: Names of traces.
-_TRACE: Final = re.compile(r"v\d+_[a-z0-9_]+", re.ASCII)
+#: Names of traces, and of their files. In artifacts of format 1 they begin with the view's (``names_of_view``).
+_TRACE: Final = re.compile(r"[a-z][a-z0-9_]+", re.ASCII)
 _TYPED: Final = Typed((View, Stream), within=(ColumnDefinition, SqlType, Enumeration, Composite, Grant))
 _Decoded = TypeVar("_Decoded")
 
@@ -201,7 +201,7 @@ def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
     if program.inputs != tuple(stream.oid for stream in streams):
         raise ValueError("its program reads other streams")
     require_zone(view.time_zone)
-    retargeted(program, {stream.oid: stream.oid for stream in streams}, f"v{view.oid}")
+    retargeted(program, {stream.oid: stream.oid for stream in streams})
     traces = traces_of(program)
     known: dict[object, dict[str, SqlType]] = {
         item.name: {stored_name(column): column.type for column in item.columns} for item in traces
@@ -254,7 +254,7 @@ def _are_alike(columns: Sequence[Column], others: Sequence[Column]) -> bool:
 def as_handover(owned: Owned, leaving: ExportedView, view: int, program: Program) -> Handover:
     """An artifact's states by the names of its home's program; states of the views that it reads are left out. Raises
     XX001."""
-    names = names_within(leaving.program, f"v{view}")
+    names = names_of_view(leaving.program, view)
     found = renamed(leaving.program, names)
     states = {names[name]: rows for name, rows in leaving.states.items()}
     parts = _parts(found)

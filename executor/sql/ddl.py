@@ -51,6 +51,7 @@ from planner.bind.definitions.view_definitions.live_tables import live_text
 from planner.bind.state.context import Context
 from planner.incremental.names import stored_name
 from planner.incremental.plan import Planned, plan
+from planner.incremental.programs.canonical import Origin
 from planner.incremental.programs.labels import labels_of
 from planner.incremental.programs.program import Static
 from planner.statements import definitions
@@ -317,7 +318,7 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     if view.continuous:
         _refuse_files(statement)
         statistics = statistics_of(statement.query.relation, catalog, core.tables, {})
-        planned = _plan(statement, f"v{view.oid}", statistics)
+        planned = _plan(statement, Origin(view.time_zone, core.options.server_name), statistics)
         statics = {static.name: _evaluate(transaction, static, statement) for static in planned.program.statics}
         for table in statics.values():
             require_finite(table.to_batches(), "a continuous view")
@@ -404,11 +405,11 @@ def _refuse_files(statement: CreateView) -> None:
             raise unsupported(construct, instead, statement.places.of([item]))
 
 
-def _plan(statement: CreateView, scope: str, statistics: Statistics) -> Planned:
+def _plan(statement: CreateView, origin: Origin, statistics: Statistics) -> Planned:
     """The view's program. An error of the rules says where the query names its stream, if it knows no better."""
     places = statement.places
     try:
-        return plan(statement.query, scope, statement.keeping, statistics=statistics, places=places)
+        return plan(statement.query, statement.keeping, statistics=statistics, places=places, origin=origin)
     except SqlError as error:
         if error.position is None:
             error.position = places.first

@@ -16,7 +16,7 @@ from executor.core.core import Core
 from executor.streams.runtime import StreamRuntime, is_followed
 from executor.views.progress import Progress
 from executor.views.runtime import ViewRuntime
-from planner.incremental.programs.program import State
+from planner.incremental.programs.program import Path, Program, State, Statement
 
 #: Seconds for which readers that have processed a view's rows may be about to process the next ones.
 READING = 0.25
@@ -31,13 +31,25 @@ class PathTask(Struct, frozen=True):
     @property
     def states(self) -> tuple[State, ...]:
         """The states that the path's statements fill."""
-        targets = {statement.target for statement in self.progress.path.statements}
-        return tuple(state for state in self.runtime.program.states if state.name in targets)
+        return _filled(self.runtime.program, self.progress.path)
+
+    @property
+    def scoped(self) -> tuple[tuple[Statement, ...], tuple[State, ...]]:
+        """The path's statements and their states for a job that has other views', too: two views may have traces of one
+        name."""
+        program = self.runtime.definition.scoped
+        path = next(item for item in program.paths if item.id == self.progress.path.id)
+        return path.statements, _filled(program, path)
 
     @property
     def key(self) -> tuple[int, int]:
         """The view's oid and the path's id."""
         return self.runtime.view.oid, self.progress.path.id
+
+
+def _filled(program: Program, path: Path) -> tuple[State, ...]:
+    targets = {statement.target for statement in path.statements}
+    return tuple(state for state in program.states if state.name in targets)
 
 
 class Sources(Struct, frozen=True):

@@ -25,6 +25,7 @@ from executor.upkeep.commits import Retries, commit
 from executor.upkeep.embedded_jobs import DROPPED, EmbeddedJobs, begin, end
 from executor.upkeep.jobs import JobList, JobRecord
 from executor.upkeep.paths import PathTask, Sources, adjacent, is_due, upper_lsn
+from executor.views.definition import scope_of
 from executor.views.failure import is_of_the_rows
 from planner.algebra.nodes import Delta
 from planner.algebra.walk import walk
@@ -53,7 +54,7 @@ class SparkJobs:
         status = self._spark.status()
         if status.state in ("absent", "failed"):
             return False, f"Spark is {status.state}: {status.detail}"
-        reason = self._spark.supports(task.progress.path.statements, task.states)
+        reason = self._spark.supports(*task.scoped)
         return reason is None, reason or ""
 
     def run(self, sources: Sources, tasks: Sequence[PathTask], pressed: bool) -> None:
@@ -80,7 +81,7 @@ class SparkJobs:
         try:
             result = self._run_job(sources, group, Interval(record.id, after, upto))
             committed = [
-                commit(self._core, task, own, upto, {state.name: _files(result, state.name) for state in task.states})
+                commit(self._core, task, own, upto, _runs(result, task))
                 for task, own in zip(group, frontiers, strict=True)
             ]
             end(self._jobs, record, committed, "", result.engine_jobs)
@@ -103,11 +104,13 @@ class SparkJobs:
                 self._embedded.run(sources, task, f"instead of Spark: {error}")
 
     def _run_job(self, sources: Sources, group: list[PathTask], interval: Interval) -> JobResult:
-        statements = tuple(statement for task in group for statement in task.progress.path.statements)
-        states = tuple(state for task in group for state in task.states)
+        scoped = [task.scoped for task in group]
+        statements = tuple(chain.from_iterable(found for found, _ in scoped))
+        states = tuple(chain.from_iterable(found for _, found in scoped))
         statics: dict[str, tuple[Path, ...]] = {}
         for task in group:
-            statics |= self._core.storage.static_files(task.runtime.view.oid)
+            files, scope = self._core.storage.static_files(task.runtime.view.oid), scope_of(task.runtime.view)
+            statics |= {f"{scope}_{name}": found for name, found in files.items()}
         output = self._core.storage.scratch(interval.job)
         with contextlib.ExitStack() as sealed:
             deltas = {
@@ -153,6 +156,12 @@ def _columns(statements: Sequence[Statement], stream: StreamRuntime) -> list[str
         for source in item.sources
     }
     return [name for name in (*stream.schema.names, LSN, ORDINAL) if name in used or name == LSN]
+
+
+def _runs(result: JobResult, task: PathTask) -> dict[str, tuple[Path, ...]]:
+    """The files of a path's runs, by state name."""
+    _, scoped = task.scoped
+    return {own.name: _files(result, state.name) for own, state in zip(task.states, scoped, strict=True)}
 
 
 def _files(result: JobResult, state: str) -> tuple[Path, ...]:

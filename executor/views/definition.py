@@ -11,6 +11,12 @@ from planner.algebra.nodes import Relation
 from planner.incremental.programs.labels import with_labels
 from planner.incremental.programs.program import Program
 from planner.incremental.programs.renaming import with_current_names
+from planner.incremental.programs.retargeting import names_within, renamed
+
+
+def scope_of(view: View) -> str:
+    """How names of a view's traces begin where those of other views are, too."""
+    return f"v{view.oid}"
 
 
 class Definition:
@@ -24,6 +30,15 @@ class Definition:
         #: How often the labels of enums have changed.
         self.relabelled = 0
         self._final: tuple[object, Relation] = (((), 0), self.program.final)
+        self._scoped: tuple[Program, Program] | None = None
+
+    @property
+    def scoped(self) -> Program:
+        """The program for where those of other views are, too: its traces' names begin with the view's oid."""
+        if self._scoped is None or self._scoped[0] is not self.program:
+            names = names_within(self.program, scope_of(self.view))
+            self._scoped = self.program, renamed(self.program, names)
+        return self._scoped[1]
 
     def final(self, view: View) -> Relation:
         """The relation that makes the view's rows, as its definition calls the columns of what it reads."""

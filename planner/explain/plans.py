@@ -39,7 +39,8 @@ from planner.algebra.nodes import (
 )
 from planner.algebra.walk import Node, children, inputs, produced_columns, walk
 from planner.explain.scalars import Item, deparse
-from planner.incremental.programs.program import Path, Program, State, Statement, Static
+from planner.incremental.programs.program import Borrowed, Path, Program, State, Statement, Static
+from planner.incremental.programs.retargeting import renamed
 from planner.placement import builds, spread
 
 _JOINS: Final[dict[JoinKind, str]] = {
@@ -250,12 +251,14 @@ def _columns(leaf: Scan | Snapshot | Delta) -> str:
 
 def explain_program(program: Program, facts: Mapping[int, Facts] | None = None) -> list[str]:
     """The static, stream and upper pipelines of a continuous view; ``facts`` by the path's id."""
+    program, traces = _readable(program)
     lines: list[str] = []
     for static in program.statics:
-        lines += [f"Static Pipeline {static.name}", *(f"  {name}: {text}" for name, text in _STATIC.items())]
+        lines += [f"Static Pipeline {static.name}", f"  Trace: {traces[static.name]}"]
+        lines += [f"  {name}: {text}" for name, text in _STATIC.items()]
         lines += _lines(static.relation, 2, "->  ")
     for path in program.paths:
-        lines += _path_lines(program, path, (facts or {}).get(path.id, Facts()))
+        lines += _path_lines(program, traces, path, (facts or {}).get(path.id, Facts()))
     lines += ["Upper Pipeline", *(f"  {name}: {text}" for name, text in _UPPER.items())]
     if program.point_key:
         lines.append(f"  Point Key: {', '.join(column.name for column in program.point_key)}")
@@ -263,7 +266,15 @@ def explain_program(program: Program, facts: Mapping[int, Facts] | None = None) 
     return lines
 
 
-def _path_lines(program: Program, path: Path, facts: Facts) -> Iterator[str]:
+def _readable(program: Program) -> tuple[Program, dict[str, str]]:
+    """The program whose traces are called by their places, and the traces' names by these."""
+    kinds: dict[str, tuple[State | Static | Borrowed, ...]]
+    kinds = {"static": program.statics, "state": program.states, "table": program.borrowed}
+    traces = {f"{kind}_{place}": item.name for kind, items in kinds.items() for place, item in enumerate(items, 1)}
+    return renamed(program, {name: shown for shown, name in traces.items()}), traces
+
+
+def _path_lines(program: Program, traces: Mapping[str, str], path: Path, facts: Facts) -> Iterator[str]:
     states = {state.name: state for state in program.states}
     yield f"Stream Pipeline of {_input_names(path)}"
     yield f"  When: {facts.when}"
@@ -273,6 +284,7 @@ def _path_lines(program: Program, path: Path, facts: Facts) -> Iterator[str]:
     for statement in path.statements:
         state = states[statement.target]
         yield f"  State {state.name}"
+        yield f"    Trace: {traces[state.name]}"
         attributes = (*_state_attributes(state, statement), *_kept(program, state))
         yield from (f"    {name}: {text}" for name, text in attributes)
         yield from _lines(statement.relation, 4, "->  ")
@@ -324,15 +336,16 @@ def _input_names(path: Path) -> str:
 
 def program_json(program: Program, facts: Mapping[int, Facts] | None = None) -> dict[str, Any]:
     """What ``explain_program`` tells, as a JSON value."""
+    program, traces = _readable(program)
     states = {state.name: state for state in program.states}
 
     def statement(item: Statement) -> dict[str, Any]:
         state = states[item.target]
         attributes = dict((*_state_attributes(state, item), *_kept(program, state)))
-        return {"State": item.target, **attributes, "Plan": relation_json(item.relation)}
+        return {"State": item.target, "Trace": traces[item.target], **attributes, "Plan": relation_json(item.relation)}
 
     def static(item: Static) -> dict[str, Any]:
-        return {"Name": item.name, **_STATIC, "Plan": relation_json(item.relation)}
+        return {"Name": item.name, "Trace": traces[item.name], **_STATIC, "Plan": relation_json(item.relation)}
 
     def path(item: Path) -> dict[str, Any]:
         known = (facts or {}).get(item.id, Facts())

@@ -1,7 +1,8 @@
 """Names of traces' columns: what a leaf calls them, and what people read.
 
-A run's columns are called c<id> after the state's (or static's) columns, as all results of engines are; those columns'
-own names are for EXPLAIN alone, readable and unique within their state.
+A run's columns are called c<id> after the state's (or static's) columns, as all results of engines are. These columns
+are numbered by their places in the trace (``programs.canonical``); their own names are for EXPLAIN alone, readable and
+unique within their state.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from planner.incremental.methods.split.regions import Regions
 from planner.incremental.methods.split.split import SplitMaintenance
 from planner.incremental.methods.split.statics import Statics, scanned_tables
 from planner.incremental.names import stored_name
+from planner.incremental.programs.canonical import Origin, canonical
 from planner.incremental.programs.program import Program, State, paths_of, states_read
 from planner.incremental.properties import Kinds, is_grouping
 from planner.incremental.retention import keep_windows, require_windows
@@ -40,6 +41,7 @@ from planner.statistics import Statistics
 from planner.view_rules import Places
 
 _NOWHERE: Final = Places()
+_ANY_ORIGIN: Final = Origin()
 _AFTER_SHARING: Final = (prune_columns,)
 
 
@@ -52,15 +54,15 @@ class Planned(Struct, frozen=True):
 
 def plan(
     query: Query,
-    scope: str,
     keeping: Keeping | None = None,
     ordered: bool = False,
     statistics: Statistics | None = None,
     places: Places = _NOWHERE,
+    origin: Origin = _ANY_ORIGIN,
 ) -> Planned:
-    """The program of a continuous view. ``scope`` begins its traces' names: unique per view, letters, digits and _.
-    With ``ordered`` its final relation gives its rows in the query's order. By ``statistics`` a stream meets first the
-    tables that leave the fewest of its rows. ``places`` are those of its text.
+    """The program of a continuous view. With ``ordered`` its final relation gives its rows in the query's order. By
+    ``statistics`` a stream meets first the tables that leave the fewest of its rows. ``places`` are those of its text.
+    ``origin`` is part of what its traces hold.
 
     Raises 0A000 for what the thesis' rules (4.2.2, 4.2.3) or the rules of decorrelation do not allow, and for groups
     of which ``keeping`` does not say when they end."""
@@ -72,10 +74,10 @@ def plan(
     relation, windows = keep_windows(relation, keeping, fresh)
     relation = rewrite(relation, _AFTER_SHARING)
     kinds = Kinds()
-    statics = Statics(scope, fresh)
+    statics = Statics(fresh)
     cardinality = Cardinality(relation, statistics) if statistics else None
     regions, gathered = Regions(statics, fresh, kinds, cardinality), Gathered()
-    groupings = Groupings(scope, statics, regions, fresh, gathered, windows.horizons)
+    groupings = Groupings(statics, regions, fresh, gathered, windows.horizons)
     final = maintained(relation, (SplitMaintenance(groupings, kinds, fresh),))
     final = optimise(keep_columns(final, query.relation.columns))
     states = tuple(gathered.states)
@@ -92,6 +94,7 @@ def plan(
         point_key(final, states),
         windows.expiries(groupings),
     )
+    program = canonical(program, origin)
     _validate(program)
     return Planned(program, notices(program))
 

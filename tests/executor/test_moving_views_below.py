@@ -89,6 +89,21 @@ def test_the_other_leaves_as_well(order: tuple[str, str], servers: Servers, home
     assert home.run(READ) == [*wanted, (2, 1, 2, ["c", "z"])]
 
 
+def test_both_have_states_of_one_name(servers: Servers, home: Client) -> None:
+    """One since its creation, the other with more rows."""
+    grouped = "SELECT k, count(*) AS c, sum(n) AS n, array_agg(t) AS t FROM s GROUP BY k"
+    columns = "g.k, g.n, g.t, g.c, v.c AS all_c, v.t AS all_t"
+    home.run(f"CREATE VIEW x AS SELECT {columns} FROM ({grouped}) g JOIN v USING (k)")
+    v, x = (servers["a"].view(view_of(servers, name).oid) for name in "vx")
+    assert set(v.states) == set(x.states)
+    home.run("INSERT INTO s VALUES (1, 7, 'x')")
+    wanted = [(1, 7, ["x"], 1, 3, ["a", "b", "x"])]
+    for source, target in (("a", "b"), ("b", "c"), ("c", "a")):
+        servers.migrate(source, target, "x")
+        for reader in (target, "a"):
+            assert servers.client(reader).run("SELECT * FROM x") == wanted, (target, reader)
+
+
 def test_it_leaves_while_the_other_is_suspended(servers: Servers, home: Client) -> None:
     """What the other had then, and the rows since, are its."""
     servers["a"].view_migration.suspend(view_of(servers, "v"))

@@ -64,7 +64,7 @@ def _catalog(name: str) -> Catalog:
 
 def _planned(name: str) -> Planned:
     text = EXAMPLES[name].query if name in EXAMPLES else {**QUERIES, **WIDE}[name]
-    return plan(query_of(text, _catalog(name)), "v1")
+    return plan(query_of(text, _catalog(name)))
 
 
 @pytest.mark.parametrize("name", [*QUERIES, "q3_wide", *EXAMPLES])
@@ -94,7 +94,7 @@ def test_facts_of_the_executor_are_shown() -> None:
 
 def test_programs_as_json() -> None:
     data = json.loads(json.dumps(program_json(_planned("q3").program)))
-    assert [item["Name"] for item in data["Static Pipelines"]] == ["v1_static_1"]
+    assert [item["Name"] for item in data["Static Pipelines"]] == ["static_1"]
     (path,) = data["Stream Pipelines"]
     (statement,) = path["Statements"]
     assert statement["Plan"]["Node Type"] == "Group"

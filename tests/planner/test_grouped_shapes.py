@@ -35,7 +35,7 @@ def database() -> Database:
 
 @pytest.mark.parametrize(("text", "states"), READ_TWICE.items())
 def test_a_grouping_above_a_grouping_is_read_twice(database: Database, text: str, states: int) -> None:
-    program = plan(database.query(text), "v1").program
+    program = plan(database.query(text)).program
     assert len({state.name for state in program.states}) == len(program.states) == states
 
 
@@ -45,7 +45,7 @@ def test_shapes_are_planned_or_refused(database: Database, hundred: int) -> None
     for seed in range(_HUNDRED * hundred, _HUNDRED * (hundred + 1)):
         text = shape(seed)
         try:
-            plan(database.query(text), "v1")
+            plan(database.query(text))
         except SqlError as error:
             assert error.sqlstate == "0A000", text
         else:

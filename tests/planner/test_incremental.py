@@ -227,7 +227,7 @@ _table = st.lists(st.fixed_dictionaries({"k": _number, "x": _number}), max_size=
 @cache
 def _planned(name: str) -> tuple[Relation, Program]:
     relation = SHAPES[name](Inputs())
-    return relation, plan(query(relation), "v1").program
+    return relation, plan(query(relation)).program
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -262,7 +262,7 @@ def test_programs_are_well_formed(name: str) -> None:
 
 
 def _program(relation: Relation) -> Program:
-    return plan(query(relation), "v1").program
+    return plan(query(relation)).program
 
 
 def test_equal_columns_of_several_aggregates_are_kept_once() -> None:
@@ -289,7 +289,7 @@ def test_tables_joined_below_are_evaluated_once_and_announced() -> None:
     i = Inputs()
     other = table("other", "k x")
     pairs = both(eq(i.s.k, i.t.k), eq(i.t.x, i.u.k), eq(i.s.v, other.k))
-    planned = plan(query(group(where(cross(cross(cross(i.t, i.u), i.s), other), pairs), n=agg("count"))), "v1")
+    planned = plan(query(group(where(cross(cross(cross(i.t, i.u), i.s), other), pairs), n=agg("count"))))
     scans = [{node.name for node in walk(item.relation) if isinstance(node, Scan)} for item in planned.program.statics]
     assert scans == [{"t", "u"}, {"other"}]
     assert len(planned.notices) == 3
@@ -298,7 +298,7 @@ def test_tables_joined_below_are_evaluated_once_and_announced() -> None:
 
 def test_a_table_above_stays_current() -> None:
     i = Inputs()
-    planned = plan(query(SHAPES["a table above"](i)), "v1")
+    planned = plan(query(SHAPES["a table above"](i)))
     assert planned.program.statics == ()
     assert planned.notices == ()
     assert any(isinstance(node, Scan) and node.name == "t" for node in walk(planned.program.final))
@@ -309,7 +309,7 @@ def test_a_table_that_is_read_below_is_of_the_same_moment_above() -> None:
     i = Inputs()
     below = where(i.s, call("lt", i.s.v, i.t.x))
     counted = project(i.t, k=i.t.k, n=scalar(group(below, n=agg("count"))))
-    planned = plan(query(join("inner", counted, i.u, eq(ref(counted, "k"), i.u.k))), "v1")
+    planned = plan(query(join("inner", counted, i.u, eq(ref(counted, "k"), i.u.k))))
     assert {node.name for node in walk(planned.program.final) if isinstance(node, Scan)} == {"u"}
     assert [text.partition(" is joined")[0] for text in planned.notices] == ['table "t"']
 
@@ -340,7 +340,7 @@ def test_a_stream_meets_first_what_leaves_the_fewest_rows() -> None:
     known = TableStatistics(1000, {"v": ColumnStatistics(100)}, (frozenset("k"),))
     statistics: Statistics = {item.scan.oid: known for item in (part, shop)}
     for given_statistics, first in ((None, "part"), ({}, "part"), (statistics, "shop")):
-        program = plan(query(grouped), "v1", statistics=given_statistics).program
+        program = plan(query(grouped), statistics=given_statistics).program
         (read,) = [node for node in walk(program.statics[0].relation) if isinstance(node, Scan)]
         assert read.name == first
 
@@ -391,12 +391,7 @@ def test_no_point_key_where_a_key_is_not_given_out() -> None:
 
 def test_rules_are_checked() -> None:
     with pytest.raises(SqlError, match="without grouping"):
-        plan(query(rel(Inputs().s)), "v1")
-
-
-def test_trace_names_begin_with_the_scope() -> None:
-    program = plan(query(SHAPES["all aggregates"](Inputs())), "v16400").program
-    assert all(item.name.startswith("v16400_") for item in (*program.states, *program.statics))
+        plan(query(rel(Inputs().s)))
 
 
 # -- aggregates --------------------------------------------------------------------------------------------------------

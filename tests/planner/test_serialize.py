@@ -43,7 +43,7 @@ def _back(program: Program) -> Program:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_programs_round_trip(name: str) -> None:
-    program = plan(query(SHAPES[name](Inputs())), "v1").program
+    program = plan(query(SHAPES[name](Inputs()))).program
     assert _back(program) == program
     validate(_back(program).final)
 

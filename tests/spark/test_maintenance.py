@@ -118,6 +118,27 @@ def test_the_embedded_engine_maintains_views_while_spark_works(server: Millstrea
         assert client.execute("SELECT * FROM e").fetchall() == [(1,)]
 
 
+def test_equal_views_of_other_moments_share_a_job(server: Millstream) -> None:
+    """Their traces have the same names, and hold other rows."""
+    with server.connect() as client:
+        client.execute("DROP FOREIGN TABLE IF EXISTS s CASCADE")
+        client.execute("DROP TABLE IF EXISTS names")
+        client.execute("CREATE TABLE names (k int, name text)")
+        client.execute("INSERT INTO names VALUES (1, 'one')")
+        client.execute("CREATE FOREIGN TABLE s (k int, n int) SERVER stream")
+        for name in ("before", "after"):
+            query = "SELECT name, count(*) AS rows, sum(n) AS n FROM s JOIN names USING (k) GROUP BY name"
+            client.execute(f"CREATE VIEW {name} AS {query}".encode())
+            client.execute("UPDATE names SET name = 'uno'")
+        client.execute("INSERT INTO s VALUES " + ", ".join(["(1, 2)"] * 1000))
+        behind = "SELECT sum(rows_behind) FROM millstream.views"
+        wait_until(lambda: client.execute(behind).fetchone() == (0,), 60, "maintenance")
+        done = "SELECT views FROM millstream.jobs WHERE engine = 'spark' AND status = 'done' ORDER BY id DESC LIMIT 1"
+        assert client.execute(done).fetchone() == ("before, after",)
+        assert client.execute("SELECT * FROM before").fetchall() == [("one", 1000, 2000)]
+        assert client.execute("SELECT * FROM after").fetchall() == [("uno", 1000, 2000)]
+
+
 def test_a_view_is_right_whether_spark_prints_it_or_leaves_it(server: Millstream) -> None:
     with server.connect() as client:
         client.execute("DROP FOREIGN TABLE IF EXISTS s CASCADE")

@@ -38,16 +38,16 @@ class Below(Struct, frozen=True):
         return replace(self, program=program if zone is None else in_zone(program, zone))
 
 
-def names_below(program: Program, scope: str, oid: int) -> Names:
-    """What traces of a view below are called in the program of one whose traces' names begin with ``scope``."""
-    return names_within(program, f"{scope}_below_{oid}")
+def names_below(program: Program, oid: int) -> Names:
+    """What traces of a view below are called in the program of a view that reads it."""
+    return names_within(program, f"below_{oid}")
 
 
-def inlined(program: Program, scope: str, below: Mapping[int, Below]) -> Program:
+def inlined(program: Program, below: Mapping[int, Below]) -> Program:
     """The program that reads none of the views ``below``, by oid; these are all that it reads, and they read."""
     if not below:
         return program
-    views = {oid: view.placed(names_below(view.program, scope, oid)) for oid, view in below.items()}
+    views = {oid: view.placed(names_below(view.program, oid)) for oid, view in below.items()}
     programs = (program, *(view.program for view in views.values()))
     inliner = _Inliner(views, Fresh(*(item.final for item in programs)))
     return replace(

@@ -1,12 +1,14 @@
-"""A continuous view's program where its stream and its traces are called otherwise.
+"""A continuous view's program where its streams, or its traces, are called otherwise.
 
-state(v7_state_1) += grouping(delta(stream 5))     ->     state(v9_state_1) += grouping(delta(stream 8))
+state(a) += grouping(delta(stream 5))     ->     state(a) += grouping(delta(stream 8))
+state(a) += grouping(delta(stream 5))     ->     state(below_7_a) += grouping(delta(stream 5))
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -14,6 +16,8 @@ from planner.algebra.nodes import Delta, Relation, Scan, Snapshot
 from planner.algebra.walk import transform
 from planner.incremental.programs.program import Borrowed, Path, Program, State, Static
 
+#: How earlier versions began the names of a view's traces.
+_OF_VIEW: Final = re.compile(r"^v\d+_", re.ASCII)
 #: New names of traces, by those that they have.
 Names = Mapping[str, str]
 
@@ -24,14 +28,19 @@ def traces_of(program: Program) -> tuple[State | Static | Borrowed, ...]:
 
 
 def names_within(program: Program, scope: str) -> Names:
-    """What its traces are called where their names begin with ``scope``."""
-    return {item.name: f"{scope}_{item.name.partition('_')[2]}" for item in traces_of(program)}
+    """What its traces are called beside those of other programs: their names behind ``scope``."""
+    return {item.name: f"{scope}_{item.name}" for item in traces_of(program)}
 
 
-def retargeted(program: Program, streams: Mapping[int, int], scope: str) -> Program:
-    """The program over other streams, by oid, whose traces' names begin with ``scope``. Raises ValueError where it
-    reads anything but them."""
-    names = names_within(program, scope)
+def names_of_view(program: Program, oid: int) -> Names:
+    """What its traces are called in a program of a view with this oid: earlier versions began their names with it."""
+    return {item.name: _OF_VIEW.sub(f"v{oid}_", item.name) for item in traces_of(program)}
+
+
+def retargeted(program: Program, streams: Mapping[int, int]) -> Program:
+    """The program over other streams, by oid. Its traces keep their names. Raises ValueError where it reads anything
+    but them."""
+    names = {item.name: item.name for item in traces_of(program)}
 
     def change(leaf: Scan | Delta | Snapshot) -> Any:
         if isinstance(leaf, Delta) and leaf.oid in streams:

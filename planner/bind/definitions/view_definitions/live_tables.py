@@ -88,7 +88,7 @@ def _accepted(context: Context, created: CreateView, text: str) -> list[str]:
     """The types of a query's columns. Raises what CREATE VIEW would, and where it would read tables once."""
     raw = parse(text)[0]
     query = bind_query(new_binding(context, raw), raw.node)
-    if scanned_tables(plan(query, "live", created.keeping).program.statics):
+    if scanned_tables(plan(query, created.keeping).program.statics):
         raise _NoOtherText
     return [display(column.type) for column in query.relation.columns]
 

@@ -64,7 +64,6 @@ class Groupings:
 
     def __init__(
         self,
-        scope: str,
         statics: Statics,
         regions: Regions,
         fresh: Fresh,
@@ -75,7 +74,6 @@ class Groupings:
         rows which come too late."""
         self._gathered = gathered
         self._horizons = horizons or {}
-        self._scope = scope
         self._statics = statics
         self._regions = regions
         self._fresh = fresh
@@ -91,7 +89,7 @@ class Groupings:
         above another grouping, their inputs read that one's states under columns of their own."""
         if aggregate.columns not in self._found:
             keep = self._in_time(aggregate)  # first: it may plan another
-            name = f"{self._scope}_state_{len(self._found) + 1}"
+            name = f"state_{len(self._found) + 1}"
             self._found[aggregate.columns] = self._plan(aggregate, name, keep)
         found = self._found[aggregate.columns]
         assert found.aggregate == aggregate or key_of(found.aggregate) == key_of(aggregate)

@@ -34,8 +34,7 @@ class _Found(Struct, frozen=True):
 class Statics:
     """The static relations that a program's statements read, each once."""
 
-    def __init__(self, scope: str, fresh: Fresh) -> None:
-        self._scope = scope
+    def __init__(self, fresh: Fresh) -> None:
         self._fresh = fresh
         self._found: dict[Hashable, _Found] = {}
 
@@ -69,7 +68,7 @@ class Statics:
             columns = tuple(
                 replace(self._fresh.copy(column), name=names.unique(column.name)) for column in relation.columns
             )
-            self._found[key] = _Found(f"{self._scope}_static_{len(self._found) + 1}", columns, relation)
+            self._found[key] = _Found(f"static_{len(self._found) + 1}", columns, relation)
         return self._found[key]
 
     def planned(self, statements: Iterable[Relation]) -> tuple[Static, ...]:
