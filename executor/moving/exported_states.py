@@ -117,7 +117,8 @@ def _of_own_now(core: Core, runtime: ViewRuntime) -> tuple[ExportedView, object]
     here = [runtime, *(item for item in below if item.view.oid not in away)]
     with core.sequencer.lock:
         changed = core.version_of(away)  # first: what comes from now on may be in the states or not
-    (states, *others), at, versions = states_at_one_lsn(core, here, max((item.owned.at for item in elsewhere), default=0))
+    least = max((item.owned.at for item in elsewhere), default=0)
+    (states, *others), at, versions = states_at_one_lsn(core, here, least)
     core.sequencer.flush().wait()  # no other server may have rows that this server could still lose
     found: dict[int, Mapping[str, pa.Table]] = {item.view.oid: own for item, own in zip(here[1:], others, strict=True)}
     found |= {item.runtime.view.oid: _fetched(core, item, at) for item in elsewhere}

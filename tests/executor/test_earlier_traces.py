@@ -38,7 +38,7 @@ def _opened(folder: Path) -> Database:
 
 
 def _settle(database: Database) -> None:
-    for sources, tasks in all_paths(database):
+    for sources, tasks in all_paths(database.core):
         for task in tasks:
             database.maintenance.embedded.run(sources, task)
 
@@ -87,8 +87,8 @@ def test_its_views_go_on(tmp_path: Path) -> None:
     with closing(_opened(earlier)) as first, closing(_opened(twin)) as second:
         assert _all(first) == _all(second)
         Client(first).run(VIEW.replace("VIEW v", "VIEW again"))
-        old, new = (next(item for item in first.runtimes() if item.view.name == name) for name in ("v", "again"))
-        twins = next(item for item in second.runtimes() if item.view.name == "v")
+        old, new = (next(item for item in first.core.runtimes() if item.view.name == name) for name in ("v", "again"))
+        twins = next(item for item in second.core.runtimes() if item.view.name == "v")
         assert set(new.states) == set(twins.states)
         assert set(new.states).isdisjoint(old.states)
 

@@ -94,7 +94,7 @@ def test_both_have_states_of_one_name(servers: Servers, home: Client) -> None:
     grouped = "SELECT k, count(*) AS c, sum(n) AS n, array_agg(t) AS t FROM s GROUP BY k"
     columns = "g.k, g.n, g.t, g.c, v.c AS all_c, v.t AS all_t"
     home.run(f"CREATE VIEW x AS SELECT {columns} FROM ({grouped}) g JOIN v USING (k)")
-    v, x = (servers["a"].view(view_of(servers, name).oid) for name in "vx")
+    v, x = (servers["a"].core.view(view_of(servers, name).oid) for name in "vx")
     assert set(v.states) == set(x.states)
     home.run("INSERT INTO s VALUES (1, 7, 'x')")
     wanted = [(1, 7, ["x"], 1, 3, ["a", "b", "x"])]

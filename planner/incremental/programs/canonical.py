@@ -72,6 +72,8 @@ class _Naming:
         for path in program.paths:
             for statement in path.statements:
                 self._statements.setdefault(statement.target, []).append(statement)
+        #: Relations of statements as they are numbered, by the identities of those that were given.
+        self._numbers: dict[int, Relation] = {}
 
     def program(self) -> Program:
         """The program with names of its own."""
@@ -107,7 +109,9 @@ class _Naming:
         return Static(name, relation, relation.columns)
 
     def _state(self, state: State) -> State:
-        relations = [self._numbered(statement.relation) for statement in self._statements[state.name]]
+        statements = self._statements[state.name]
+        relations = [self._numbered(statement.relation) for statement in statements]
+        self._numbers |= {id(item.relation): found for item, found in zip(statements, relations, strict=True)}
         columns = _paired(state.columns, relations[0].columns)
         places = {column: place for place, column in enumerate(state.columns)}
         merge = tuple((places[column], entries(call, places)) for column, call in state.merge)
@@ -136,7 +140,7 @@ class _Naming:
     def _path(self, path: Path, states: frozenset[str]) -> Path:
         """A path's statements, but those that would fill a state again."""
         statements = (
-            replace(item, target=self._named[item.target].name, relation=self._numbered(item.relation))
+            replace(item, target=self._named[item.target].name, relation=self._numbers[id(item.relation)])
             for item in path.statements
             if item.target in states
         )
