@@ -42,6 +42,7 @@ from executor.streams.runtime import StreamRuntime
 from executor.tables.sequences import SequenceStore
 from executor.tables.store import TableStore
 from executor.tables.temporary import TemporaryOids
+from executor.traces.budget import TraceBudget
 from executor.views.pins import PinnedLsns
 from executor.views.runtime import ViewRuntime
 from executor.views.storage import ViewStore
@@ -103,6 +104,8 @@ class Core:
         self.streams: dict[int, StreamRuntime] = {}
         self._views: dict[int, ViewRuntime] = {}
         self.versions = Versions()
+        #: Of the rows that streams, tables by key and views hold in memory.
+        self.trace_budget = TraceBudget(options.trace_memory)
         #: LSNs that open snapshots read.
         self.pinned = PinnedLsns()
         #: The LSN of the last change of any table.
@@ -204,7 +207,10 @@ class Core:
 
     def remove_view(self, oid: int) -> bool:
         """There is no such continuous view any more. Whether there was one."""
-        return self._views.pop(oid, None) is not None
+        runtime = self._views.pop(oid, None)
+        if runtime is not None:
+            runtime.close()
+        return runtime is not None
 
     def is_live(self, runtime: ViewRuntime) -> bool:
         """Whether a view was not dropped."""

@@ -1,9 +1,9 @@
 """The process's memory: how much there is, how it is divided, and how what was freed goes back to the system.
 
 Owns: the shares of ``memory_limit``. An instance of the embedded engine counts what its operators and buffers hold and
-writes to the spill folder, or raises 53200, beyond its share. Rings and rows by key have bounds of their own, which are
-no larger than their shares. What has no counter (single values, results on their way, Python) shows in the process's
-resident size alone (``server.operations.memory_guard``).
+writes to the spill folder, or raises 53200, beyond its share. Traces have one budget together, which is no larger than
+their share (``executor.traces.budget``). What has no counter (single values, results on their way, Python) shows in the
+process's resident size alone (``server.operations.memory_guard``).
 """
 
 from __future__ import annotations
@@ -43,14 +43,9 @@ def engine_share(limit: int) -> int:
     return max(limit // 2, _LEAST_OF_ENGINE)
 
 
-def ring_share(limit: int) -> int:
-    """Bytes of the rows of a stream that views have not taken up."""
-    return limit // 4
-
-
-def table_keys_share(limit: int) -> int:
-    """Bytes of tables' rows by key."""
-    return limit // 8
+def trace_share(limit: int) -> int:
+    """Bytes of the rows that traces hold."""
+    return limit * 3 // 8
 
 
 def result_cache_share(limit: int) -> int:

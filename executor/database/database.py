@@ -50,7 +50,7 @@ class Database:
         self.drawings = drawings()
         self.replicas = Replicas(core)
         self.indexes = ViewIndexes(core, self.replicas)
-        self.table_keys = TableKeys(core, options.table_keys_bytes)
+        self.table_keys = TableKeys(core)
         self.frontiers = Frontiers(core, self.replicas)
         self.changes = ViewChanges(core, self.indexes)
         self._runtimes = Runtimes(core, self.replicas, self.indexes, self.changes)

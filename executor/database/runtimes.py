@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -27,7 +28,7 @@ from executor.traces.layout import Layout, home_of
 from executor.traces.ring import Ring
 from executor.transactions.transaction import NewView
 from executor.views.failure import ViewError
-from executor.views.runtime import ViewRuntime
+from executor.views.runtime import ContentMemory, ViewRuntime
 from executor.views.storage import StoredView
 
 
@@ -101,7 +102,7 @@ class Runtimes:
             )
             feed = FileFeed(stream, store, converted, self._core.forgotten.names.get(stream.oid))
         else:
-            feed = Ring(layout, StreamReader(self._core.log, stream.oid), self._core.options.ring_bytes)
+            feed = Ring(layout, StreamReader(self._core.log, stream.oid), self._core.trace_budget)
         last_lsn = feed.last_lsn if isinstance(feed, FileFeed) else 0
         if home_of(stream):
             self._replicas.open(stream)
@@ -114,7 +115,8 @@ class Runtimes:
         def keep(failed: ViewError) -> None:
             self._core.storage.fail(view.oid, failed.error, failed.lsn)
 
-        about = (self._core.engine, inputs, stored.statics, stored.frontiers, stored.read, self._core.pinned, keep)
+        core, memory = self._core, ContentMemory(self._core.trace_budget, partial(self._core.storage.content, view.oid))
+        about = (core.engine, inputs, stored.statics, stored.frontiers, stored.read, core.pinned, keep, memory)
         runtime = ViewRuntime(view, stored.program, *about)
         if stored.error is not None:
             runtime.fail(ViewError(*stored.error), is_kept=True)

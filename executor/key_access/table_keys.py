@@ -1,12 +1,13 @@
 """The rows of tables by key: read from the store when reads by key have paid for it, and kept right by every commit.
 
-Owns: which tables have ``TableRows``, their memory, and that a reader sees what is committed and visible, never less
-and never more:
+Owns: which tables have ``TableRows``, which count in the budget of all traces (``executor.traces.budget``), and that a
+reader sees what is committed and visible, never less and never more:
 
 - they are built from a snapshot of the store; what is published meanwhile is applied to them before they are shown;
 - a commit changes them under the sequencer's lock, before it is visible, and each carries the LSN of its last change:
   a reader that finds an LSN above the visible one has read too early and asks again under the lock (``read``);
-- what changes a table otherwise than row by row (its definition, very many rows) drops them.
+- what changes a table otherwise than row by row (its definition, very many rows) drops them, and so does a budget that
+  has no room for them.
 
 Anything else than the committed rows of a table by one of its unique keys is not answered here.
 """
@@ -26,10 +27,13 @@ from executor.core.core import Core
 from executor.embedded.connection import Parameters
 from executor.rows.table_rows import WORN_ROWS, TableRows
 from executor.tables.journal import Entry, RowsChanged
+from executor.traces.budget import Held
 from executor.traces.index import Row
 from executor.traces.keyed_rows import Columns, Key
 from planner.algebra.nodes import Relation
 
+#: A table whose rows would take more of the budget of all traces is left to an engine.
+SHARE: Final = 1 / 3
 #: Rows that are read in the time of one read by key that an engine answers.
 _ROWS_PER_READ: Final = 4096
 #: Reads by key that an engine answers in the time in which it changes a row by key: a transaction of its own.
@@ -43,14 +47,21 @@ class _Interest(Struct):
     enough: int | None = 1
 
 
+class _Kept(Struct, frozen=True):
+    """A table's rows, and what they hold in memory."""
+
+    rows: TableRows
+    held: Held
+
+
 class TableKeys:
     """The keyed rows of a database's tables."""
 
-    def __init__(self, core: Core, limit: int) -> None:
-        """``limit``: bytes that they may take together; 0 keeps none."""
+    def __init__(self, core: Core) -> None:
         self._core = core
-        self._limit = limit
-        self._rows: dict[int, TableRows] = {}
+        #: Bytes of one table's rows at most.
+        self._limit = int(core.trace_budget.limit * SHARE)
+        self._kept: dict[int, _Kept] = {}
         self._interests: dict[int, _Interest] = {}
         #: Changes of tables that are being read, since their snapshot; None: what is read is of no use any more.
         self._building: dict[int, list[tuple[int, RowsChanged]] | None] = {}
@@ -60,11 +71,15 @@ class TableKeys:
 
     def peek(self, table: Table, columns: Columns, key: Key) -> Row | None:
         """A committed row; None where that cannot be told at once. Never blocks."""
-        rows = self._rows.get(table.oid)
-        if rows is None or rows.definition is not table or (rows.is_worn and table.oid not in self._building):
+        kept = self._kept.get(table.oid)
+        if kept is None or kept.rows.definition is not table:
+            return None
+        rows = kept.rows
+        if rows.is_worn and table.oid not in self._building:
             return None
         if table.oid in self._core.tables.locks.barriers:  # a reader waits
             return None
+        kept.held.read()
         row = rows.get(columns, key)  # before the LSN of what it may be of
         return row if rows.lsn <= self._core.sequencer.visible else None
 
@@ -73,12 +88,12 @@ class TableKeys:
         if table.oid in self._core.tables.locks.barriers or self.prepare(table) is None:
             return None
         with self._core.sequencer.lock:
-            rows = self._rows.get(table.oid)
+            rows = self._rows_of(table.oid)
             return None if rows is None or rows.definition is not table else rows.get(columns, key)
 
     def prepare(self, table: Table, weight: int = 1) -> TableRows | None:
         """A table's keyed rows, read now if that is due; ``weight``: how many reads an engine could answer instead."""
-        rows = self._rows.get(table.oid)
+        rows = self._rows_of(table.oid)
         if rows is None and not self._is_due(table.oid, weight):
             return None
         if rows is None or rows.is_worn:
@@ -92,8 +107,15 @@ class TableKeys:
 
     def at_hand(self, table: Table) -> TableRows | None:
         """The rows by key, if they are available at once."""
-        rows = self._rows.get(table.oid)
+        rows = self._rows_of(table.oid)
         return rows if rows is not None and not rows.is_worn and rows.is_of(table) else None
+
+    def _rows_of(self, oid: int) -> TableRows | None:
+        kept = self._kept.get(oid)
+        if kept is None:
+            return None
+        kept.held.read()
+        return kept.rows
 
     def compute(
         self, relation: Relation, bindings: Mapping[str, pa.Table], parameters: Parameters, time_zone: str
@@ -103,8 +125,6 @@ class TableKeys:
 
     def _is_due(self, oid: int, weight: int) -> bool:
         """Whether reads by key have cost about as much as reading the whole table does."""
-        if not self._limit:
-            return False
         with self._lock:
             interest = self._interests.get(oid)
         if interest is None:
@@ -139,12 +159,14 @@ class TableKeys:
             raise
         finally:
             snapshot.close()
-        return self._show(oid, built)
+        shown = self._show(oid, built)
+        self._core.trace_budget.keep()
+        return shown
 
     def _show(self, oid: int, built: TableRows | None) -> TableRows | None:
         with self._core.sequencer.lock:
             missed = self._building.pop(oid)
-            if built is None or not built.keys or built.size > self._limit:
+            if built is None or not built.keys or built.bytes > self._limit:
                 self._drop(oid)
                 with self._lock:
                     self._interests[oid] = _Interest(enough=None)
@@ -153,25 +175,30 @@ class TableKeys:
                 return None
             for lsn, entry in missed:
                 built.patch(lsn, entry)
-            self._rows[oid] = built
-            self._evict(oid)
+            self._keep(oid, built)
         return built
 
-    def _evict(self, kept: int) -> None:
-        """The oldest go where there is no room for all."""
-        size = sum(rows.size for rows in self._rows.values())
-        for oid, rows in list(self._rows.items()):
-            if size > self._limit and oid != kept:
-                size -= rows.size
-                self._drop(oid)
+    def _keep(self, oid: int, rows: TableRows) -> None:
+        before = self._kept.get(oid)
+        held = self._core.trace_budget.register(lambda size: self._forget(oid))
+        held.add(rows.bytes)
+        self._kept[oid] = _Kept(rows, held)
+        if before is not None:
+            before.held.close()
 
     def _drop(self, oid: int) -> None:
-        """Forgets a table; reads by key must pay for it again."""
-        self._rows.pop(oid, None)
-        with self._lock:
-            self._interests.pop(oid, None)
+        """Forgets a table, also what is being read of it."""
+        self._forget(oid)
         if oid in self._building:
             self._building[oid] = None
+
+    def _forget(self, oid: int) -> None:
+        """Forgets the rows of a table; reads by key must pay for them again."""
+        kept = self._kept.pop(oid, None)
+        if kept is not None:
+            kept.held.close()
+        with self._lock:
+            self._interests.pop(oid, None)
 
     # Changes ----------------------------------------------------------------------------------------------------
 
@@ -188,14 +215,12 @@ class TableKeys:
 
     def _change(self, lsn: int, entry: RowsChanged) -> None:
         oid, count = entry.table.oid, sum(entry.counts)
-        missed, rows = self._building.get(oid), self._rows.get(oid)
+        missed, kept = self._building.get(oid), self._kept.get(oid)
         if missed is not None and count > WORN_ROWS:
             self._building[oid] = None
         elif missed is not None:
             missed.append((lsn, entry))
-        if rows is not None and rows.takes(count):
-            rows.patch(lsn, entry)
-        elif rows is not None or count > WORN_ROWS:
-            self._rows.pop(oid, None)
-            with self._lock:
-                self._interests.pop(oid, None)
+        if kept is not None and kept.rows.takes(count):
+            kept.rows.patch(lsn, entry)
+        elif kept is not None or count > WORN_ROWS:
+            self._forget(oid)

@@ -14,6 +14,7 @@ from msgspec import Struct
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.replicas.replica import Replicas
+from executor.traces.budget import Held
 from executor.traces.index import Row
 from executor.traces.keyed_rows import Columns, Key, KeyedRows
 from executor.views.index import ViewIndex
@@ -26,6 +27,7 @@ class _Kept(Struct):
     version: int
     index: KeyedRows
     key: Columns
+    held: Held
     checked: int = -1
 
 
@@ -38,9 +40,11 @@ class ViewIndexes:
         self._made: dict[int, ViewIndex] = {}
 
     def forget(self, oid: int) -> None:
-        """A view was dropped."""
+        """A view was dropped, or its index is to be made again."""
         self._indexes.pop(oid, None)
-        self._made.pop(oid, None)
+        made = self._made.pop(oid, None)
+        if made is not None:
+            made.held.close()
 
     def key_of(self, oid: int) -> tuple[str, ...]:
         """Names of a continuous view's columns that a point read gives values for; () where there is no such read."""
@@ -62,6 +66,7 @@ class ViewIndexes:
             if known.version != core.version_of((oid,)):
                 return None
             known.checked = visible
+        known.held.read()
         return known.index.get(known.key, key)
 
     def read(self, oid: int, key: Key) -> Row | None:
@@ -76,14 +81,20 @@ class ViewIndexes:
             columns = self.key_of(oid)
             own = self._made.get(oid)
             if own is None or not own.is_of(runtime):
-                own = self._made[oid] = ViewIndex(runtime, columns)
+                self.forget(oid)
+                held = self._core.trace_budget.register(lambda size: self.forget(oid))
+                own = self._made[oid] = ViewIndex(runtime, columns, held)
             try:
                 index = own.refresh(lambda states: self.final(runtime, states), lsn)
             except SqlError:  # a row that the index cannot hold
                 self.forget(oid)
                 raise
-            self._indexes[oid] = _Kept(version, index, columns)
-            return index.get(columns, key)
+            own.held.set(index.bytes)
+            if self._made.get(oid) is own:
+                self._indexes[oid] = _Kept(version, index, columns, own.held)
+            row = index.get(columns, key)
+        self._core.trace_budget.keep()
+        return row
 
     def final(self, runtime: ViewRuntime, states: Mapping[str, pa.Table]) -> pa.Table:
         """The rows that a view with a point key has over its state, or over some groups of it."""

@@ -450,6 +450,7 @@ class Reader:
                 self._running = None
                 if owned and moment.snapshot is not None:
                     moment.snapshot.close_behind_rows()
+                self.core.trace_budget.keep()
         raise AssertionError("unreachable")
 
     def present(self, oid: int) -> tuple[int, int, pa.Table]:

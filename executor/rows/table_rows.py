@@ -30,9 +30,7 @@ class TableRows(KeyedRows):
         self.definition = table
         #: The LSN of the newest change in it; set before the change itself, so that a reader can tell.
         self.lsn = lsn
-        count: int = rows.num_rows
-        self._enough = max(WORN_ROWS, count * WORN_SHARE)
-        self._bytes: int = rows.nbytes + 12 * len(cheap) * count
+        self._enough: float = max(WORN_ROWS, rows.num_rows * WORN_SHARE)
 
     def is_of(self, table: Table) -> bool:
         """Whether these are the rows of a table as it is defined now."""
@@ -42,11 +40,6 @@ class TableRows(KeyedRows):
     def is_worn(self) -> bool:
         """Whether so much has changed that the table should be read anew."""
         return self.patched > self._enough
-
-    @property
-    def size(self) -> int:
-        """About how many bytes it takes."""
-        return self._bytes
 
     def takes(self, rows: int) -> bool:
         """Whether to change so many rows here is worth it."""

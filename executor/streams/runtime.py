@@ -71,6 +71,8 @@ class StreamRuntime(Struct):
     def dropped(self) -> None:
         """The stream is no more."""
         self.is_dropped = True
+        if isinstance(self.feed, Ring):
+            self.feed.close()
         for event in self.waiting:
             event.set()
 

@@ -24,6 +24,8 @@ Key = tuple[object, ...]
 _GATHERED: Final = 256
 #: Rows of a change that are few.
 _FEW: Final = 64
+#: What an index takes for each key.
+_BYTES_OF_KEY: Final = 12
 
 
 class Change(Protocol):
@@ -112,6 +114,12 @@ class KeyedRows:
     def keys(self) -> tuple[Columns, ...]:
         """The keys by which rows are found here."""
         return tuple(self._indexes)
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes the rows and their indexes take."""
+        count: int = self.rows.nbytes + _BYTES_OF_KEY * len(self._indexes) * self.rows.num_rows
+        return count
 
     def get(self, columns: Columns, key: Key) -> Row | None:
         """The row with the values ``key`` in these columns; None where they are none of ``keys``."""

@@ -3,7 +3,8 @@
 Owns which rows are in memory. Rows are batches as they arrived, or values of single rows (the *tail*), of which a batch
 is made when they are read or enough have gathered; the two columns that tell their place, ``__lsn`` and ``__ordinal``
 (position within the LSN, from 0), are made when they are read. A chunk is a run of rows: *warm* with its batches, or
-*cold* when the budget is exceeded, and then read back from the log. Large batches are never copied. Small appends are
+*cold* where the budget of all traces (``executor.traces.budget``) has no room for them, and then read back from the
+log. Large batches are never copied. Small appends are
 merged 64 at a time, and those 64 at a time again, so that a row is copied at most three times; single rows become a
 chunk 256 at a time, so that ten thousand are some forty.
 
@@ -30,9 +31,8 @@ from catalog.values.errors import SqlError
 from executor.commit.records import RowValues, Spooled, SpoolReference, StreamRows
 from executor.commit.recovery import StreamReader
 from executor.traces.bookmark import Bookmark
+from executor.traces.budget import TraceBudget
 from executor.traces.layout import Layout
-
-BUDGET: Final = 1024 * 1024 * 1024
 
 #: Bytes of a batch that are not worth an exact account.
 _LITTLE: Final = 256 << 10
@@ -105,8 +105,8 @@ class _Tail(Struct):
 class Ring:
     """One stream's ring. Safe for many threads; ``publish`` must come in LSN order."""
 
-    def __init__(self, layout: Layout, reader: StreamReader, budget: int = BUDGET) -> None:
-        """``layout`` has the stream's own columns; ``budget`` is in bytes."""
+    def __init__(self, layout: Layout, reader: StreamReader, budget: TraceBudget) -> None:
+        """``layout`` has the stream's own columns."""
         self._layout = layout
         self._reader = reader
         self._budget = budget
@@ -115,7 +115,7 @@ class Ring:
         self._lasts: list[int] = []  # the last LSN of each chunk
         self._tail = _Tail()  # behind all chunks
         self._first_warm = 0  # chunks before this index are cold
-        self._bytes = 0
+        self._held = budget.register(self._give_back)
         self._total = 0  # rows ever appended
         self._freed = 0  # what the log need not keep
         self._released = 0  # what is gone
@@ -127,7 +127,7 @@ class Ring:
     @property
     def bytes(self) -> int:
         """Bytes in memory."""
-        return self._bytes
+        return self._held.bytes
 
     def lay_out(self, layout: Layout) -> None:
         """The stream's columns have changed: rows are shown so from now on, whenever they came."""
@@ -161,15 +161,16 @@ class Ring:
             before = self._total
             if isinstance(part, RowValues):
                 self._add_values(lsn, part)
-                return len(part.rows)
-            self._settle()
-            if isinstance(part, StreamRows):
-                self._add_rows(lsn, part)
             else:
-                for reference in part.references:
-                    self._add_spooled(lsn, reference)
-            self._evict()
-            return self._total - before
+                self._settle()
+                if isinstance(part, StreamRows):
+                    self._add_rows(lsn, part)
+                else:
+                    for reference in part.references:
+                        self._add_spooled(lsn, reference)
+            added = self._total - before
+        self._budget.keep()
+        return added
 
     def rows(self, after: int, upto: int) -> int:
         """How many rows the interval (after, upto] has."""
@@ -184,6 +185,7 @@ class Ring:
         Without ``places`` these two are null, for callers that do not need them: making them takes as long as
         aggregating a large delta. Raises 72000 for rows that were released.
         """
+        self._held.read()
         with self._lock:
             self._settle()
             self._check(after, upto)
@@ -194,6 +196,7 @@ class Ring:
                 for chunk in self._chunks[bisect_right(self._lasts, after) :]
                 if chunk.start < end and chunk.start + chunk.rows > first
             ]
+        self._budget.keep()
         loaded = _load([chunk for chunk, batches, _, _ in chosen if batches is None])
         result: list[pa.RecordBatch] = []
         for chunk, batches, start, stop in chosen:
@@ -212,6 +215,10 @@ class Ring:
     def check(self) -> None:
         """Nothing keeps clients' rows from coming."""
 
+    def close(self) -> None:
+        """The stream is no more; its rows count no longer."""
+        self._held.close()
+
     def release(self, upto: int) -> None:
         """No view will ask for rows up to this LSN any more."""
         with self._lock:
@@ -225,7 +232,7 @@ class Ring:
     def _drop(self, upto: int) -> None:
         self._released = max(self._released, upto)
         gone = bisect_right(self._lasts, upto)
-        self._bytes -= sum(chunk.size for chunk in self._chunks[:gone] if chunk.batches is not None)
+        self._held.add(-sum(chunk.size for chunk in self._chunks[:gone] if chunk.batches is not None))
         del self._chunks[:gone]
         del self._lasts[:gone]
         self._first_warm = max(self._first_warm - gone, 0)
@@ -284,10 +291,9 @@ class Ring:
             )
         )
         self._lasts.append(last[0])
-        self._bytes += batch.nbytes
+        self._held.add(batch.nbytes)
         while self._merge(level):
             level += 1
-        self._evict()
 
     def _add_rows(self, lsn: int, part: StreamRows) -> None:
         batches = tuple(self._layout.widened(batch) for batch in part.batches if batch.num_rows)
@@ -316,7 +322,7 @@ class Ring:
         self._lasts.append(place[0])
         self._ordinal += rows
         self._total += rows
-        self._bytes += size
+        self._held.add(size)
 
     def _merge(self, level: int) -> bool:
         """Makes one chunk of the last 64 of a level, if there are so many; whether it did."""
@@ -339,7 +345,7 @@ class Ring:
             last=end,
             load=lambda: self._read(first, end),
         )
-        self._bytes += joined.size - sum(chunk.size for chunk in last)
+        self._held.add(joined.size - sum(chunk.size for chunk in last))
         self._chunks[-_FAN_IN:] = [joined]
         self._lasts[-_FAN_IN:] = [end[0]]
         return True
@@ -349,14 +355,16 @@ class Ring:
         found = self._reader.rows(first[0] - 1, last[0])
         return tuple(batch for lsn, number, own in found if first <= (lsn, number) <= last for batch in own)
 
-    def _evict(self) -> None:
-        """Gives up the batches of the oldest chunks until the budget holds."""
-        while self._bytes > self._budget and self._first_warm < len(self._chunks):
-            chunk = self._chunks[self._first_warm]
-            if chunk.batches is not None:
-                chunk.batches = None
-                self._bytes -= chunk.size
-            self._first_warm += 1
+    def _give_back(self, size: int) -> None:
+        """Gives up the batches of the oldest chunks."""
+        with self._lock:
+            least = self._held.bytes - size
+            while self._held.bytes > least and self._first_warm < len(self._chunks):
+                chunk = self._chunks[self._first_warm]
+                if chunk.batches is not None:
+                    chunk.batches = None
+                    self._held.add(-chunk.size)
+                self._first_warm += 1
 
 
 def _size(batch: pa.RecordBatch) -> int:

@@ -67,6 +67,9 @@ class StateTrace:
         self._key = tuple(map(stored_name, state.key))
         self._keyed: KeyedRows | None = None
         self._keyed_at = Bookmark(0)
+        self._bytes = 0
+        self._bytes_of_runs = 0
+        self._measure()
 
     # Rows -------------------------------------------------------------------------------------------------------
 
@@ -85,7 +88,24 @@ class StateTrace:
             return self._base
         if self._merged is None:
             self._merged = self._merger.merge(self.state, self.tables)
+            self._measure()
         return self._merged
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes the rows take in memory, with the runs and the index that are kept of them."""
+        return self._bytes + self._bytes_of_runs
+
+    def _measure(self) -> None:
+        held = [*self.tables, self._merged, None if self._keyed is None else self._keyed.rows]
+        size = sum({id(table): table.nbytes for table in held if table is not None}.values())
+        index = 0 if self._keyed is None else self._keyed.bytes - self._keyed.rows.nbytes
+        self._bytes = size + index
+
+    def drop_copies(self) -> None:
+        """Drops what can be made again of base and tails."""
+        self._merged = self._keyed = None
+        self._measure()
 
     def keep(self, lsn: int) -> None:
         """Keeps the rows as they are at an LSN, whatever is added later. Tables are immutable, so no row is copied."""
@@ -110,13 +130,16 @@ class StateTrace:
             return
         self._tails.append(run)
         self._merged = None
+        self._bytes += run.nbytes
         if self._bookmarks:
             self._runs.append((upto, run))
+            self._bytes_of_runs += run.nbytes
             self.release(min(mark.after for mark in self._bookmarks))
         else:
             self._first = max(self._first, upto)
         if len(self._tails) > TAILS:
             self._tails = [self._merger.merge(self.state, self._tails)]
+            self._measure()
         rows = sum(tail.num_rows for tail in self._tails)
         if rows > TAIL_ROWS and rows > TAIL_SHARE * self._base.num_rows:
             self.compact()
@@ -136,24 +159,28 @@ class StateTrace:
     def release(self, upto: int) -> None:
         """Forgets the runs up to an LSN, and those that are too many."""
         while self._runs and (self._runs[0][0] <= upto or len(self._runs) > KEPT_RUNS):
-            self._first = max(self._first, self._runs.popleft()[0])
+            lsn, run = self._runs.popleft()
+            self._first = max(self._first, lsn)
+            self._bytes_of_runs -= run.nbytes
 
     def replace(self, base: pa.Table, lsn: int) -> None:
         """The rows are others at an LSN; what has changed since is not known."""
-        self._base, self._tails, self._merged = base, [], None
+        self._base, self._tails, self._merged, self._keyed = base, [], None, None
         self._runs.clear()
+        self._bytes_of_runs = 0
         self._first = 1 + max(lsn, max((mark.after for mark in self._bookmarks), default=0))
-        self._keyed = None
+        self._measure()
 
     def empty(self) -> None:
         """There are no rows any more, at any LSN."""
-        self.replace(self._base.slice(0, 0), 0)
+        self.replace(self._base.schema.empty_table(), 0)
         self._kept.clear()
 
     def compact(self) -> None:
         """Makes base and tails the new base."""
         merged = self._merged if self._merged is not None else self._merger.merge(self.state, self.tables)
         self._base, self._tails, self._merged = self._needed(merged), [], None
+        self._measure()
 
     # By key -----------------------------------------------------------------------------------------------------
 
@@ -168,6 +195,7 @@ class StateTrace:
         if keyed is None or runs is None or not few:
             self._keyed = keyed = KeyedRows(self.snapshot(), [self._key])
             self._keyed_at = self.bookmark(lsn)
+            self._measure()
         elif runs:
             run = runs[0] if len(runs) == 1 else self._merger.merge(self.state, runs)
             keys = keys_in(run, self._key)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 
 from executor.traces.bookmark import Bookmark
+from executor.traces.budget import Held
 from executor.traces.keyed_rows import Columns, KeyedRows, keys_in
 from executor.traces.state import is_few
 from executor.traces.trace import Released
@@ -25,9 +26,10 @@ Final = Callable[[Mapping[str, pa.Table]], pa.Table]
 class ViewIndex:
     """Keeps a view's result by key up to date. Called with the view's lock held."""
 
-    def __init__(self, runtime: ViewRuntime, key: Columns) -> None:
-        """``key``: names of the view's columns that are its program's point key."""
+    def __init__(self, runtime: ViewRuntime, key: Columns, held: Held) -> None:
+        """``key``: names of the view's columns that are its program's point key; ``held`` counts the index's bytes."""
         self._runtime = runtime
+        self.held = held
         self._key = key
         self._program = runtime.program  # whose final relation was indexed
         (self._state,) = runtime.states.values()

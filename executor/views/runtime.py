@@ -2,7 +2,8 @@
 
 Owns: the in-memory content of a view's states (a cache of what storage and log say) and the rules by which it moves:
 ``advance`` runs the view's paths over what its inputs got since (the part of maintenance that a reader waits for), and
-``absorb`` takes over what a background job committed. Knows nothing of scheduling (``executor.upkeep``) or of files
+``absorb`` takes over what a background job committed. Content that the budget of all traces has no room for is given
+back, and read from storage when it is asked for again. Knows nothing of scheduling (``executor.upkeep``) or of files
 (``executor.views.storage``). Split maintenance is the thesis' section 4.2.1; the last result is kept while nothing
 changed (4.2.5).
 """
@@ -10,16 +11,19 @@ changed (4.2.5).
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.objects import View
 from catalog.values.errors import SqlError
 from executor.engine import MemoryEngine
+from executor.traces.budget import TraceBudget
 from executor.traces.state import StateTrace
 from executor.traces.trace import InputTrace
 from executor.views.definition import Definition
@@ -29,6 +33,7 @@ from executor.views.location import Away, Loans, Location
 from executor.views.path_runner import PathRunner, named
 from executor.views.pins import PinnedLsns
 from executor.views.progress import PendingRun, Progress
+from executor.views.view_lock import ViewLock
 from planner.algebra.nodes import Relation
 from planner.incremental.programs.program import Path, Program, State
 
@@ -36,6 +41,14 @@ from planner.incremental.programs.program import Path, Program, State
 PENDING_RUNS: Final = 32
 #: Rows of a reader's run from which on it takes a processor for so long that background work had better wait.
 MANY_ROWS: Final = 65536
+
+
+class ContentMemory(Struct, frozen=True):
+    """The budget in which a view's content counts, and where it is read again: the paths' frontiers by id, and the
+    states' runs by name, all of one commit."""
+
+    budget: TraceBudget
+    stored: Callable[[], tuple[Mapping[int, int], Mapping[str, list[pa.Table]]]]
 
 
 class ViewPassed(Exception):
@@ -73,16 +86,17 @@ class ViewRuntime:
         load: Callable[[State], list[pa.Table]],
         pinned: PinnedLsns | None = None,
         on_fail: Callable[[ViewError], None] = lambda failed: None,
+        memory: ContentMemory | None = None,
     ) -> None:
         """``frontiers`` are the durable ones by path id; ``load`` reads a state's committed runs from storage;
         ``pinned`` are the LSNs at which open snapshots read. ``on_fail`` keeps an error on storage: the log does not
-        wait for a view that has one."""
+        wait for a view that has one. Without ``memory``, the content stays as it is and counts nowhere."""
         self.definition = Definition(view, program)
         self.runner = PathRunner(self.definition.program, engine, inputs, statics, view.time_zone)
         self.location = Location()
         self.loans = Loans()
         self.readers = Readers()
-        self.lock = threading.RLock()
+        self.lock = ViewLock()
         #: Held from a commit on storage until the content has its runs: a job of each engine may commit at once.
         self.committing = threading.Lock()
         self.error: ViewError | None = None
@@ -93,9 +107,15 @@ class ViewRuntime:
         self._pinned = PinnedLsns() if pinned is None else pinned
         #: The pinned LSNs that the view has passed, at which its states are kept.
         self._kept: set[int] = set()
+        self._stored = None if memory is None else memory.stored
+        #: Whether states are empty since their rows were given back.
+        self._is_given_back = False
         self.paths = [Progress(path, frontiers[path.id], frontiers[path.id]) for path in self.program.paths]
         self._expiries = {expiry.state: expiry for expiry in program.expiries}
         self.states = {state.name: self._loaded(state) for state in program.states}
+        budget = TraceBudget(sys.maxsize) if memory is None else memory.budget
+        self._held = budget.register(self._give_back)
+        self._count()
 
     @property
     def view(self) -> View:
@@ -138,11 +158,11 @@ class ViewRuntime:
                 progress.path = path
 
     def _loaded(self, state: State) -> StateTrace:
-        return StateTrace(state, self._stored_rows(state), self.runner.engine, lambda table: self._needed(state, table))
+        rows = self._stored_rows(state, self._load(state))
+        return StateTrace(state, rows, self.runner.engine, lambda table: self._needed(state, table))
 
-    def _stored_rows(self, state: State) -> pa.Table:
+    def _stored_rows(self, state: State, tables: list[pa.Table]) -> pa.Table:
         """A state's committed rows, merged."""
-        tables = self._load(state)
         base = tables[0] if len(tables) == 1 else self.runner.engine.merge(state, tables)
         return named((state,), state.name, base)
 
@@ -166,8 +186,10 @@ class ViewRuntime:
     def advance(self, lsn: int) -> None:
         """Brings every path's content to an LSN. Raises the view's error."""
         with self.lock:
+            self._begin_read()
             self._keep_pinned(lsn)
             self._advance_paths(lsn)
+            self._count()
             self.check()
 
     def _advance_paths(self, lsn: int) -> None:
@@ -186,7 +208,7 @@ class ViewRuntime:
             for state in self.states.values():
                 state.drop(lsn)
         for lsn in pinned:
-            if lsn >= upto or lsn in self._kept or self._has_passed(lsn) or self.away is not None or self.error:
+            if lsn >= upto or lsn in self._kept or self._has_passed(lsn) or not self._is_here:
                 continue
             if any(self.runner.rows(item.path, max(lsn, item.reached), upto) for item in self.paths):
                 self._advance_paths(lsn)
@@ -197,6 +219,11 @@ class ViewRuntime:
     def _has_passed(self, lsn: int) -> bool:
         """Whether the content has rows of a later LSN."""
         return any(progress.reached > lsn and progress.moved > lsn for progress in self.paths)
+
+    @property
+    def _is_here(self) -> bool:
+        """Whether there is content that follows the inputs."""
+        return self.away is None and self.error is None and not self._is_given_back
 
     @property
     def is_lost(self) -> bool:
@@ -281,6 +308,8 @@ class ViewRuntime:
         """A background job computes the path's rows from its durable frontier up to an LSN."""
         with self.lock:
             progress.claimed = upto
+            if any(lsn < upto for lsn in self._pinned.lsns):
+                self._restore()  # storage will not have it as of these LSNs
 
     def absorb(self, progress: Progress, upto: int, tables: Mapping[str, pa.Table]) -> None:
         """Takes over a committed run over (durable, upto], by state name, where the content lacks it."""
@@ -290,7 +319,9 @@ class ViewRuntime:
                 after, progress.durable = progress.durable, upto
                 progress.pending = [run for run in progress.pending if run.after >= upto]
                 if progress.reached == after:
-                    self._add(tables, upto)
+                    if not self._is_given_back:
+                        self._add(tables, upto)
+                        self._count()
                     progress.reached = progress.moved = upto
                 return
         self._reload(progress, upto)
@@ -298,16 +329,68 @@ class ViewRuntime:
     def _reload(self, progress: Progress, upto: int) -> None:
         """The content ends within a committed run: it becomes what storage has, of all paths, since they may share a
         state. It is read before the lock is taken: the caller holds ``committing``."""
-        stored = {name: self._stored_rows(trace.state) for name, trace in self.states.items()}
+        stored = {name: self._stored_rows(trace.state, self._load(trace.state)) for name, trace in self.states.items()}
         with self.lock:
             self._keep_pinned(upto)
             progress.durable = upto
-            for each in self.paths:
-                each.reached = each.moved = each.durable
-                each.pending = []
+            self._return_to_durable()
             for name, rows in stored.items():
                 self.states[name].replace(rows, upto)
-            self._version += 1
+            self._is_given_back = False
+            self._count()
+
+    def _return_to_durable(self) -> None:
+        """The content is no more than what is committed."""
+        for progress in self.paths:
+            progress.reached = progress.moved = progress.durable
+            progress.pending = []
+        self._version += 1
+
+    # Memory -----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """The view is no more; its content counts no longer."""
+        self._held.close()
+
+    def _count(self) -> None:
+        """Says how many bytes the content takes. Runs that wait for a commit are not counted: most of them are among
+        the states' tails."""
+        result = 0 if self._result is None else self._result[1].nbytes
+        self._held.set(result + sum(state.bytes for state in self.states.values()))
+
+    def _give_back(self, size: int) -> None:
+        """Drops copies of the content, and the content where they are not enough, unless a reader is at work on it or
+        a snapshot may need it as it is."""
+        least = self._held.bytes - size
+        with self.lock.if_free() as is_free:
+            if not is_free:
+                return
+            self._result = None
+            for state in self.states.values():
+                state.drop_copies()
+            self._count()
+            if self._held.bytes > least and self._is_here and not self._pinned.lsns and not self._kept:
+                self._return_to_durable()
+                for state in self.states.values():
+                    state.empty()
+                self._is_given_back = True
+                self._count()
+
+    def _begin_read(self) -> None:
+        self._held.read()
+        self._restore()
+
+    def _restore(self) -> None:
+        """Reads content from storage that was given back. A job may have committed more than the view was told of."""
+        if not self._is_given_back or self.away is not None or self.error is not None:
+            return
+        assert self._stored is not None
+        frontiers, runs = self._stored()
+        for progress in self.paths:
+            progress.reached = progress.moved = frontiers[progress.path.id]
+        for name, trace in self.states.items():
+            trace.replace(self._stored_rows(trace.state, runs[name]), max(frontiers.values()))
+        self._is_given_back = False
 
     # Between servers --------------------------------------------------------------------------------------------
 
@@ -317,11 +400,13 @@ class ViewRuntime:
             if self.away is None:
                 for state in self.states.values():
                     state.empty()
+                self._is_given_back = False
                 self._kept.clear()
                 for progress in self.paths:
                     progress.pending = []
                 self._result = None
                 self._version += 1
+                self._count()
             self.location.leave(away, held)
 
     def come_back(self, handover: str, frontier: int) -> None:
@@ -347,6 +432,7 @@ class ViewRuntime:
         """
         self.check_inputs()
         with self.lock:
+            self._begin_read()
             if exact and self._has_passed(lsn):
                 if lsn not in self._kept:
                     raise ViewPassed
@@ -357,6 +443,7 @@ class ViewRuntime:
                 return self._result[1]
             table = query(self.snapshots())
             self._result = (key, table)
+            self._count()
             return table
 
     def snapshots(self, lsn: int | None = None) -> dict[str, pa.Table]:

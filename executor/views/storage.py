@@ -303,6 +303,15 @@ class ViewStore:
             runs = [(state, stored.read(state)) for state in stored.program.states]
         return stored, {state.name: engine.merge(state, tables) for state, tables in runs}
 
+    def content(self, oid: int) -> tuple[dict[int, int], dict[str, list[pa.Table]]]:
+        """A view's frontiers by path id, and its states' runs by name, all of one commit. Raises XX001, 42P01."""
+        with self._held(oid) as entry:
+            if entry is None:
+                raise undefined_table(str(oid))
+            manifest, program = entry
+            runs = {state.name: self.read(oid, state) for state in program.states}
+            return dict(manifest.content.frontiers), runs
+
     def _load_statics(self, oid: int, program: Program, files: Mapping[str, Any]) -> dict[str, pa.Table]:
         return {
             static.name: read_table((self._read_static(oid, static.name, files),), schema_of(static))

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 
-from executor.core.memory import default_limit, result_cache_share, ring_share, table_keys_share
+from executor.core.memory import default_limit, result_cache_share, trace_share
 from executor.options import MaintenanceEngine, Options, is_server_name
 from planner.parse.lengths import LIMIT, MOST
 
@@ -33,6 +33,8 @@ _UNITS: Final = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb
 _TRUE: Final = frozenset(("on", "true", "yes", "1"))
 _FALSE: Final = frozenset(("off", "false", "no", "0"))
 _LEAST_MEMORY: Final = 512 << 20
+#: Settings that earlier versions had, and what has taken their place.
+_REPLACED: Final = {"ring_bytes": "trace_memory", "table_keys_bytes": "trace_memory"}
 
 
 class ConfigError(Exception):
@@ -98,14 +100,13 @@ class Config:
     memory_limit: int = _setting(
         0, "memory of the server's process; 0 is three quarters of the memory of the machine or cgroup", size=True
     )
-    ring_bytes: int = _setting(1 << 30, "memory for rows that views have not processed yet", size=True)
+    trace_memory: int = _setting(
+        0,
+        "memory for rows of streams, rows of tables by key, and views; 0 is three eighths of memory_limit",
+        size=True,
+    )
     backlog_bytes: int = _setting(
         8 << 30, "bytes of rows that views of a stream have not processed, beyond which its writers wait", size=True
-    )
-    table_keys_bytes: int = _setting(
-        512 << 20,
-        "memory for rows of tables by key, which answer reads by key without an engine; 0 keeps none",
-        size=True,
     )
     log_segment_bytes: int = _setting(64 << 20, "size of one file of the log", size=True)
     lock_timeout: float = _setting(0.0, "seconds that a statement waits for a lock; 0 waits without limit")
@@ -160,7 +161,7 @@ class Config:
             raise ConfigError(
                 f"metrics_listen = {self.metrics_listen}: metrics ask for no password; listen on loopback"
             )
-        positive = ("max_connections", "maintenance_rows", "parse_threads", "ring_bytes", "backlog_bytes")
+        positive = ("max_connections", "maintenance_rows", "parse_threads", "backlog_bytes")
         for name in (*positive, "log_segment_bytes", "server_lease"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1")
@@ -190,8 +191,7 @@ class Config:
         names = set(Options.__struct_fields__) & {item.name for item in fields(Config)}
         own = {name: getattr(self, name) for name in names}
         own["memory_limit"] = memory = self.memory
-        own["ring_bytes"] = min(self.ring_bytes, ring_share(memory))
-        own["table_keys_bytes"] = min(self.table_keys_bytes, table_keys_share(memory))
+        own["trace_memory"] = min(self.trace_memory or memory, trace_share(memory))
         return Options(data_directory=self.data.resolve(), address=str(self.listen), **own)
 
 
@@ -230,15 +230,17 @@ def choose(flags: argparse.Namespace, environment: Mapping[str, str]) -> Chosen:
     values = _read_file(file, required=named is not None)
     sources: dict[str, Source] = dict.fromkeys(values or (), "configuration file")
     found = dict(values or {})
-    for item in fields(Config):
-        variable = environment.get(ENVIRONMENT_PREFIX + item.name.upper())
-        if variable is not None:
-            found[item.name], sources[item.name] = variable, "environment variable"
-        flag = getattr(flags, item.name)
-        if flag is not None:
-            found[item.name], sources[item.name] = flag, "command line"
     known = {item.name: item for item in fields(Config)}
+    for name in (*known, *_REPLACED):
+        variable = environment.get(ENVIRONMENT_PREFIX + name.upper())
+        if variable is not None:
+            found[name], sources[name] = variable, "environment variable"
+        flag = getattr(flags, name)
+        if flag is not None:
+            found[name], sources[name] = flag, "command line"
     for name in found:
+        if name in _REPLACED:
+            raise ConfigError(f"{name} is not a setting any more: set {_REPLACED[name]} instead")
         if name not in known:
             raise ConfigError(f"unknown setting {name}")
     config = Config(**{name: _read_value(known[name], value) for name, value in found.items()})
@@ -303,6 +305,8 @@ def parser(program: str, description: str, epilog: str = "") -> argparse.Argumen
         default = print_value(item.default).strip('"').replace("%", "%%") or "none"
         flag = "--" + item.name.replace("_", "-")
         parser.add_argument(flag, dest=item.name, metavar="VALUE", help=f"{item.metadata['doc']} (default: {default})")
+    for name in _REPLACED:
+        parser.add_argument("--" + name.replace("_", "-"), dest=name, help=argparse.SUPPRESS)
     return parser
 
 

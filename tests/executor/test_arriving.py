@@ -250,7 +250,7 @@ def test_rows_that_no_view_needs_stay_for_a_scan_and_go_with_it(bench: Bench) ->
 
 @pytest.mark.slow
 def test_rows_that_memory_has_no_room_for_end_the_scan_that_lags_and_hold_nobody(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, ring_bytes=20_000)
+    bench = Bench(tmp_path, trace_memory=20_000)
     try:
         rows = iter(_cursor(bench, "SELECT k, v FROM s"))
         bench.client.run("INSERT INTO s VALUES (0, 0, 'a')")
@@ -270,7 +270,7 @@ def test_rows_that_memory_has_no_room_for_end_the_scan_that_lags_and_hold_nobody
 
 @pytest.mark.slow
 def test_rows_that_left_memory_are_read_from_the_log_while_it_has_them(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, ring_bytes=20_000, maintenance_rows=1 << 30, maintenance_idle=1e6)
+    bench = Bench(tmp_path, trace_memory=20_000, maintenance_rows=1 << 30, maintenance_idle=1e6)
     try:
         bench.client.run("CREATE VIEW held AS SELECT k, count(*) FROM s GROUP BY k")
         rows = iter(_cursor(bench, "SELECT k, v FROM s"))

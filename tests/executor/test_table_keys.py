@@ -230,7 +230,7 @@ def test_what_is_no_read_by_key(database: Database, client: Client) -> None:
 
 @pytest.mark.slow
 def test_reads_pay_for_the_rows_and_memory_is_bounded(tmp_path: Path) -> None:
-    with closing(open_database(tmp_path, table_keys_bytes=100_000)) as database:
+    with closing(open_database(tmp_path, trace_memory=300_000)) as database:
         client = Client(database)
         for name, rows in (("large", 20_000), ("one", 3_000), ("two", 3_000)):
             client.run(f"CREATE TABLE {name} (k int PRIMARY KEY, n int)")
@@ -243,7 +243,7 @@ def test_reads_pay_for_the_rows_and_memory_is_bounded(tmp_path: Path) -> None:
         assert read("one") == read("two") == [(-7,)]
         client.run("DELETE FROM large WHERE k > 1000")
         assert [read("large") for _ in range(8)][-1] == [(-7,)]  # as many as the deleted rows are
-    with closing(open_database(tmp_path, table_keys_bytes=0)) as database:
+    with closing(open_database(tmp_path, trace_memory=0)) as database:
         client = Client(database)
         assert _by_key(database, client, "SELECT n FROM one WHERE k = $1::int", 7) is None
 

@@ -19,6 +19,7 @@ from executor.commit.log import Log
 from executor.commit.records import Part, RowValues, Spooled, StreamRows, TransactionRecord
 from executor.commit.recovery import StreamReader, replay
 from executor.commit.sequencer import Sequencer
+from executor.traces.budget import TraceBudget
 from executor.traces.layout import Layout
 from executor.traces.ring import Ring
 
@@ -68,7 +69,9 @@ class Fixture:
     def __init__(self, folder: Path, budgets: tuple[int, ...], spool_memory: int) -> None:
         self.log = Log(folder, SEGMENT)
         self.sequencer = Sequencer(self.log, spool_memory=spool_memory)
-        self.rings = [Ring(Layout.plain(SCHEMA), StreamReader(self.log, STREAM), budget) for budget in budgets]
+        self.rings = [
+            Ring(Layout.plain(SCHEMA), StreamReader(self.log, STREAM), TraceBudget(budget)) for budget in budgets
+        ]
         self.sequencer.on_publish(self._publish)
         self.expected: list[Place] = []
         self.count = 0
@@ -132,7 +135,7 @@ def test_tiny_budgets_give_what_infinite_ones_give(
 
 def _assert_all_alike(fixture: Fixture, budget: int, after: int, upto: int) -> None:
     expected = [place for place in fixture.expected if after < place.lsn <= upto]
-    replayed = Ring(Layout.plain(SCHEMA), StreamReader(fixture.log, STREAM), budget)
+    replayed = Ring(Layout.plain(SCHEMA), StreamReader(fixture.log, STREAM), TraceBudget(budget))
     for lsn, record in replay(fixture.log, 0):
         publish(replayed, lsn, record)
     for ring in (*fixture.rings, replayed):
@@ -155,7 +158,7 @@ def fixture(tmp_path: Path) -> Iterator[Fixture]:
 @pytest.mark.slow
 def test_many_single_rows_become_few_chunks(tmp_path: Path) -> None:
     log = Log(tmp_path / "log", SEGMENT)
-    ring = Ring(Layout.plain(SCHEMA), StreamReader(log, STREAM))
+    ring = Ring(Layout.plain(SCHEMA), StreamReader(log, STREAM), TraceBudget(1 << 30))
     for lsn in range(1, 10_001):
         assert ring.append(lsn, [rows(lsn, 1)]) == 1
     delta = ring.delta(0, 10_000)
@@ -173,7 +176,7 @@ def test_many_single_rows_become_few_chunks(tmp_path: Path) -> None:
 def test_values_become_few_chunks(tmp_path: Path, asked: int) -> None:
     """However often somebody asks in between."""
     log = Log(tmp_path / "log", SEGMENT)
-    ring = Ring(Layout.plain(SCHEMA), StreamReader(log, STREAM))
+    ring = Ring(Layout.plain(SCHEMA), StreamReader(log, STREAM), TraceBudget(1 << 30))
     for lsn in range(1, 5001):
         assert ring.publish(lsn, row_values(rows(lsn, 1))) == 1
         if asked and lsn % asked == 0:

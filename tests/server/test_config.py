@@ -55,7 +55,7 @@ def test_beyond_loopback_is_refused(host: str) -> None:
 
 @pytest.mark.parametrize(("text", "size"), [("64MB", 64 << 20), ("1.5 kB", 1536), ("123", 123), ("1gb", 1 << 30)])
 def test_sizes(text: str, size: int) -> None:
-    assert load([f"--ring-bytes={text}"], {"MILLSTREAM_CONFIG": "/dev/null"}).ring_bytes == size
+    assert load([f"--trace-memory={text}"], {"MILLSTREAM_CONFIG": "/dev/null"}).trace_memory == size
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_sizes(text: str, size: int) -> None:
     [
         "--max-connections=0",
         "--max-connections=many",
-        "--ring-bytes=5 XB",
+        "--trace-memory=5 XB",
         "--statement-length=0",
         "--spark-enabled=maybe",
         "--maintenance-engine=flink",
@@ -81,6 +81,13 @@ def test_unknown_setting_and_missing_file(tmp_path: Path) -> None:
     file.write_text("colour = 1\n")
     with pytest.raises(ConfigError, match="unknown setting colour"):
         load(["--config", str(file)], {})
+    file.write_text("ring_bytes = 1\n")
+    with pytest.raises(ConfigError, match="ring_bytes is not a setting any more: set trace_memory instead"):
+        load(["--config", str(file)], {})
+    with pytest.raises(ConfigError, match="table_keys_bytes"):
+        load([], {"MILLSTREAM_CONFIG": "/dev/null", "MILLSTREAM_TABLE_KEYS_BYTES": "1MB"})
+    with pytest.raises(ConfigError, match="table_keys_bytes"):
+        load(["--table-keys-bytes=1MB"], {"MILLSTREAM_CONFIG": "/dev/null"})
     with pytest.raises(ConfigError, match="no such file"):
         load(["--config", str(tmp_path / "none")], {})
 

@@ -189,8 +189,8 @@ def test_a_portal_keeps_its_snapshot_while_other_statements_run(server: Millstre
 
 def test_the_limit_bounds_the_shares_of_caches() -> None:
     config = Config(memory_limit=1024 * _MB)
-    assert config.options().ring_bytes == 256 * _MB
-    assert config.options().table_keys_bytes == 128 * _MB
+    assert config.options().trace_memory == 384 * _MB
+    assert Config(memory_limit=1024 * _MB, trace_memory=64 * _MB).options().trace_memory == 64 * _MB
     assert config.result_cache == 64 * _MB
     assert Config().memory == available() * 3 // 4
     with pytest.raises(ConfigError, match="memory_limit"):

@@ -1,0 +1,40 @@
+"""The lock of a continuous view's content.
+
+Owns: that a thread which gives memory back finds out whether the content is in use, by another thread or by itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class ViewLock:
+    """A lock that a thread may take again while it has it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._depth += 1
+
+    def __exit__(self, *raised: object) -> None:
+        self._depth -= 1
+        self._lock.release()
+
+    @contextmanager
+    def if_free(self) -> Iterator[bool]:
+        """A context that has the lock, and whether it does: not where some thread had it, this one included."""
+        is_free = self._lock.acquire(blocking=False)
+        if is_free and self._depth:
+            self._lock.release()
+            is_free = False
+        if not is_free:
+            yield False
+            return
+        with self:
+            self._lock.release()
+            yield True
