@@ -89,6 +89,7 @@ class ViewIndexes:
             except SqlError:  # a row that the index cannot hold
                 self.forget(oid)
                 raise
+            own.held.read()
             own.held.set(index.bytes)
             if self._made.get(oid) is own:
                 self._indexes[oid] = _Kept(version, index, columns, own.held)

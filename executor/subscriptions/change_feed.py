@@ -1,8 +1,9 @@
-"""What becomes of a continuous view's rows: the differences between its states, from one look to the next.
+"""A continuous view's result as a trace: its rows, and the differences between them from one look to the next.
 
-Owns: the feed of each view whose changes are read, its short history, and how a difference is found. Readers look when
-they are woken; all readers share what one has found. A state is a relation with weights, and so is a difference (the
-generalised multisets of DBToaster, section 3.1)::
+Owns: the feed of each view whose changes are read, and how a difference is found; it is a run of the feed's, and
+``executor.traces.kept_runs`` keeps the last ones. Readers look when they are woken; all readers share what one has
+found. A state is a relation with weights, and so is a difference (the generalised multisets of DBToaster, section
+3.1)::
 
     difference = sum of weights by row(after with +1, before with -1), where it is not 0
 
@@ -15,7 +16,6 @@ Knows nothing of who waits how long (``executor.subscriptions.change_scan``).
 from __future__ import annotations
 
 import threading
-import weakref
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
@@ -29,8 +29,7 @@ from catalog.values.errors import SqlError, undefined_table
 from executor.core.core import Core
 from executor.key_access.view_indexes import ViewIndexes
 from executor.traces.bookmark import Bookmark
-from executor.traces.state import StateTrace
-from executor.traces.trace import Released
+from executor.traces.kept_runs import KeptRuns, Run
 from executor.views.runtime import ViewRuntime
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Program
@@ -56,19 +55,10 @@ class ViewReader(Protocol):
 
 
 class Look(Struct, frozen=True):
-    """The view was the same from LSN ``first`` to ``last``; ``number`` counts the differences before."""
+    """The view was the same from LSN ``first`` to ``last``."""
 
     first: int
     last: int
-    number: int
-
-
-class Difference(Struct, frozen=True):
-    """What a look at an LSN has found: columns by their places, behind them how many such rows more there are."""
-
-    number: int
-    lsn: int
-    rows: pa.Table
 
 
 class Standing(Struct, frozen=True):
@@ -79,7 +69,8 @@ class Standing(Struct, frozen=True):
 
 
 class ChangeFeed:
-    """One view's. Safe for many threads."""
+    """One view's. A run has the view's columns by their places, behind them how many such rows more there are. Safe for
+    many threads."""
 
     def __init__(self, core: Core, indexes: ViewIndexes, runtime: ViewRuntime) -> None:
         self._core, self._indexes = core, indexes
@@ -87,12 +78,9 @@ class ChangeFeed:
         self._oid = runtime.view.oid
         self._weights = weighted((item.name, item.type) for item in runtime.view.stored)
         self._lock = threading.Lock()
-        #: The readers, as long as they are referenced elsewhere.
-        self.readers: weakref.WeakSet[object] = weakref.WeakSet()
         self._looks: deque[Look] = deque()
-        self._history: deque[Difference] = deque()
-        self._bytes = 0
-        self._number = 0
+        self._runs = KeptRuns(LOOKS, HISTORY)
+        self._held = core.trace_budget.register(self._give_back)
         #: The rows at the last look; of a view of groups that is here the state's.
         self._standing = Standing()
         self._is_by_groups = _by_groups(runtime.program)
@@ -117,41 +105,61 @@ class ChangeFeed:
         return any(self._core.view(oid).away is not None for oid in self._core.views_below((self._oid,)))
 
     @property
-    def number(self) -> int:
-        """That of the last difference."""
-        return self._number
+    def lsn(self) -> int:
+        """That of the last look; 0 before the first one."""
+        return self._looks[-1].last if self._looks else 0
 
-    def whole(self, reader: ViewReader) -> Difference:
-        """All rows of the view now, as a difference from nothing; its number is where the changes go on."""
+    def snapshot(self, reader: ViewReader) -> Run:
+        """All rows of the view now, as a difference from nothing; its LSN is where the changes go on."""
         with self._lock:
             self._look(reader)
-            rows = self._merged([(self._shown(self._standing, reader), 1)])
-            return Difference(self._number, self._looks[-1].last, rows)
+            return Run(self.lsn, self._merged([(self._shown(self._standing, reader), 1)]))
 
     def start(self, reader: ViewReader, since: int | None) -> int:
-        """The number where changes since an LSN begin (None: now). Raises 72000 where they are no longer known, and
-        22023 for an LSN that is still to come."""
+        """The LSN behind which the changes since another one lie (None: now). Raises 72000 where they are no longer
+        known, and 22023 for an LSN that is still to come."""
         with self._lock:
             self._look(reader)
             if since is None:
-                return self._number
+                return self.lsn
             for look in reversed(self._looks):
                 if look.first <= since <= look.last:
-                    return look.number
+                    return look.last
             name = self._runtime.view.name
-            if since > self._looks[-1].last:
+            if since > self.lsn:
                 raise SqlError("22023", f"LSN {since} has not been reached yet")
             hint = "Leave since out: the changes then begin with all rows of the view."
             raise SqlError("72000", f'changes of view "{name}" since LSN {since} are no longer available', hint=hint)
 
-    def since(self, reader: ViewReader, number: int) -> list[Difference]:
-        """The differences after a number, up to now. Raises 72000 where some have been forgotten."""
+    def advance(self, reader: ViewReader) -> int:
+        """Brings the feed to the present, and says its LSN."""
         with self._lock:
             self._look(reader)
-            if self._number - number > len(self._history):
-                name = self._runtime.view.name
-                raise SqlError("72000", f'changes of view "{name}" were discarded before they were read')
-            return [item for item in self._history if item.number > number]
+            return self.lsn
+
+    def delta(self, after: int, upto: int) -> list[Run]:
+        """The differences over (after, upto]. Raises 72000 where some have been forgotten."""
+        with self._lock:
+            self._held.read()
+            found = self._runs.delta(after, upto)
+        if found is None:
+            name = self._runtime.view.name
+            raise SqlError("72000", f'changes of view "{name}" were discarded before they were read')
+        return found
+
+    def bookmark(self, lsn: int) -> Bookmark:
+        """A reader of the changes behind an LSN, for as long as the bookmark is held."""
+        with self._lock:
+            return self._runs.bookmark(lsn)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it has readers."""
+        return self._runs.is_read
+
+    def close(self) -> None:
+        """Nobody will read the view's changes from here any more."""
+        self._held.close()
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -165,16 +173,16 @@ class ChangeFeed:
         lsn, changed, after, runs = self._present(reader)
         if not self._looks:
             known = max(changed, self._core.sequencer.start_lsn, self._runtime.view.created_lsn)
-            self._keep(Look(known, lsn, 0), None)
+            self._keep(Look(known, lsn))
         else:
             try:
                 rows = self._difference(before, after, runs, reader)
             except BaseException:  # a reader's end, above all: the next look is from before these runs
                 self._seen = None
                 raise
-            found = Difference(self._number + 1, lsn, rows) if rows.num_rows else None
-            self._number += found is not None
-            self._keep(Look(changed, lsn, self._number), found)
+            if rows.num_rows:
+                self._runs.append(Run(lsn, rows))
+            self._keep(Look(changed, lsn))
         self._standing = after
 
     def _is_quiet(self) -> bool:
@@ -184,7 +192,7 @@ class ChangeFeed:
             visible, changed = self._core.sequencer.visible, self._core.version_of((self._oid,))
         if changed > last.last:
             return False
-        self._looks[-1] = Look(last.first, visible, last.number)
+        self._looks[-1] = Look(last.first, visible)
         return True
 
     def _present(self, reader: ViewReader) -> tuple[int, int, Standing, list[pa.Table] | None]:
@@ -198,37 +206,31 @@ class ChangeFeed:
                         lsn, changed = core.sequencer.visible, core.version_of((self._oid,))
                     runtime.advance(lsn)
                     (state,) = runtime.states.values()
-                    runs = self._runs(state, lsn)
+                    runs = None if self._seen is None else state.delta(self._seen.after, lsn)
                     self._seen = state.bookmark(lsn)
                     return lsn, changed, Standing(tuple(state.tables)), runs
         lsn, changed, table = reader.present(self._oid)
         return lsn, changed, Standing((table,), True), None
 
-    def _runs(self, state: StateTrace, lsn: int) -> list[pa.Table] | None:
-        """What was added to the state since the last look; None where that is not known."""
-        if self._seen is None:
-            return None
-        try:
-            return state.delta(self._seen.after, lsn)
-        except Released:
-            return None
-
-    def _keep(self, look: Look, found: Difference | None) -> None:
+    def _keep(self, look: Look) -> None:
+        """Takes a look in, and forgets those from which changes can no longer be told."""
         self._looks.append(look)
-        if found is not None:
-            self._history.append(found)
-            self._bytes += found.rows.nbytes
-        while len(self._history) > 1 and self._bytes > HISTORY:
-            self._forget(self._history[0].number)
-        while len(self._looks) > LOOKS:
-            self._forget(self._looks[0].number)
+        self._forget_looks()
+        self._held.set(self._runs.bytes)
 
-    def _forget(self, number: int) -> None:
-        """Drops the changes up to a number."""
-        while self._history and self._history[0].number <= number:
-            self._bytes -= self._history.popleft().rows.nbytes
-        while len(self._looks) > 1 and self._looks[0].number <= min(number, self._number - 1):
+    def _forget_looks(self) -> None:
+        while len(self._looks) > 1 and (len(self._looks) > LOOKS or self._looks[0].last < self._runs.first):
             self._looks.popleft()
+
+    def _give_back(self, size: int) -> None:
+        """Forgets what is kept for readers that may come back."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._runs.release(min(self._runs.marks(), default=self.lsn))
+                self._forget_looks()
+                self._held.set(self._runs.bytes)
+            finally:
+                self._lock.release()
 
     # -- differences -------------------------------------------------------------------------------------------
 
@@ -305,19 +307,22 @@ class ViewChanges:
         self._lock = threading.Lock()
         self._feeds: dict[int, ChangeFeed] = {}
 
-    def feed(self, oid: int, reader: object) -> ChangeFeed:
-        """A view's feed, for as long as ``reader`` lives. Raises 42P01."""
+    def feed(self, oid: int) -> ChangeFeed:
+        """A view's feed, which stays for those who hold a bookmark of it. Raises 42P01."""
         with self._lock:
             found = self._feeds.pop(oid, None)
             if found is None or not found.is_current:
+                if found is not None:
+                    found.close()
                 found = ChangeFeed(self._core, self._indexes, self._core.view(oid))
             self._feeds[oid] = found  # the last in order
-            found.readers.add(reader)
-            idle = [(each, feed) for each, feed in tuple(self._feeds.items()) if not feed.readers]
-            for each, _ in idle[: max(0, len(idle) - IDLE)]:
-                self._feeds.pop(each, None)
+            idle = [each for each, feed in tuple(self._feeds.items()) if each != oid and not feed.is_read]
+            for each in idle[: max(0, len(idle) - IDLE)]:
+                self.forget(each)
             return found
 
     def forget(self, oid: int) -> None:
-        """A view was dropped. Takes no lock: the caller has the sequencer's."""
-        self._feeds.pop(oid, None)
+        """A view was dropped, or nobody reads its changes. Takes no lock: the caller may have the sequencer's."""
+        feed = self._feeds.pop(oid, None)
+        if feed is not None:
+            feed.close()

@@ -15,7 +15,8 @@ import pyarrow as pa
 from catalog.values.errors import undefined_table
 from executor.core.core import Core
 from executor.subscriptions.arrival_scan import PAUSE, ArrivalScan, Interval, Notify, Patience
-from executor.subscriptions.change_feed import Difference, ViewChanges, ViewReader
+from executor.subscriptions.change_feed import ViewChanges, ViewReader
+from executor.traces.kept_runs import Run
 from executor.traces.layout import LSN, ORDINAL
 from planner.algebra.nodes import CHANGE_SOURCES
 from planner.stream_queries import Changes
@@ -37,22 +38,22 @@ class ChangeScan(ArrivalScan):
         view = core.view(oid).view
         super().__init__(core, f'changes of view "{view.name}"', patience, notify)
         self._reader = reader
-        self._feed = feeds.feed(oid, self)
+        self._feed = feeds.feed(oid)
         self._reads = self._feed.reads
         self._view = view.name
         self._changes = changes
-        self._first: Difference | None = None
-        self._number = 0
+        self._first: Run | None = None
+        self._mark = self._feed.bookmark(0)
         self._last_arrival = 0.0
         self._took = 0.0
 
     def begin(self, lsn: int) -> None:
         """The changes count from here on, whatever snapshot the transaction has."""
         if self._changes.whole:
-            self._first = self._feed.whole(self._reader)
-            self._number = self._first.number
+            self._first = self._feed.snapshot(self._reader)
+            self._mark.after = self._first.upto
         else:
-            self._number = self._feed.start(self._reader, self._changes.since)
+            self._mark.after = self._feed.start(self._reader, self._changes.since)
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -68,17 +69,18 @@ class ChangeScan(ArrivalScan):
 
     def take(self, places: bool) -> Interval | None:
         """All rows of the view at first, where they are wanted; then the differences since the last time."""
+        after = self._mark.after
         if self._first is not None:
             found, self._first = [self._first], None
         else:
             started = self.patience.clock()
-            found = self._feed.since(self._reader, self._number)
+            upto = self._feed.advance(self._reader)
+            found, self._mark.after = self._feed.delta(after, upto), upto
             self._took = self.patience.clock() - started
         if not found:
             return None
-        after, self._number = self._number, found[-1].number
         self._last_arrival = self.patience.clock()
-        return Interval(after, self._number, _rows(found))
+        return Interval(after, self._mark.after, _rows(found))
 
     def last_arrival(self) -> float:
         """When the last change was found."""
@@ -99,9 +101,9 @@ class ChangeScan(ArrivalScan):
         self.core.engine.interrupt(self._reader)
 
 
-def _rows(found: Sequence[Difference]) -> pa.Table:
+def _rows(found: Sequence[Run]) -> pa.Table:
     """Differences as a query reads them, in the order in which they came."""
-    lsns = np.concatenate([np.full(item.rows.num_rows, item.lsn, np.int64) for item in found])
+    lsns = np.concatenate([np.full(item.rows.num_rows, item.upto, np.int64) for item in found])
     rows = pa.concat_tables([item.rows for item in found])
     at, diff = CHANGE_SOURCES
     own = rows.column_names[:-1]

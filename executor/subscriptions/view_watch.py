@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import pyarrow.compute
-from msgspec import Struct
+from msgspec import Struct, field
 
 from catalog.catalog import Catalog
 from catalog.objects import View
@@ -25,7 +25,9 @@ from catalog.privileges import OF_TABLE
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.subscriptions.arrival_scan import PAUSE
-from executor.subscriptions.change_feed import ChangeFeed, Difference, ViewChanges, ViewReader
+from executor.subscriptions.change_feed import ChangeFeed, ViewChanges, ViewReader
+from executor.traces.bookmark import Bookmark
+from executor.traces.kept_runs import Run
 from planner.bind.state.context import restricted
 
 #: Of a watcher's time, how much is spent on looking at most.
@@ -52,12 +54,12 @@ class Name(Struct, frozen=True):
 Tell = Callable[[Name, int, int], None]
 
 
-class _Watched(Struct, eq=False, weakref=True):
-    """A name with watchers: the feed of the view that it stands for now, if any, and how far that is."""
+class _Watched(Struct, eq=False):
+    """A name with watchers: the feed of the view that it stands for now, if any, and up to where it has been told."""
 
     count: int = 0
     feed: ChangeFeed | None = None
-    number: int = 0
+    mark: Bookmark = field(default_factory=lambda: Bookmark(0))
     #: What prevented the last look.
     told: str = ""
 
@@ -125,27 +127,27 @@ class ViewWatch:
             watched.feed = None
             return
         try:
-            feed = self._changes.feed(found.oid, watched)
+            feed = self._changes.feed(found.oid)
             if feed is not watched.feed:
-                watched.feed, watched.number = feed, self._start(name, found.oid, feed, anew)
+                watched.feed, watched.mark = feed, feed.bookmark(self._start(name, found.oid, feed, anew))
         except SqlError as error:
             _LOGGER.debug("view %s is not watched: %s", name.name, error)
             watched.feed = None
 
     def _start(self, name: Name, oid: int, feed: ChangeFeed, anew: bool) -> int:
-        """Where the changes of a view begin that are told."""
+        """The LSN behind which a view's changes are told."""
         self._until = time.monotonic() + PATIENCE
         try:
             if not anew:
                 return feed.start(self._reader, None)
-            whole = feed.whole(self._reader)
+            whole = feed.snapshot(self._reader)
             if whole.rows.num_rows:
                 self._report(name, [whole])
-            return whole.number
+            return whole.upto
         except SqlError:
             if self._core.view(oid).away is None:
                 raise
-            return feed.number  # its new server answers later
+            return feed.lsn  # its new server answers later
         finally:
             self._until = math.inf
 
@@ -192,7 +194,8 @@ class ViewWatch:
     def _look(self, name: Name, watched: _Watched, feed: ChangeFeed) -> None:
         self._until = time.monotonic() + PATIENCE if feed.is_elsewhere else math.inf
         try:
-            found = feed.since(self._reader, watched.number)
+            upto = feed.advance(self._reader)
+            found = feed.delta(watched.mark.after, upto)
         except Exception as error:  # of the view, or of a lack of memory: the next look may be better
             if not self._ended.is_set() and str(error) != watched.told:
                 _LOGGER.warning("could not look at view %s: %s", name.name, error)
@@ -201,13 +204,13 @@ class ViewWatch:
         finally:
             self._until = math.inf
         watched.told = ""
+        watched.mark.after = upto
         if found:
-            watched.number = found[-1].number
             self._report(name, found)
 
-    def _report(self, name: Name, found: Sequence[Difference]) -> None:
+    def _report(self, name: Name, found: Sequence[Run]) -> None:
         rows = sum(_compute.sum(_compute.abs(item.rows.columns[-1])).as_py() for item in found)
-        self.tell(name, found[-1].lsn, rows)
+        self.tell(name, found[-1].upto, rows)
 
 
 def _may_read(catalog: Catalog, view: View, role: str) -> bool:

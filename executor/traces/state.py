@@ -8,16 +8,14 @@ Owns: the answers of a trace that a state gives (``executor.traces.trace``). Use
 
 from __future__ import annotations
 
-import weakref
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 import pyarrow as pa
 
 from executor.traces.bookmark import Bookmark
+from executor.traces.kept_runs import KeptRuns, Run
 from executor.traces.keyed_rows import Key, KeyedRows, keys_in
-from executor.traces.trace import Released
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import State
 
@@ -58,17 +56,13 @@ class StateTrace:
         self._base = base
         self._tails: list[pa.Table] = []
         self._merged: pa.Table | None = None
-        #: The runs above ``_first``, each with the LSN up to which it goes.
-        self._runs: deque[tuple[int, pa.Table]] = deque()
-        self._first = 0
-        self._bookmarks: weakref.WeakSet[Bookmark] = weakref.WeakSet()
+        self._runs = KeptRuns(KEPT_RUNS)
         #: The rows at older LSNs that open snapshots read.
         self._kept: dict[int, StateTrace] = {}
         self._key = tuple(map(stored_name, state.key))
         self._keyed: KeyedRows | None = None
         self._keyed_at = Bookmark(0)
         self._bytes = 0
-        self._bytes_of_runs = 0
         self._measure()
 
     # Rows -------------------------------------------------------------------------------------------------------
@@ -94,7 +88,7 @@ class StateTrace:
     @property
     def bytes(self) -> int:
         """About how many bytes the rows take in memory, with the runs and the index that are kept of them."""
-        return self._bytes + self._bytes_of_runs
+        return self._bytes + self._runs.bytes
 
     def _measure(self) -> None:
         held = [*self.tables, self._merged, None if self._keyed is None else self._keyed.rows]
@@ -131,12 +125,12 @@ class StateTrace:
         self._tails.append(run)
         self._merged = None
         self._bytes += run.nbytes
-        if self._bookmarks:
-            self._runs.append((upto, run))
-            self._bytes_of_runs += run.nbytes
-            self.release(min(mark.after for mark in self._bookmarks))
+        marks = self._runs.marks()
+        if marks:
+            self._runs.append(Run(upto, run))
+            self._runs.release(min(marks))
         else:
-            self._first = max(self._first, upto)
+            self._runs.clear(upto)
         if len(self._tails) > TAILS:
             self._tails = [self._merger.merge(self.state, self._tails)]
             self._measure()
@@ -146,29 +140,17 @@ class StateTrace:
 
     def bookmark(self, lsn: int) -> Bookmark:
         """A reader of the changes behind an LSN, for as long as the bookmark is held."""
-        found = Bookmark(lsn)
-        self._bookmarks.add(found)
-        return found
+        return self._runs.bookmark(lsn)
 
-    def delta(self, after: int, upto: int) -> list[pa.Table]:
-        """The runs over (after, upto], not merged. Raises Released where they are not all kept."""
-        if after < self._first:
-            raise Released
-        return [run for lsn, run in self._runs if after < lsn <= upto]
-
-    def release(self, upto: int) -> None:
-        """Forgets the runs up to an LSN, and those that are too many."""
-        while self._runs and (self._runs[0][0] <= upto or len(self._runs) > KEPT_RUNS):
-            lsn, run = self._runs.popleft()
-            self._first = max(self._first, lsn)
-            self._bytes_of_runs -= run.nbytes
+    def delta(self, after: int, upto: int) -> list[pa.Table] | None:
+        """The runs over (after, upto], not merged; None where they are not all kept."""
+        runs = self._runs.delta(after, upto)
+        return None if runs is None else [run.rows for run in runs]
 
     def replace(self, base: pa.Table, lsn: int) -> None:
         """The rows are others at an LSN; what has changed since is not known."""
         self._base, self._tails, self._merged, self._keyed = base, [], None, None
-        self._runs.clear()
-        self._bytes_of_runs = 0
-        self._first = 1 + max(lsn, max((mark.after for mark in self._bookmarks), default=0))
+        self._runs.clear(1 + max([lsn, *self._runs.marks()]))
         self._measure()
 
     def empty(self) -> None:
@@ -190,7 +172,7 @@ class StateTrace:
 
     def _indexed(self, lsn: int) -> KeyedRows:
         """The rows by key, with what has changed since the last look; indexed anew where that is much."""
-        keyed, runs = self._keyed, self._runs_since_look(lsn)
+        keyed, runs = self._keyed, self.delta(self._keyed_at.after, lsn)
         few = keyed is not None and runs is not None and is_few(keyed, runs)
         if keyed is None or runs is None or not few:
             self._keyed = keyed = KeyedRows(self.snapshot(), [self._key])
@@ -202,12 +184,6 @@ class StateTrace:
             keyed.replace(self._key, keys, self._merger.merge(self.state, [keyed.lookup(self._key, keys), run]))
             self._keyed_at.after = lsn
         return keyed
-
-    def _runs_since_look(self, lsn: int) -> list[pa.Table] | None:
-        try:
-            return self.delta(self._keyed_at.after, lsn)
-        except Released:
-            return None
 
 
 def is_few(rows: KeyedRows, runs: Sequence[pa.Table]) -> bool:

@@ -15,7 +15,6 @@ from executor.traces.bookmark import Bookmark
 from executor.traces.budget import Held
 from executor.traces.keyed_rows import Columns, KeyedRows, keys_in
 from executor.traces.state import is_few
-from executor.traces.trace import Released
 from executor.views.runtime import ViewRuntime
 from planner.incremental.names import stored_name
 
@@ -43,7 +42,7 @@ class ViewIndex:
 
     def refresh(self, final: Final, lsn: int) -> KeyedRows:
         """The index at the LSN that the view has reached."""
-        runs = self._runs(lsn)
+        runs = None if self._seen is None else self._state.delta(self._seen.after, lsn)
         current, self._current = self._current, None  # what fails below leaves no index behind
         is_other = self._program is not self._runtime.program
         if current is None or runs is None or is_other or (runs and not is_few(current, runs)):
@@ -53,15 +52,6 @@ class ViewIndex:
         self._seen = self._state.bookmark(lsn)
         self._current = current
         return current
-
-    def _runs(self, lsn: int) -> list[pa.Table] | None:
-        """What was added to the state since the last look; None where that is not known."""
-        if self._seen is None:
-            return None
-        try:
-            return self._state.delta(self._seen.after, lsn)
-        except Released:
-            return None
 
     def _index(self, final: Final) -> KeyedRows:
         self._program = self._runtime.program

@@ -374,20 +374,20 @@ def test_tables_of_a_view_that_is_away_stay_as_they_are(servers: Servers, home: 
     wait_until(lambda: servers["b"].core.catalog.at("public", "w") is None, what="its end there")
 
 
-def _has_changed(feed: ChangeFeed, reader: OwnReader, number: int) -> bool:
-    return bool(feed.since(reader, number))
+def _has_changed(feed: ChangeFeed, reader: OwnReader, after: int) -> bool:
+    return bool(feed.delta(after, feed.advance(reader)))
 
 
 def test_changes_of_tables_are_changes_of_the_view(servers: Servers, home: Client) -> None:
     servers.migrate("a", "b", "w")
     for name in ("b", "a"):
         database = servers[name]
-        view, reader = database.core.catalog.require("public", "w"), database.own_reader()
-        feed = database.changes.feed(view.oid, home)
-        number = feed.start(reader, None)
+        oid, reader = database.core.catalog.require("public", "w").oid, database.own_reader()
+        feed = database.changes.feed(oid)
+        after = feed.start(reader, None)
         home.run("UPDATE users SET name = name || '!' WHERE id = 1")
-        wait_until(partial(_has_changed, feed, reader, number), what="the change")
-        (found,) = feed.since(reader, number)
+        wait_until(partial(_has_changed, feed, reader, after), what="the change")
+        (found,) = feed.delta(after, feed.advance(reader))
         assert [row[-1] for row in zip(*found.rows.to_pydict().values(), strict=True)] == [-1, 1]
 
 

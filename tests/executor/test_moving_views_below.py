@@ -122,12 +122,12 @@ def test_who_is_asked(servers: Servers, home: Client) -> None:
     servers.migrate("a", "b", "w")
     servers["a"].view_migration.suspend(view_of(servers, "v"))
     database, asked = servers["a"], servers.questions("a")
-    feed, reader = database.changes.feed(view_of(servers, "x").oid, home), database.own_reader()
-    number = feed.start(reader, None)
+    feed, reader = database.changes.feed(view_of(servers, "x").oid), database.own_reader()
+    after = feed.start(reader, None)
     home.run("INSERT INTO s VALUES (1, 1, 'x')")
     for query, wanted in (("SELECT h, c FROM x", [(1, 3)]), ("SELECT c FROM w", [(3,)]), ("TABLE x", [(1, 3)])):
         assert home.run(query) == wanted
-    wait_until(lambda: bool(feed.since(reader, number)), what="the change")
+    wait_until(lambda: bool(feed.delta(after, feed.advance(reader))), what="the change")
     shared = database.core.view(view_of(servers, "w").oid).shared
     assert {decode_question(question).view for question in asked} == {shared}
 

@@ -1,0 +1,79 @@
+"""The last runs of a trace, which are kept for the readers of its changes.
+
+Owns: how far back the changes are known, and how far each reader is (its bookmark). Knows nothing of what a run's rows
+mean.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+
+import pyarrow as pa
+from msgspec import Struct
+
+from executor.traces.bookmark import Bookmark
+
+
+class Run(Struct, frozen=True):
+    """A net change up to an LSN, from the run before it on."""
+
+    upto: int
+    rows: pa.Table
+
+
+class KeptRuns:
+    """Runs in the order of their LSNs, the oldest of which go where they are too many."""
+
+    def __init__(self, most: int, most_bytes: int | None = None) -> None:
+        """Keeps at most ``most`` runs, and no more than ``most_bytes`` where there are several."""
+        self._most, self._most_bytes = most, most_bytes
+        self._runs: deque[Run] = deque()
+        self._bookmarks: weakref.WeakSet[Bookmark] = weakref.WeakSet()
+        #: Runs above this LSN are all kept.
+        self.first = 0
+        #: Bytes of the runs.
+        self.bytes = 0
+
+    def bookmark(self, lsn: int) -> Bookmark:
+        """A reader of the changes behind an LSN, for as long as the bookmark is held."""
+        found = Bookmark(lsn)
+        self._bookmarks.add(found)
+        return found
+
+    @property
+    def is_read(self) -> bool:
+        """Whether there are readers."""
+        return len(self._bookmarks) > 0
+
+    def marks(self) -> list[int]:
+        """The LSNs up to which readers are."""
+        return [mark.after for mark in self._bookmarks]
+
+    def append(self, run: Run) -> None:
+        """Takes in the next run."""
+        self._runs.append(run)
+        self.bytes += run.rows.nbytes
+        while len(self._runs) > self._most or (self._most_bytes is not None and self.bytes > self._most_bytes):
+            if len(self._runs) == 1:
+                return
+            self._forget_first()
+
+    def delta(self, after: int, upto: int) -> list[Run] | None:
+        """The runs over (after, upto]; None where they are not all kept."""
+        return None if after < self.first else [run for run in self._runs if after < run.upto <= upto]
+
+    def release(self, upto: int) -> None:
+        """Forgets the runs up to an LSN."""
+        while self._runs and self._runs[0].upto <= upto:
+            self._forget_first()
+
+    def clear(self, first: int) -> None:
+        """Forgets all runs: what has changed up to an LSN is not known."""
+        self._runs.clear()
+        self.first, self.bytes = max(self.first, first), 0
+
+    def _forget_first(self) -> None:
+        run = self._runs.popleft()
+        self.first = max(self.first, run.upto)
+        self.bytes -= run.rows.nbytes
