@@ -141,7 +141,7 @@ class Pair:
         for database, client in zip(self.databases, self.writers, strict=True):
             query = client.bind(text)
             assert isinstance(query, Query)
-            reader = point_reader(database, query, database.catalog)
+            reader = point_reader(database.core, database.indexes, database.table_keys, query, database.core.catalog)
             assert reader is not None
             row = reader.read((key,))
             if row is not None:
@@ -161,7 +161,7 @@ def _one(stream: str, k: int, v: int) -> str:
 
 
 def _maintain(database: Database) -> None:
-    for sources, tasks in all_paths(database):
+    for sources, tasks in all_paths(database.core):
         for task in tasks:
             database.maintenance.embedded.run(sources, task)
     database.frontiers.release()
@@ -178,7 +178,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 @given(steps=_STEPS)
 def test_answers_do_not_depend_on_the_budget(pair: Pair, steps: list[tuple[Any, ...]]) -> None:
     pair.begin()
-    budget = pair.tiny.trace_budget
+    budget = pair.tiny.core.trace_budget
     for step in steps:
         pair.step(*step)
         assert pair.is_open or budget.held <= TINY + CHUNK, step
@@ -188,13 +188,13 @@ def test_answers_do_not_depend_on_the_budget(pair: Pair, steps: list[tuple[Any, 
 @pytest.mark.slow
 def test_content_is_given_back_and_read_again(pair: Pair) -> None:
     pair.begin()
-    (sums,) = (item for item in pair.tiny.runtimes() if item.view.name == "sums")
+    (sums,) = (item for item in pair.tiny.core.runtimes() if item.view.name == "sums")
     pair.step("many", "s", 1, 40)
     _maintain(pair.tiny)
     pair.step("view", "sums")
-    pair.tiny.trace_budget.limit = 0
+    pair.tiny.core.trace_budget.limit = 0
     pair.step("one", "s", 1, 1)
-    pair.tiny.trace_budget.keep()
+    pair.tiny.core.trace_budget.keep()
     assert [state.tables[0].num_rows for state in sums.states.values()] == [0]
     pair.step("view", "sums")
     pair.step("begin")  # a snapshot of the view as it is
@@ -205,5 +205,5 @@ def test_content_is_given_back_and_read_again(pair: Pair) -> None:
         pair.step("view", "sums")
     pair.step("commit")
     pair.step("view", "sums")
-    pair.tiny.trace_budget.limit = TINY
+    pair.tiny.core.trace_budget.limit = TINY
     pair.end()
