@@ -95,9 +95,9 @@ def test_sql_ends_with_the_first_error(here: Path) -> None:
 
 
 def test_settings_are_shown_with_their_origin(here: Path) -> None:
-    query = "SELECT setting, unit, source FROM pg_settings WHERE name IN ('trace_memory', 'listen') ORDER BY name"
-    done = millstream("sql", "--csv", "-c", query, "-c", "SHOW trace_memory; SHOW maintenance_idle", folder=here)
-    _, listen, ring, *shown = done.stdout.splitlines()
+    query = "SELECT setting, unit, source FROM pg_settings WHERE name IN ('log_segment_bytes', 'listen') ORDER BY name"
+    done = millstream("sql", "--csv", "-c", query, "-c", "SHOW log_segment_bytes; SHOW maintenance_idle", folder=here)
+    _, listen, segment, *shown = done.stdout.splitlines()
     assert listen.endswith(",,command line")
-    assert ring == "1073741824,B,default"
-    assert shown == ["trace_memory", "1GB", "maintenance_idle", "1s"]
+    assert segment == "67108864,B,default"
+    assert shown == ["log_segment_bytes", "64MB", "maintenance_idle", "1s"]
