@@ -1,1 +1,1 @@
-"""Names, types, roles and rights: what the database knows of its objects. It runs no queries and plans none."""
+"""Names, types, roles and privileges of the database's objects. The catalog neither plans nor runs queries."""

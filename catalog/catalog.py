@@ -1,7 +1,7 @@
-"""All objects at one version, immutable: look-up by name and oid, and what a DDL statement makes of it.
+"""All objects at one version, immutable: look-ups by name and oid, and the changes of DDL statements.
 
-A DDL statement makes a new ``Catalog``; the old one stays unchanged as the snapshot of running statements. What the
-objects are: ``catalog.objects``.
+A DDL statement makes a new ``Catalog``; the old one stays unchanged as the snapshot of running statements.
+``catalog.objects`` defines the objects.
 """
 
 from __future__ import annotations
@@ -52,13 +52,14 @@ _NOBODY_ELSES: Final = Rights()
 
 
 class Catalog(Struct, frozen=True):
-    """All objects at one version. ``version`` grows with every DDL statement and keys plan caches.
+    """All objects at one version. ``version`` grows with every DDL statement and is part of the keys of plan caches.
 
-    ``schemas`` are by name, and so are objects' references to them. ``types`` are those that users declared, by schema
-    and name. A relation is a type, too (of its rows), so that both share their names. ``rights`` are those that differ
-    from an object's that only the first superuser has ever touched, by oid. ``functions`` are users', by name.
-    ``extensions`` are those that were created, by name; what they consist of is among types and functions.
-    ``defaults`` are what new objects grant to others. ``temporary`` counts the temporary relations.
+    ``schemas`` are found by name, and objects refer to them by name. ``types`` are user-defined types, by schema and
+    name; relations share their names, since a relation is also a type (of its rows). ``rights`` has, by oid, the
+    privileges of objects for which they are not those of an object that only the first superuser has used.
+    ``functions`` are user-defined functions, by name. ``extensions`` are the created ones, by name; their members are
+    among types and functions. ``defaults`` are the default privileges of new objects. ``temporary`` is the number of
+    temporary relations.
     """
 
     objects: Mapping[int, CatalogObject] = field(default_factory=lambda: MappingProxyType({}))
@@ -79,16 +80,16 @@ class Catalog(Struct, frozen=True):
     temporary: int = 0
 
     def with_defaults(self, defaults: tuple[DefaultRights, ...]) -> Catalog:
-        """A catalog in which new objects begin with other rights."""
+        """A catalog with other default privileges."""
         next_oid = max(self.next_oid, *(item.oid + 1 for item in defaults), 0)
         return replace(self, defaults=defaults, version=self.version + 1, next_oid=next_oid)
 
     def function(self, oid: int) -> Function | None:
-        """The user's function with an oid."""
+        """The user-defined function with an oid."""
         return next((item for item in every(self.functions) if item.oid == oid), None)
 
     def put_function(self, item: Function) -> Catalog:
-        """A catalog with a function, in the place of the one that has its oid."""
+        """A catalog with a function, which replaces the one with its oid."""
         kept = (known for known in every(self.functions) if known.oid != item.oid)
         return replace(
             self,
@@ -103,11 +104,11 @@ class Catalog(Struct, frozen=True):
         return replace(self, functions=kept, rights=self._without(oid), version=self.version + 1)
 
     def _after(self, oid: int) -> int:
-        """The next free oid once one is taken; extensions' members have theirs elsewhere."""
+        """The next free oid after ``oid`` is taken; oids of extension members are in another range."""
         return self.next_oid if is_member(oid) else max(self.next_oid, oid + 1)
 
     def with_extension(self, item: Extension) -> Catalog:
-        """A catalog with an extension, in the place of the one of its name."""
+        """A catalog with an extension, which replaces the one of its name."""
         return replace(
             self,
             extensions=MappingProxyType({**self.extensions, item.name: item}),
@@ -131,15 +132,15 @@ class Catalog(Struct, frozen=True):
         return self.rights.get(oid, DATABASE_RIGHTS if oid == DATABASE else _NOBODY_ELSES)
 
     def with_rights(self, oid: int, rights: Rights) -> Catalog:
-        """A catalog in which an object has other rights."""
+        """A catalog in which an object has other privileges."""
         return replace(self, rights=MappingProxyType({**self.rights, oid: rights}), version=self.version + 1)
 
     def declared(self, oid: int) -> UserType | None:
-        """The user's type with an oid."""
+        """The user-defined type with an oid."""
         return next((item for item in self.types.values() if item.oid == oid), None)
 
     def type_of(self, oid: int) -> SqlType | None:
-        """The values' type of a user's type or of its arrays, by oid."""
+        """The SqlType of a user-defined type or of its array type, by oid."""
         for item in self.types.values() if oid >= FIRST_OID else ():
             if isinstance(item, Domain | BaseType):
                 continue
@@ -157,11 +158,11 @@ class Catalog(Struct, frozen=True):
         return next(item for item in self.types.values() if isinstance(item, Domain) and item.oid == oid)
 
     def type_oid(self) -> int:
-        """The oid of the next type: odd, and the one before it is for its array type."""
+        """The oid of the next type. It is odd; the one before it belongs to the array type."""
         return self.next_oid + 1 + self.next_oid % 2
 
     def add_type(self, item: UserType) -> Catalog:
-        """A catalog with one type more. Raises 42710 when the name is taken."""
+        """A catalog with one more type. Raises 42710 if the name is taken."""
         key = (item.schema, item.name)
         if isinstance(item, Composite) and key in self.names:
             raise duplicate_table(item.name)
@@ -190,7 +191,7 @@ class Catalog(Struct, frozen=True):
         return None if oid is None else self.objects[oid]
 
     def find(self, name: str, path: tuple[str, ...]) -> CatalogObject | None:
-        """The relation that a name without a schema means by a search path, or None."""
+        """The relation that an unqualified name means with a search path, or None."""
         found = (self.at(schema, name) for schema in whole_path(path))
         return next((item for item in found if item is not None), None)
 
@@ -202,13 +203,13 @@ class Catalog(Struct, frozen=True):
         return found
 
     def missing(self, name: str, schema: str | None) -> SqlError:
-        """The error of a name, with its schema where it has one, that stands for no relation."""
+        """The error for a name, qualified if it has a schema, without a relation."""
         if schema not in (None, PG_TEMP, *self.schemas):
             return SqlError("3F000", f'schema "{schema}" does not exist')
         return undefined_table(f"{schema}.{name}" if schema else name)
 
     def usable(self, path: tuple[str, ...], reader: int | None) -> tuple[str, ...]:
-        """A search path without the schemas that a role may not use; None stands for a superuser."""
+        """A search path without the schemas that a role may not use. None for the role means a superuser."""
         if reader is None:
             return path
         return tuple(name for name in path if name not in self.schemas or self._may_use(self.schemas[name], reader))
@@ -232,7 +233,7 @@ class Catalog(Struct, frozen=True):
         return next((item for item in self.schemas.values() if item.oid == oid), None)
 
     def add(self, item: CatalogObject | Schema) -> Catalog:
-        """A catalog with one object more. Raises 42P07 and 42P06 when the name is taken."""
+        """A catalog with one more object. Raises 42P07 and 42P06 if the name is taken."""
         next_oid = self.next_oid if is_temporary(item) else max(self.next_oid, item.oid + 1)
         if isinstance(item, Schema):
             if item.name in self.schemas:
@@ -257,7 +258,7 @@ class Catalog(Struct, frozen=True):
         )
 
     def with_system(self, items: Iterable[SystemView]) -> Catalog:
-        """A catalog with the server's own relations, which are no change of it."""
+        """A catalog with the server's own relations, which does not count as a change."""
         found = tuple(items)
         return replace(
             self,
@@ -266,7 +267,7 @@ class Catalog(Struct, frozen=True):
         )
 
     def drop(self, oid: int) -> Catalog:
-        """A catalog without one object; of a schema nothing may be left."""
+        """A catalog without one object. A schema must be empty."""
         schema = None if oid in self.objects else self.schema(oid)
         if schema is not None:
             assert next(self.contents(schema.name), None) is None
@@ -302,7 +303,7 @@ class Catalog(Struct, frozen=True):
         return replace(self.drop(item.oid).add(item), rights=self.rights, version=self.version + 1)
 
     def dependents(self, oid: int) -> Iterator[View | Table]:
-        """Views that read an object, tables that reference it or call it in a default."""
+        """The views that read an object, and the tables that refer to it or call it in a default."""
         for item in self.objects.values():
             match item:
                 case View() if oid in item.depends_on:
@@ -315,14 +316,14 @@ class Catalog(Struct, frozen=True):
                     pass
 
     def owned(self, oid: int) -> Iterator[Sequence]:
-        """Sequences that go with a table's columns."""
+        """The sequences that are dropped together with a table's columns."""
         for item in self.objects.values():
             if isinstance(item, Sequence) and item.owner is not None and item.owner[0] == oid:
                 yield item
 
 
 def following(catalog: Catalog, declared: Enumeration | Composite) -> tuple[tuple[Typed, Typed], ...]:
-    """What has columns, a base or fields of a type, before and after the type's new definition."""
+    """The objects with columns, a base type or fields of a type, before and after the type's change."""
     types = (item for item in catalog.types.values() if item.oid != declared.oid)
     objects = (item for item in catalog.objects.values() if not isinstance(item, SystemView))
     found = ((item, retyped(item, declared)) for item in (*types, *objects))
@@ -331,5 +332,6 @@ def following(catalog: Catalog, declared: Enumeration | Composite) -> tuple[tupl
 
 @functools.lru_cache(256)
 def whole_path(search_path: tuple[str, ...]) -> tuple[str, ...]:
-    """The schemas in which a relation's name is looked up: what a path leaves out of these two comes first."""
+    """The schemas in which a relation's name is looked up. The temporary and the system schema come first, unless the
+    path contains them."""
     return tuple(name for name in (PG_TEMP, PG_CATALOG) if name not in search_path) + search_path

@@ -1,7 +1,7 @@
 """Structs to JSON values and back, by an allow-list of classes.
 
-Owns: the one encoding that log records, the stored catalog and manifests share. A struct becomes an object whose
-``"$"`` names its class; tuples become lists; scalars that JSON lacks are tagged. Nothing is executed when reading.
+Owns: the encoding shared by log records, the stored catalog and manifests. A struct becomes an object whose ``"$"``
+names its class; tuples become lists; scalars that JSON lacks are tagged. Decoding executes no code.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ CATALOG_CLASSES: Classes = classes(
 
 
 def encode(value: Any) -> Any:
-    """A JSON value. Raises TypeError for what has no encoding."""
+    """A JSON value. Raises TypeError for a value without an encoding."""
     if value is None or isinstance(value, bool | int | str | float):
         return value
     if isinstance(value, tuple):

@@ -1,7 +1,7 @@
-"""What new objects of a role's grant to others: ALTER DEFAULT PRIVILEGES.
+"""The privileges that a role's new objects grant to others: ALTER DEFAULT PRIVILEGES.
 
-Owns: ``DefaultRights``, and the rights of an object that begins to be. Global ones stand in the place of those that a
-kind of object begins with; a schema's come to them.
+Owns: ``DefaultRights``, and the privileges of a new object. Global default privileges replace the built-in ones of a
+kind of object; those of a schema are added.
 
 https://www.postgresql.org/docs/15/catalog-pg-default-acl.html
 """
@@ -18,13 +18,12 @@ from catalog.objects import CatalogObject, Schema, Sequence, UserType
 from catalog.privileges import OF_FUNCTION, OF_SCHEMA, OF_SEQUENCE, OF_TABLE, OF_TYPE, Rights
 from catalog.routines import Function
 
-#: All privileges of the kinds of objects that have defaults, by pg_default_acl's letter.
+#: All privileges of the kinds of objects with default privileges, by pg_default_acl's letter.
 KINDS: Final = {"r": OF_TABLE, "S": OF_SEQUENCE, "f": OF_FUNCTION, "n": OF_SCHEMA, "T": OF_TYPE}
 
 
 class DefaultRights(Struct, frozen=True):
-    """The grants that new objects of a kind begin with, in a schema (``schema`` 0: in all), if ``rights.owner`` makes
-    them."""
+    """The grants of new objects of a kind in a schema (``schema`` 0: in all schemas) that ``rights.owner`` creates."""
 
     oid: int
     schema: int
@@ -33,21 +32,21 @@ class DefaultRights(Struct, frozen=True):
 
     @property
     def place(self) -> tuple[int, int, str]:
-        """Of which there is one."""
+        """The key, which is unique among default privileges."""
         return self.rights.owner, self.schema, self.kind
 
     @property
     def is_needless(self) -> bool:
-        """Whether new objects are as they would be without it."""
+        """Whether new objects get the same privileges without it."""
         return _sorted(self.rights, self.kind) == _sorted(beginning(self.rights.owner, self.schema), self.kind)
 
     def sorted(self) -> DefaultRights:
-        """With its grants in pg_default_acl's order."""
+        """The same default privileges with their grants in pg_default_acl's order."""
         return replace(self, rights=_sorted(self.rights, self.kind))
 
 
 def beginning(owner: int, schema: int) -> Rights:
-    """Default rights before the first ALTER DEFAULT PRIVILEGES."""
+    """The default privileges before the first ALTER DEFAULT PRIVILEGES."""
     return Rights(owner, () if schema else None)
 
 
@@ -57,7 +56,7 @@ def _sorted(rights: Rights, kind: str) -> Rights:
 
 
 def kind_of(item: CatalogObject | Schema | Function | UserType) -> str:
-    """An object's kind."""
+    """An object's kind, as pg_default_acl's letter."""
     match item:
         case Schema():
             return "n"
@@ -70,7 +69,7 @@ def kind_of(item: CatalogObject | Schema | Function | UserType) -> str:
 
 
 def first_rights(defaults: Iterable[DefaultRights], owner: int, schema: int, kind: str) -> Rights:
-    """The rights of a role's new object."""
+    """The privileges of a role's new object."""
     found = {item.schema: item.rights for item in defaults if item.place in ((owner, 0, kind), (owner, schema, kind))}
     rights = found.pop(0, Rights(owner))
     for more in found.values():

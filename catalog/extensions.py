@@ -1,8 +1,9 @@
-"""Extensions: what CREATE EXTENSION may name, and the members that PostgreSQL's own would have.
+"""Extensions: those that CREATE EXTENSION may create, and their members, as in PostgreSQL.
 
-Owns: ``Extension``, one that was created; ``BaseType``, a type of one; and reading ``catalog/postgres/extensions``
-(written by ``tools/postgres_extensions.py`` from a real server). Members have oids of a range above those of users, the
-same in every database. What is built in, and no object of anybody's, is in ``catalog.system.own_objects``.
+Owns: ``Extension``, a created extension; ``BaseType``, a type of one; and reading ``catalog/postgres/extensions``
+(written by ``tools/postgres_extensions.py`` from a real server). Members' oids are in a range above users' oids, and
+are the same in every database. ``catalog.system.own_objects`` has built-in objects that belong to no extension of this
+kind.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _FOLDER: Final = "extensions"
 
 
 class About(Struct, frozen=True):
-    """What PostgreSQL says of an extension that may be created."""
+    """PostgreSQL's description of an extension that can be created."""
 
     name: str
     version: str
@@ -29,7 +30,7 @@ class About(Struct, frozen=True):
 
 
 class Extension(Struct, frozen=True):
-    """An extension that was created; its members are in ``schema``."""
+    """A created extension; its members are in ``schema``."""
 
     oid: int
     name: str
@@ -39,7 +40,7 @@ class Extension(Struct, frozen=True):
 
 
 class BaseType(Struct, frozen=True):
-    """A type of an extension. Its values are known to every layer by the type's name (``catalog.values.types``)."""
+    """A type of an extension. Every layer knows its values by the type's name (``catalog.values.types``)."""
 
     oid: int
     name: str
@@ -60,7 +61,7 @@ def available() -> Mapping[str, About]:
 
 
 def path_of(extension: str, catalog: str) -> str:
-    """The file of an extension's rows of one system catalog, as ``catalog.postgres`` names them."""
+    """The file with an extension's rows of one system catalog, in the naming of ``catalog.postgres``."""
     return f"{_FOLDER}/{extension}/{catalog}"
 
 
@@ -71,10 +72,10 @@ def has_rows(extension: str, catalog: str) -> bool:
 
 
 def members(extension: str, catalog: str) -> Iterator[dict[str, str | None]]:
-    """The rows that an extension adds to a system catalog, as its text COPY has them."""
+    """The rows that an extension adds to a system catalog, in COPY's text format."""
     return rows(path_of(extension, catalog)) if has_rows(extension, catalog) else iter(())
 
 
 def is_member(oid: int) -> bool:
-    """Whether something with that oid is a member of an extension."""
+    """Whether the object with this oid is a member of an extension."""
     return oid in MEMBERS

@@ -1,6 +1,6 @@
-"""What two transactions make of one catalog: the changes of both, where they changed different objects.
+"""Merges the catalog changes of two concurrent transactions that changed different objects.
 
-Their locks keep them from changing the same object or taking the same name, so a conflict is 40001.
+Locks keep transactions from changing the same object or taking the same name, so a conflict is 40001.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Value = TypeVar("_Value")
 
 
 def merged(base: Catalog, mine: Catalog, theirs: Catalog) -> Catalog:
-    """``theirs`` with what ``mine`` changed of ``base``. Raises 40001 where both changed one object."""
+    """``theirs`` with the changes from ``base`` to ``mine``. Raises 40001 if both changed one object."""
     if theirs is base:
         return mine
     if mine is base:

@@ -1,7 +1,7 @@
-"""What names stand for: schemas, tables, streams, views, sequences and types.
+"""Objects of the catalog: schemas, tables, streams, views, sequences and types.
 
-Owns: the objects' definitions. Knows nothing of storage, of SQL text, and of the ``Catalog`` that has them (see
-``catalog.catalog``); expressions (defaults, checks) and view definitions are kept as SQL text and bound by the planner
+Owns: the objects' definitions. Knows nothing of storage, of SQL text, or of the ``Catalog`` that contains them
+(``catalog.catalog``); expressions (defaults, checks) and view definitions are kept as SQL text and bound by the planner
 each time.
 """
 
@@ -24,21 +24,21 @@ from catalog.values.types import BOOL, INT8, Composite, Enumeration, SqlType
 
 PUBLIC: Final = "public"
 PG_CATALOG: Final = "pg_catalog"
-#: The schema of a session's own temporary relations, which no other session sees.
+#: The schema of a session's own temporary relations, which are hidden from other sessions.
 PG_TEMP: Final = "pg_temp"
-#: oids below this are PostgreSQL's own.
+#: oids below this number are PostgreSQL's own.
 FIRST_OID = 16384
 
 
 class ColumnDefinition(Struct, frozen=True):
-    """A column as declared; ``default`` is SQL text, in which a sequence is called by its oid.
+    """A column as declared; ``default`` is SQL text that names sequences by oid.
 
-    ``identity`` is '' or 'a' (always) or 'd' (by default); ``sequences`` are those that the default calls.
-    ``generated`` is the SQL text of the expression over the row's other columns that is its value. ``type`` is the base
-    type of a ``domain`` (its oid), or an array of that one's (the oid of the domain's array type, which is even).
-    ``keeps_scale``: each of its numerics has decimals of its own, which are stored in a column beside it
-    (``with_scales``). ``collation`` is the oid of a declared one, 0 that of the type. ``grants`` are of this column
-    alone. A view's ``is_computed`` column has digits, or a length, that are not declared.
+    ``identity`` is '' or 'a' (always) or 'd' (by default); ``sequences`` are those called by the default. ``generated``
+    is the SQL text of a generated column's expression over the row's other columns. ``type`` is the base type of a
+    ``domain`` (its oid), or an array of that base type (``domain`` is then the oid of the domain's array type, which is
+    even). ``keeps_scale``: each of its numerics has its own display scale, which is stored in a column beside it
+    (``with_scales``). ``collation`` is the oid of a declared collation, or 0 for the type's. ``grants`` are on this
+    column only. ``is_computed``: a column of a view whose digits or length are not declared.
     """
 
     name: str
@@ -57,22 +57,22 @@ class ColumnDefinition(Struct, frozen=True):
 
 
 def column_grants(column: ColumnDefinition, owner: int = BOOTSTRAP) -> Rights:
-    """The rights that are granted on a column alone, in a relation that ``owner`` owns."""
+    """The privileges on a column alone, in a relation of ``owner``."""
     return Rights(owner, column.grants)
 
 
 def with_scales(columns: tuple[ColumnDefinition, ...]) -> tuple[ColumnDefinition, ...]:
-    """What a row of these columns holds: them, then the scales of those that keep them."""
+    """The stored columns of a row: these columns, then the scales of the columns that keep them."""
     kept = (item for item in columns if item.keeps_scale)
     return columns + tuple(ColumnDefinition(scale_name(item.name), scale_kind(item.type)) for item in kept)
 
 
 class UniqueKey(Struct, frozen=True):
-    """PRIMARY KEY or UNIQUE over columns; ``index``: a unique index, and no constraint.
+    """PRIMARY KEY or UNIQUE over columns; ``index``: a unique index that is not a constraint.
 
-    ``deferrable`` and ``deferred`` as those of a ``ForeignKey``. ``nulls_alike``: NULLS NOT DISTINCT. ``orders`` of an
-    index's columns as those of an ``Index``; none where all are the default. ``index_comment`` is on a constraint's
-    index, ``comment`` on the constraint.
+    ``deferrable`` and ``deferred`` are as in a ``ForeignKey``. ``nulls_alike``: NULLS NOT DISTINCT. ``orders`` are as
+    in an ``Index``; empty if all are the default. ``index_comment`` is the comment on a constraint's index, ``comment``
+    the one on the constraint.
     """
 
     name: str
@@ -88,14 +88,17 @@ class UniqueKey(Struct, frozen=True):
 
 
 class Index(Struct, frozen=True):
-    """An index: its name, the texts of its parts, and the columns that they use. (Tables are scanned with zone maps;
-    PostgreSQL's clients expect that an index that they made is there.) It enforces nothing unless it is ``unique``,
-    which one that is over columns and all rows never is here: that is a ``UniqueKey``.
+    """An index: its name, the texts of its parts, and the columns that they use. (Tables are scanned with zone maps,
+    but PostgreSQL's clients expect to find an index that they have created.)
 
-    ``orders`` are the key parts' as written behind them ('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST'); the last
-    ``included`` parts are INCLUDE's, ``predicate`` is WHERE's text, ``nulls_alike`` NULLS NOT DISTINCT, and ``method``
-    USING's. ``labels`` are the names of its columns, and ``shown`` the parts' texts, and behind them the predicate's,
-    as PostgreSQL writes them: with each cast; ``types`` are the parts'. All are empty where they were not kept.
+    It enforces nothing unless it is ``unique``. A unique index over columns and all rows is never an ``Index`` but a
+    ``UniqueKey``.
+
+    ``orders`` are the texts after the key parts ('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST'); the last
+    ``included`` parts are INCLUDE's, ``predicate`` is WHERE's text, ``nulls_alike`` means NULLS NOT DISTINCT, and
+    ``method`` is USING's. ``labels`` are the names of its columns. ``shown`` are the texts of the parts and then of the
+    predicate as PostgreSQL writes them, with each cast; ``types`` are the parts' types. The last three are empty for an
+    index for which they were not stored.
     """
 
     name: str
@@ -116,9 +119,9 @@ class Index(Struct, frozen=True):
 class ForeignKey(Struct, frozen=True):
     """REFERENCES: each non-null tuple of ``columns`` has a partner in ``target``'s ``target_columns``.
 
-    ``deferrable``: SET CONSTRAINTS chooses when that is checked; ``deferred``: by default when a transaction commits.
-    ``validated``: it holds of the rows that were there before it, too. ``full``: MATCH FULL, where all columns are null
-    or none. ``delete_columns`` are those that ON DELETE SET NULL or DEFAULT sets, where that names some.
+    ``deferrable``: SET CONSTRAINTS may defer the check; ``deferred``: by default it is made at COMMIT. ``validated``:
+    the constraint also holds for the rows that existed before it. ``full``: MATCH FULL, where either all columns are
+    null or none. ``delete_columns`` are the columns that ON DELETE SET NULL or DEFAULT sets, if it names some.
     """
 
     name: str
@@ -136,7 +139,7 @@ class ForeignKey(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """CHECK (expression), kept as SQL text; ``validated``: it holds of the rows that were there before it, too."""
+    """CHECK (expression), kept as SQL text; ``validated``: it also holds for the rows that existed before it."""
 
     name: str
     expression: str
@@ -145,9 +148,8 @@ class Check(Struct, frozen=True):
 
 
 class Table(Struct, frozen=True):
-    """A table of this server: durable, unless it is temporary. ``on_commit`` is what then becomes of its rows when a
-    transaction commits ('delete') or of itself ('drop').
-    """
+    """A table of this server: durable, unless it is temporary. For a temporary table, ``on_commit`` says what COMMIT
+    does: delete its rows ('delete') or drop it ('drop')."""
 
     oid: int
     name: str
@@ -162,17 +164,17 @@ class Table(Struct, frozen=True):
 
     @property
     def stored(self) -> tuple[ColumnDefinition, ...]:
-        """What a row holds."""
+        """The stored columns of a row."""
         return with_scales(self.columns)
 
 
 class Stream(Struct, frozen=True):
     """An append-only relation that continuous views read: a foreign table of server ``stream`` (thesis 3.2.1).
 
-    ``options`` are the OPTIONS of CREATE FOREIGN TABLE; ``source`` = 'files' makes Spark feed it from a folder. One of
-    another server's has ``server`` and ``oid`` beside these, which no statement gives. Once columns came or went,
-    ``layout`` are those that records have (scales too), in the order in which they came; one that was dropped has no
-    name. ``fills`` are the values that rows from before a column have of it.
+    ``options`` are the OPTIONS of CREATE FOREIGN TABLE; with ``source`` = 'files', Spark feeds it from a folder. A copy
+    of another server's stream has the options ``server`` and ``oid`` in addition, which no statement sets. Once columns
+    were added or dropped, ``layout`` are the columns of the log's records (and their scales) in the order of their
+    creation; a dropped column has no name. ``fills`` are the values of a column for rows older than the column.
     """
 
     oid: int
@@ -186,12 +188,12 @@ class Stream(Struct, frozen=True):
 
     @property
     def stored(self) -> tuple[ColumnDefinition, ...]:
-        """What a row holds."""
+        """The stored columns of a row."""
         return with_scales(self.columns)
 
     @property
     def has_writers(self) -> bool:
-        """Whether clients write its rows here: those of others come from a folder, or another server."""
+        """Whether clients of this server insert its rows; otherwise they come from a folder or another server."""
         return not self.option("source") and not self.option("server")
 
     def option(self, name: str, default: str = "") -> str:
@@ -200,10 +202,10 @@ class Stream(Struct, frozen=True):
 
 
 class FileTable(Struct, frozen=True):
-    """A read-only table over files as they are when a query reads them: a foreign table of server ``files``.
+    """A read-only table over files as each query finds them: a foreign table of server ``files``.
 
-    ``options`` are path (a file, a folder or a pattern), format, header, delimiter, null, and partition (names of the
-    columns that are in the names of folders) or version (of a Delta table).
+    ``options`` are path (a file, a folder or a pattern), format, header, delimiter, null, and partition (the columns
+    that are in the names of folders) or version (of a Delta table).
     """
 
     oid: int
@@ -219,24 +221,24 @@ class FileTable(Struct, frozen=True):
 
     @property
     def partition(self) -> tuple[str, ...]:
-        """Columns whose values are in the names of folders."""
+        """The columns whose values are in the names of folders."""
         return tuple(name.strip() for name in self.option("partition").split(",") if name.strip())
 
 
 class View(Struct, frozen=True):
     """A view. ``continuous`` says whether it is maintained as a program over traces (thesis 4.2.6).
 
-    ``options`` are those of WITH (...) or ALTER VIEW ... SET, such as maintenance_engine. ``settings`` are the
-    session settings of its creation that its meaning depends on (TimeZone, search_path). ``names`` are the relations
-    that the text names, each with the schema as written ('' where there is none) and the oid that it stood for;
-    ``types`` are the users' types, likewise. ``reads`` are the relations' columns, by oid: as the text calls them and
-    as they are called now. ``moved`` are the columns that a continuous view's program reads and that have another name
-    now: oid, name in the program, name now. ``labels`` are the enums of which its program makes text, and
-    ``kept_labels`` the oids of those whose text its states hold. ``materialized`` is one that was created so;
-    of tables, its rows are computed when it is read, as if it were refreshed each time. ``functions`` are the users'
-    functions that it calls, by oid, itself or through others; ``calls`` those that its text names, as ``names``.
-    ``indexes`` are those of one created as materialized: clients list them, and they enforce nothing, since the rows
-    are computed when the view is read.
+    ``options`` are those of WITH (...) or ALTER VIEW ... SET, such as maintenance_engine. ``settings`` are the session
+    settings at its creation on which its meaning depends (TimeZone, search_path). ``names`` are the relations that the
+    text names, each with the schema as written ('' if there is none) and the oid that the name meant; ``types`` are the
+    user-defined types in the same form. ``reads`` are the columns of these relations, by oid: their names in the text
+    and their current names. ``moved`` are the columns read by a continuous view's program that were renamed since: oid,
+    name in the program, current name. ``labels`` are the enums that its program converts to text, and ``kept_labels``
+    the oids of those whose text is in its states. ``materialized``: it was created as a materialized view; over tables,
+    its rows are computed at each read, as if it were refreshed each time. ``functions`` are the oids of the
+    user-defined functions that it calls, directly or through others; ``calls`` are the functions that its text names,
+    in the form of ``names``. ``indexes`` are those of a materialized view: clients list them, and they enforce nothing,
+    as the rows are computed at each read.
     """
 
     oid: int
@@ -263,7 +265,7 @@ class View(Struct, frozen=True):
 
     @property
     def stored(self) -> tuple[ColumnDefinition, ...]:
-        """What a row of a continuous view holds."""
+        """The stored columns of a continuous view's row."""
         return with_scales(self.columns)
 
     @property
@@ -277,19 +279,20 @@ class View(Struct, frozen=True):
         return dict(self.options).get("security_invoker") in ("true", "on", "yes", "1")
 
 
-#: Relations that have indexes.
+#: Relations that may have indexes.
 Indexed = Table | View
 
 
 def keys_of(item: Indexed) -> tuple[UniqueKey, ...]:
-    """A table's keys; a view has none."""
+    """The keys of a table; a view has none."""
     return item.keys if isinstance(item, Table) else ()
 
 
 class Sequence(Struct, frozen=True):
-    """A generator of numbers. Its value is no part of a version: it is kept under ``state``
-    (executor.tables.sequences), and begins with ``last``, which counts as given when ``called``. A restart takes a new
-    state, so it can be undone.
+    """A generator of numbers.
+
+    Its value does not belong to a catalog version: it is stored under ``state`` (executor.tables.sequences), and begins
+    with ``last``, which counts as given out if ``called``. A restart takes a new state, so it can be undone.
     """
 
     oid: int
@@ -304,13 +307,13 @@ class Sequence(Struct, frozen=True):
     state: int
     last: int
     called: bool = False
-    owner: tuple[int, str] | None = None  # table's oid and column that it goes with
+    owner: tuple[int, str] | None = None  # oid of the table, and the column, with which it is dropped
     schema: str = PUBLIC
     comment: str | None = None
 
     @property
     def columns(self) -> tuple[ColumnDefinition, ...]:
-        """What a SELECT from it shows."""
+        """The columns of a SELECT from it."""
         return SEQUENCE_COLUMNS
 
 
@@ -322,7 +325,7 @@ SEQUENCE_COLUMNS: Final = (
 
 
 class SystemView(Struct, frozen=True):
-    """A relation that the server computes when it is read, such as millstream.views, or by a definition over others
+    """A relation that the server computes when it is read, such as millstream.views, or that is defined over others
     (information_schema's views)."""
 
     oid: int
@@ -340,7 +343,7 @@ class Schema(Struct, frozen=True):
     comment: str | None = None
 
 
-#: Schemas that are there without being created; all but ``public`` stay.
+#: Schemas that exist without being created; all except ``public`` cannot be dropped.
 BUILT_IN: Final = (
     Schema(11, PG_CATALOG, "system catalog schema"),
     Schema(2200, PUBLIC, "standard public schema"),
@@ -351,7 +354,7 @@ SYSTEM_SCHEMAS: Final = frozenset(item.name for item in BUILT_IN) - {PUBLIC}
 
 
 def initial_rights(schema: str) -> Rights:
-    """The rights on a built-in schema."""
+    """The privileges on a built-in schema."""
     return PUBLIC_SCHEMA if schema == PUBLIC else SYSTEM_SCHEMA
 
 
@@ -359,11 +362,11 @@ CatalogObject = Table | Stream | FileTable | View | SystemView | Sequence
 
 
 class Domain(Struct, frozen=True):
-    """A type of CREATE DOMAIN: values of ``base`` (and of the domain ``parent``, if any) that its constraints let pass.
+    """A type of CREATE DOMAIN: the values of ``base`` (and of the domain ``parent``, if any) that meet its constraints.
 
-    ``parent`` is what a column's domain is: of a domain over an array of another one the oid of that array type.
-
-    In ``checks`` the column ``value`` is the value. ``oid`` is odd, as all users' types have it.
+    ``parent`` has the form of a column's domain: for a domain over an array of another domain, it is the oid of that
+    domain's array type. In ``checks``, the column ``value`` is the value. ``oid`` is odd, as for all user-defined
+    types.
     """
 
     oid: int
@@ -398,23 +401,23 @@ def domains_of(columns: Iterable[ColumnDefinition]) -> tuple[int, ...]:
 
 
 def is_temporary(item: CatalogObject | Schema) -> bool:
-    """Whether an object is a session's own."""
+    """Whether an object is temporary."""
     return not isinstance(item, Schema) and item.schema == PG_TEMP
 
 
 def subject(item: CatalogObject, column: str | None = None, constraint: str | None = None) -> Subject:
-    """What an error of a relation's constraint is about."""
+    """The fields of a constraint error that name a relation."""
     return Subject(item.schema, item.name, column, constraint)
 
 
 def null_value(item: CatalogObject, column: str, detail: str | None = None, row: int | None = None) -> SqlError:
-    """23502 for a row of a table or a stream; ``row`` is its place among those given."""
+    """The error 23502 for a row of a table or a stream; ``row`` is its place among the given rows."""
     message = f'null value in column "{column}" of relation "{item.name}" violates not-null constraint'
     return SqlError("23502", message, detail, about=subject(item, column), row=row)
 
 
 def qualified(item: CatalogObject) -> str:
-    """A relation's name where no search path says what is meant: with its schema, unless that is ``public``."""
+    """A relation's name outside of any search path: with its schema, unless that is ``public``."""
     return item.name if item.schema == PUBLIC else f"{quote_name(item.schema)}.{quote_name(item.name)}"
 
 
@@ -422,7 +425,8 @@ Typed = CatalogObject | UserType
 
 
 def retyped(item: Typed, declared: Enumeration | Composite) -> Typed:
-    """A relation whose columns of a type are of its new definition, or a domain over it, or rows with fields of it."""
+    """A relation after a type was redefined: its columns of the type, of a domain over it, or of rows with such fields
+    get the new definition."""
     if isinstance(item, Sequence | Enumeration | BaseType):
         return item
     if isinstance(item, Composite):

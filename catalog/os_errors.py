@@ -1,6 +1,6 @@
-"""Errors of the operating system, and of resources that run out, as PostgreSQL's errors.
+"""Errors of the operating system, and exhausted resources, as PostgreSQL's errors.
 
-Owns: which SQLSTATE an error number has (errcode_for_file_access of PostgreSQL), and which errors of Python itself say
+Owns: the SQLSTATE of an error number (errcode_for_file_access of PostgreSQL), and which of Python's own errors mean
 that a resource is exhausted. Knows nothing of what was being done.
 """
 
@@ -12,7 +12,7 @@ from typing import Final
 
 from catalog.values.errors import SqlError
 
-#: Error numbers that say that the machine or the process has no more of something.
+#: Error numbers which say that the machine or the process has run out of a resource.
 _EXHAUSTED: Final = {
     errno.EMFILE: "53000",
     errno.ENFILE: "53000",
@@ -21,7 +21,7 @@ _EXHAUSTED: Final = {
     errno.EDQUOT: "53100",
     errno.ENOMEM: "53200",
 }
-#: Error numbers that say something of the file itself.
+#: Error numbers that concern the file itself.
 _OF_FILES: Final = {
     errno.EPERM: "42501",
     errno.EACCES: "42501",
@@ -33,13 +33,14 @@ _OF_FILES: Final = {
     errno.ENOTEMPTY: "42809",
 }
 _IO_ERROR: Final = "58030"
-#: The SQLSTATEs of a file of the server's own that cannot be read now, whatever it holds.
+#: The SQLSTATEs for a file of the server that cannot be read at present, whatever it contains.
 UNREADABLE: Final = frozenset((_IO_ERROR, *_EXHAUSTED.values()))
 _NO_THREAD: Final = "can't start new thread"
 
 
 def state_of(error: OSError) -> str:
-    """The SQLSTATE of an error in a file of the server's own: 53000, 53100 or 53200 for what is exhausted, or 58030."""
+    """The SQLSTATE of an error in one of the server's own files: 53000, 53100 or 53200 for an exhausted resource, or
+    58030."""
     return _EXHAUSTED.get(error.errno or 0, _IO_ERROR)
 
 
@@ -54,8 +55,8 @@ def reason(error: OSError) -> str:
 
 
 def exhausted(error: BaseException) -> SqlError | None:
-    """The error for the client where ``error`` says that a resource is exhausted, else None."""
-    if isinstance(error, MemoryError):  # pyarrow's, too
+    """The error for the client if ``error`` means that a resource is exhausted, else None."""
+    if isinstance(error, MemoryError):  # also raised by pyarrow
         return SqlError("53200", "out of memory")
     if isinstance(error, RecursionError):
         return SqlError("54001", "stack depth limit exceeded")

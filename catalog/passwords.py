@@ -30,7 +30,8 @@ _PROHIBITED: Final = (
 
 
 class Verifier(Struct, frozen=True):
-    """What a server keeps: it can check a proof with ``stored_key`` and give its own with ``server_key``."""
+    """The stored form of a password: the server checks a proof with ``stored_key``, and proves itself with
+    ``server_key``."""
 
     iterations: int
     salt: bytes
@@ -45,7 +46,7 @@ class Verifier(Struct, frozen=True):
 
 
 def read_verifier(text: str) -> Verifier | None:
-    """The verifier that a text is; None where it is something else."""
+    """The verifier in a text; None if the text is something else."""
     found = _FORM.fullmatch(text)
     if found is None or int(found[1]) < 1:
         return None
@@ -56,7 +57,7 @@ def read_verifier(text: str) -> Verifier | None:
 
 
 def is_md5(text: str) -> bool:
-    """Whether a text is what PostgreSQL keeps of a password under MD5."""
+    """Whether a text is a password in the form in which PostgreSQL stores it with MD5."""
     return _MD5.fullmatch(text) is not None
 
 
@@ -76,7 +77,7 @@ def is_empty(text: str | None) -> bool:
 
 
 def saslprep(text: str) -> str:
-    """A password as SASLprep has it; as it stands where SASLprep allows no such text, as in PostgreSQL."""
+    """A password after SASLprep; unchanged if SASLprep does not allow the text, as in PostgreSQL."""
     if text.isascii():
         return text
     mapped = "".join(
@@ -87,7 +88,7 @@ def saslprep(text: str) -> str:
 
 
 def _is_allowed(text: str) -> bool:
-    """RFC 4013, sections 2.3 to 2.5: nothing prohibited or unassigned, and one direction."""
+    """RFC 4013, sections 2.3 to 2.5: no prohibited or unassigned characters, and only one direction."""
     if any(table(char) for char in text for table in _PROHIBITED):
         return False
     if not any(stringprep.in_table_d1(char) for char in text):

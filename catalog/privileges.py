@@ -1,7 +1,7 @@
 """Owners of objects and PostgreSQL's access control lists.
 
-Owns: ``Rights`` of one object, its privileges as letters, and whether a role has one of them. What statements need is
-the binder's matter; an object without rights of its own belongs to the superuser of the beginning.
+Owns: ``Rights`` of one object, its privileges as letters, and whether a role has one of them. The binder knows which
+privileges a statement requires; an object without rights of its own belongs to the initial superuser.
 
 https://www.postgresql.org/docs/15/ddl-priv.html
 """
@@ -31,7 +31,7 @@ WORDS: Final = {
     "c": "CONNECT",
 }
 LETTERS: Final = {word: letter for letter, word in WORDS.items()}
-#: All privileges that there are of a kind of object.
+#: All privileges of each kind of object.
 OF_TABLE: Final = "arwdDxt"
 OF_COLUMN: Final = "arwx"
 OF_SEQUENCE: Final = "rwU"
@@ -39,14 +39,15 @@ OF_SCHEMA: Final = "UC"
 OF_DATABASE: Final = "CTc"
 OF_FUNCTION: Final = "X"
 OF_TYPE: Final = "U"
-#: Kinds of objects that PUBLIC may use until that is revoked.
+#: Kinds of objects that PUBLIC may use until the privilege is revoked.
 _OPEN: Final = (OF_FUNCTION, OF_TYPE)
-#: The database's oid, of which there is one.
+#: The oid of the only database.
 DATABASE: Final = 5
 
 
 class Grant(Struct, frozen=True):
-    """What one role was given by another; ``options`` are those that it may give on. ``grantee`` 0 is PUBLIC."""
+    """The privileges that one role has granted to another; ``options`` are those with grant option. ``grantee`` 0 is
+    PUBLIC."""
 
     grantee: int
     grantor: int
@@ -55,21 +56,21 @@ class Grant(Struct, frozen=True):
 
 
 class Rights(Struct, frozen=True):
-    """An object's owner and grants; None before the first GRANT or REVOKE."""
+    """An object's owner and grants; the grants are None before the first GRANT or REVOKE."""
 
     owner: int = BOOTSTRAP
     grants: tuple[Grant, ...] | None = None
 
     def listed(self, every: str) -> tuple[Grant, ...]:
-        """The grants, where the owner's own are not taken for granted; ``every`` are all privileges of the kind."""
+        """The grants, including the owner's default ones; ``every`` are all privileges of the kind."""
         if self.grants is not None:
             return self.grants
         own = Grant(self.owner, self.owner, every)
         return (Grant(EVERYBODY, self.owner, every), own) if every in _OPEN else (own,)
 
     def allows(self, roles: Roles, role: int, letters: str, every: str) -> bool:
-        """Whether a role has all of these privileges: by its own grants, by grants to PUBLIC, or as a member of
-        others."""
+        """Whether a role has all of these privileges: by its own grants, by grants to PUBLIC, or as a member of other
+        roles."""
         return roles.is_superuser(role) or not set(letters) - self.held(roles, role, every)
 
     def held(self, roles: Roles, role: int, every: str) -> set[str]:
@@ -81,14 +82,14 @@ class Rights(Struct, frozen=True):
         } | _predefined(who, every)  # fmt: skip
 
     def may_give(self, roles: Roles, role: int) -> set[str] | None:
-        """The privileges that a role may give on; None is all, as an owner may."""
+        """The privileges that a role may grant to others; None for all, as for an owner."""
         who = roles.groups(role, inherited=True)
         if roles.is_superuser(role) or self.owner in who:
             return None
         return {letter for item in self.grants or () if item.grantee in who for letter in item.options}
 
     def grant(self, every: str, given: Grant) -> Rights:
-        """With some privileges more."""
+        """The rights with some more privileges granted."""
         found = list(self.listed(every))
         for place, item in enumerate(found):
             if (item.grantee, item.grantor) == (given.grantee, given.grantor):
@@ -99,7 +100,7 @@ class Rights(Struct, frozen=True):
         return replace(self, grants=(*found, given))
 
     def revoke(self, every: str, taken: Grant, option_only: bool) -> Rights:
-        """Without some privileges that one role gave another, or without the option to give them on."""
+        """The rights without some privileges that one role has granted to another, or without their grant option."""
         kept = []
         for item in self.listed(every):
             if (item.grantee, item.grantor) == (taken.grantee, taken.grantor):
@@ -110,7 +111,7 @@ class Rights(Struct, frozen=True):
         return replace(self, grants=tuple(kept))
 
     def owned_by(self, owner: int) -> Rights:
-        """With another owner, which takes the former owner's place in all grants (aclnewowner)."""
+        """The rights with another owner, which replaces the former owner in all grants (aclnewowner)."""
         if self.grants is None:
             return Rights(owner)
         moved = Rights(owner, ())
@@ -121,11 +122,11 @@ class Rights(Struct, frozen=True):
         return moved
 
     def names(self, oid: int) -> bool:
-        """Whether grants of another role name this role."""
+        """Whether this role occurs in grants of another owner."""
         return any(oid in (item.grantee, item.grantor) for item in self.grants or ())
 
 
-#: Of the schemas that a server begins with: ``public``, and the others.
+#: The rights on the initial schemas: ``public``, and the others.
 PUBLIC_SCHEMA: Final = Rights(
     DATABASE_OWNER, (Grant(DATABASE_OWNER, DATABASE_OWNER, OF_SCHEMA), Grant(EVERYBODY, DATABASE_OWNER, "U"))
 )
@@ -139,7 +140,7 @@ DATABASE_RIGHTS: Final = Rights(
 
 
 def _predefined(who: frozenset[int], every: str) -> set[str]:
-    """What pg_read_all_data and pg_write_all_data bring."""
+    """The privileges that pg_read_all_data and pg_write_all_data give."""
     found: set[str] = set()
     if every == OF_DATABASE:
         return found

@@ -1,10 +1,11 @@
-"""What a reader has looked up in a catalog: a result computed from it is valid while these look-ups give equal answers.
+"""Read sets: what was looked up in a catalog. A result computed from the look-ups is valid as long as they give equal
+answers.
 
-Owns: ``Look``, a catalog whose mappings note what is asked of them, and ``Seen``, what was asked and how another
-version of the catalog would have answered. A plan, or a system relation's rows, thus outlive definitions that have
-nothing to do with them. No look-up goes unnoticed, since a catalog is known by its fields alone. Roles, default
-privileges and whether temporary relations exist are compared as wholes. The version and the next oid are not noted:
-definitions alone read them, and results of definitions are not kept.
+Owns: ``Look``, a catalog whose mappings record look-ups, and ``Seen``, the recorded look-ups and their comparison with
+another version of the catalog. Plans and the rows of system relations thus survive DDL that does not concern them. No
+look-up is missed, as a catalog can only be read through its fields. Roles, default privileges and the existence of
+temporary relations are compared as wholes. The version and the next oid are not recorded: only DDL reads them, and its
+results are not kept.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _MAPPINGS: Final = ("objects", "names", "schemas", "types", "rights", "functions
 
 
 class _Noted(Mapping[Any, Any]):
-    """A mapping that notes the keys that were looked up, found or not, and whether the whole mapping was iterated."""
+    """A mapping that records the keys that were looked up, whether found or not, and whether the whole mapping was
+    iterated."""
 
     __slots__ = ("_items", "keys_asked", "was_walked")
 
@@ -44,13 +46,13 @@ class _Noted(Mapping[Any, Any]):
 
 
 class Seen(Struct, frozen=True, eq=False):
-    """What was looked at in ``catalog``: of each field the keys, or None where all of it was."""
+    """The look-ups in ``catalog``: for each field the keys, or None if the whole field was read."""
 
     catalog: Catalog
     parts: tuple[tuple[str, frozenset[Any] | None], ...]
 
     def holds(self, catalog: Catalog) -> bool:
-        """Whether it is the same in another version of the catalog."""
+        """Whether all look-ups give equal answers in another version of the catalog."""
         before = self.catalog
         if before is catalog:
             return True
@@ -61,7 +63,7 @@ class Seen(Struct, frozen=True, eq=False):
         return all(_agree(getattr(before, name), getattr(catalog, name), keys) for name, keys in self.parts)
 
     def within(self, catalog: Catalog) -> Seen:
-        """This read set for another version of the catalog for which it holds, so that the older version can be
+        """This read set with another version of the catalog for which it holds, so that the older version can be
         freed."""
         return replace(self, catalog=catalog)
 
@@ -73,21 +75,21 @@ def _agree(before: Mapping[Any, Any], now: Mapping[Any, Any], keys: frozenset[An
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two look-ups found the same; what was defined anew is another object, if an equal one."""
+    """Whether two look-ups found the same object; a redefined object is not the same, even if it is equal."""
     return one is other or (isinstance(one, int) and one == other)
 
 
 class Look:
-    """A catalog to be looked at, and what has been seen of it."""
+    """A catalog to read, and the record of what was read."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._of = catalog
         self._noted = {name: _Noted(getattr(catalog, name)) for name in _MAPPINGS}
-        #: Answers as the catalog does.
+        #: The catalog, with recording mappings.
         self.catalog = replace(catalog, **self._noted)
 
     @property
     def seen(self) -> Seen:
-        """What was looked at so far."""
+        """The look-ups so far."""
         parts = ((name, None if it.was_walked else frozenset(it.keys_asked)) for name, it in self._noted.items())
         return Seen(self._of, tuple((name, keys) for name, keys in parts if keys is None or keys))

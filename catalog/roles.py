@@ -1,8 +1,7 @@
 """Roles and their memberships.
 
-Owns: ``Roles``, immutable like the catalog that has it, with PostgreSQL's predefined roles and the superuser that every
-server begins with. ``catalog.privileges`` has the privileges of roles on objects, ``catalog.passwords`` the stored
-passwords.
+Owns: ``Roles``, immutable like the catalog that contains it, with PostgreSQL's predefined roles and the initial
+superuser. ``catalog.privileges`` has the privileges of roles on objects, ``catalog.passwords`` the stored passwords.
 
 https://www.postgresql.org/docs/15/user-manag.html
 """
@@ -16,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-#: The superuser that is there from the beginning.
+#: The initial superuser.
 BOOTSTRAP: Final = 10
 BOOTSTRAP_NAME: Final = "millstream"
 #: The oid of PUBLIC.
@@ -24,7 +23,7 @@ EVERYBODY: Final = 0
 
 
 class Role(Struct, frozen=True):
-    """A user or group. ``password`` is a verifier; ``valid_until`` the password's end."""
+    """A user or group. ``password`` is a verifier; ``valid_until`` is when the password expires."""
 
     oid: int
     name: str
@@ -41,7 +40,7 @@ class Role(Struct, frozen=True):
 
 
 class Membership(Struct, frozen=True):
-    """``member`` is in ``role``; ``admin``: and may let others in."""
+    """``member`` is a member of ``role``; ``admin``: it may also add other members."""
 
     role: int
     member: int
@@ -50,7 +49,7 @@ class Membership(Struct, frozen=True):
 
 
 class RoleSetting(Struct, frozen=True):
-    """The initial value of a setting for sessions of a role (``EVERYBODY``: of any) in a database (0: in any)."""
+    """The initial value of a setting for sessions of a role (``EVERYBODY``: of all roles) in a database (0: in all)."""
 
     role: int
     database: int
@@ -116,38 +115,38 @@ class Roles(Struct, frozen=True):
         return found.name if found is not None else "public" if oid == EVERYBODY else f"unknown (OID={oid})"
 
     def put(self, role: Role) -> Roles:
-        """With one role more, or defined anew."""
+        """The roles with one more, or with one redefined."""
         kept = tuple(item for item in self.items if item.oid != role.oid)
         return replace(self, items=(*kept, role))
 
     def drop(self, oid: int) -> Roles:
-        """Without a role and its memberships."""
+        """The roles without one and its memberships."""
         members = tuple(item for item in self.members if oid not in (item.role, item.member))
         settings = tuple(item for item in self.settings if item.role != oid)
         return Roles(tuple(item for item in self.items if item.oid != oid), members, settings)
 
     def with_setting(self, role: int, database: int, name: str, value: str | None) -> Roles:
-        """With another value of a setting, or none."""
+        """The roles with another value of a setting, or without it."""
         place = (role, database, name)
         kept = tuple(item for item in self.settings if (item.role, item.database, item.name) != place)
         return replace(self, settings=kept if value is None else (*kept, RoleSetting(*place, value)))
 
     def without_settings(self, role: int, database: int) -> Roles:
-        """With no settings of a role, or of all, in a database, or in any."""
+        """The roles without the settings of a role, or of all roles, in a database, or in all."""
         kept = tuple(item for item in self.settings if (item.role, item.database) != (role, database))
         return replace(self, settings=kept)
 
     def begins_with(self, role: int, database: int) -> dict[str, str]:
-        """The settings with which a session begins: a role's in the database, then the role's own, the database's, and
-        those of all."""
+        """The initial settings of a session: a role's settings in the database come before the role's own, the
+        database's, and those of all sessions."""
         found: dict[str, str] = {}
         for place in ((EVERYBODY, 0), (EVERYBODY, database), (role, 0), (role, database)):
             found |= {item.name: item.value for item in self.settings if (item.role, item.database) == place}
         return found
 
     def groups(self, oid: int, inherited: bool = False) -> frozenset[int]:
-        """The role and those that it is in, through others too; ``inherited``: whose privileges it has without
-        SET ROLE."""
+        """The role and the roles of which it is a member, directly or through others. ``inherited``: only those whose
+        privileges it has without SET ROLE."""
         found = {oid}
         pending = [oid]
         while pending:
@@ -164,20 +163,20 @@ class Roles(Struct, frozen=True):
         for item in self.members:
             if item.member == oid:
                 yield item.role
-        if oid == BOOTSTRAP:  # the database's owner
+        if oid == BOOTSTRAP:  # the owner of the database
             yield DATABASE_OWNER
 
     def administered(self, oid: int) -> frozenset[int]:
-        """The roles that a role, or one that it is in, may let others into."""
+        """The roles to which a role, or a role of which it is a member, may add members."""
         groups = self.groups(oid)
         return frozenset(item.role for item in self.members if item.admin and item.member in groups)
 
     def membership(self, role: int, member: int) -> Membership | None:
-        """How one role is itself, not through others, in another; None where it is not."""
+        """A role's direct membership in another; None if there is none."""
         return next((item for item in self.members if (item.role, item.member) == (role, member)), None)
 
     def is_superuser(self, oid: int) -> bool:
-        """Whether nothing is forbidden to a role."""
+        """Whether a role is a superuser."""
         role = self.get(oid)
         return role is not None and role.superuser
 
@@ -186,7 +185,7 @@ class Roles(Struct, frozen=True):
         return self.is_superuser(oid) or role in self.groups(oid, inherited)
 
     def completed(self) -> Roles:
-        """With the predefined roles that an older server did not know."""
+        """The roles with the predefined ones that an older version did not have."""
         missing = tuple(item for item in _BUILT_IN if self.get(item.oid) is None)
         return replace(self, items=(*missing, *self.items)) if missing else self
 

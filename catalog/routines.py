@@ -1,7 +1,7 @@
-"""Functions of LANGUAGE sql: what a call of one is replaced by.
+"""Functions of LANGUAGE sql, whose calls are replaced with their bodies.
 
-Owns: ``Function``, and looking functions up by name. A body is SQL text, bound anew at each call, as PostgreSQL's
-planner inlines such functions; it is no object of an engine's.
+Owns: ``Function``, and the look-up of functions by name. A body is SQL text that is bound anew at each call, as
+PostgreSQL's planner inlines such functions; no engine knows the function.
 
 https://www.postgresql.org/docs/15/xfunc-sql.html
 """
@@ -19,7 +19,7 @@ from catalog.postgres import PgProc
 
 
 class Argument(Struct, frozen=True):
-    """A parameter: its name ('' where it has none), its type's oid, and its default as SQL text."""
+    """A parameter: its name ('' for none), its type's oid, and its default as SQL text."""
 
     name: str
     type: int
@@ -27,11 +27,11 @@ class Argument(Struct, frozen=True):
 
 
 class Function(Struct, frozen=True):
-    """A function of one SELECT, or of RETURN and an expression (``returns``), whose text ``body`` is.
+    """A function whose ``body`` is the text of one SELECT, or of an expression after RETURN (``returns``).
 
-    ``result`` is its type's oid. One that ``returns_set`` gives rows in FROM: of one column, or of those of RETURNS
-    TABLE (``columns``). A member of an ``extension`` may have a canonical function by which it is ``computed`` instead
-    of a body, or neither, where it is there by name alone. ``volatility`` is i, s or v, ``parallel`` s, r or u, as in
+    ``result`` is its type's oid. With ``returns_set``, it yields rows in FROM: of one column, or of the columns of
+    RETURNS TABLE (``columns``). A member of an ``extension`` may have, instead of a body, a canonical function by which
+    it is ``computed``, or neither, if only its name exists. ``volatility`` is i, s or v, ``parallel`` s, r or u, as in
     pg_proc.
     """
 
@@ -54,22 +54,22 @@ class Function(Struct, frozen=True):
 
     @property
     def types(self) -> tuple[int, ...]:
-        """The oids of the parameters' types, by which functions of one name are told apart."""
+        """The oids of the parameter types, which distinguish functions with the same name."""
         return tuple(item.type for item in self.arguments)
 
     @property
     def named_types(self) -> tuple[int, ...]:
-        """The oids of all types that it takes or returns."""
+        """The oids of all types of its parameters and results."""
         return (*self.types, self.result, *(item.type for item in self.columns))
 
     @property
     def returned(self) -> tuple[object, ...]:
-        """What RETURNS declares."""
+        """The result as RETURNS declares it."""
         return self.returns_set, self.result, self.columns
 
     @property
     def proc(self) -> PgProc:
-        """The row of pg_proc as the resolution of calls takes it."""
+        """A row of pg_proc, for the resolution of calls."""
         defaults = sum(item.default is not None for item in self.arguments)
         names = tuple(item.name for item in self.arguments)
         source = f"{self.schema}.{self.name}"
@@ -84,7 +84,7 @@ NONE: Final[Functions] = MappingProxyType({})
 
 
 def named(functions: Functions, name: str, schemas: Sequence[str]) -> list[Function]:
-    """The functions of a name in some schemas, in the order of these; of equal ones the first."""
+    """The functions with a name in some schemas, in the order of the schemas; of equal signatures only the first."""
     found: dict[tuple[int, ...], Function] = {}
     for schema in schemas:
         for item in functions.get(name, ()):

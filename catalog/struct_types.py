@@ -1,8 +1,8 @@
-"""Whether what was read into a struct is of the types that the struct declares: msgspec builds one of any values.
+"""Checks that the values in a decoded struct have the declared types, as msgspec builds structs from any values.
 
-Owns: that check, for structs read from places to which other processes can write. A text is one that a client could
-have sent, and an integer has 64 bits, so that whatever is made of them, here or by an engine, can be shown; what may be
-anything is a constant.
+Owns: that check, for structs read from files to which other processes can write. Texts must be such that a client could
+have sent them, and integers must fit 64 bits, so that everything derived from them can be shown. A field that accepts
+any value may only hold constants.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _CONSTANTS: Final = (NoneType, bool, int, float, str, bytes, Decimal, dt.date, d
 
 
 class Typed:
-    """Classes of structs."""
+    """The classes of structs to check."""
 
     def __init__(self, kinds: Iterable[type], within: Iterable[type] = ()) -> None:
-        """``within``: further classes; their items are also checked in the fields of other structs."""
+        """``within``: further classes, whose items are also checked within the fields of other structs."""
         self._within = frozenset(within)
         self._hints = {kind: get_type_hints(kind) for kind in {*kinds, *self._within}}
 
     def require(self, item: Any) -> None:
-        """Raises TypeError or ValueError where a field of a struct is not of its type."""
+        """Raises TypeError or ValueError if a field of a struct does not have its type."""
         for name, kind in self._hints[type(item)].items():
             if not self._fits(getattr(item, name), kind):
                 raise TypeError(f"{name} of {type(item).__name__} has the wrong type")
@@ -59,7 +59,7 @@ class Typed:
         if isinstance(value, bool):
             return kind in (bool, *_ANY)
         if isinstance(value, str):
-            value.encode()  # raises for half of a surrogate pair, which JSON can write
+            value.encode()  # raises for half of a surrogate pair, which JSON can contain
             return "\0" not in value
         if kind is int:
             return bool(_LEAST <= value <= _MOST)

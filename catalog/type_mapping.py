@@ -1,8 +1,8 @@
-"""Types of a query that began on another server, or some time ago, as a catalog has them now.
+"""Maps the types of a query from another server, or from an earlier time, to the types of a catalog.
 
-Owns: which of a catalog's types is the same as one that was written down elsewhere: whose schema and name it has, and
-all labels in their order, or the fields. Labels may have been added since. What a catalog has not is shown as text, so
-that no client meets an oid that pg_type has not.
+Owns: the rule when a type in a catalog is the same as one that was stored elsewhere: it has the same schema and name,
+and all labels in their order, or the same fields. Labels may have been added since. Values of types that a catalog
+lacks are shown as text, so that no client receives an oid that is not in pg_type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from catalog.values.types import ARRAYS, OF_EXTENSIONS, OID, TEXT, Composite, En
 
 
 def own_type(catalog: Catalog, kind: SqlType) -> SqlType | None:
-    """A catalog's type that is the same as one of before, or of another catalog; None where it has none."""
+    """The type in a catalog that is the same as a stored one; None if there is none."""
     if kind.element is not None:
         element = own_type(catalog, kind.element)
         return None if element is None else replace(kind, element=element)
@@ -30,7 +30,7 @@ def own_type(catalog: Catalog, kind: SqlType) -> SqlType | None:
 
 
 def shown_type(catalog: Catalog, kind: SqlType) -> SqlType:
-    """The type itself, or the type of the values' texts; for an array by its element type."""
+    """The type itself, or the type of its values' texts; for an array, by its element type."""
     own = own_type(catalog, kind)
     if own is not None:
         return own
@@ -38,8 +38,8 @@ def shown_type(catalog: Catalog, kind: SqlType) -> SqlType:
 
 
 def numbered(kind: SqlType) -> SqlType:
-    """The type of another catalog's values: what only tells names for numbers, such as regclass, would tell those that
-    others have here."""
+    """A type from another catalog without names for numbers: regclass and similar types would show the names of this
+    catalog's objects."""
     if kind.element is not None:
         return replace(kind, element=numbered(kind.element))
     if kind.row is not None:
@@ -58,7 +58,7 @@ def _own_row(catalog: Catalog, known: Composite) -> SqlType | None:
 
 
 def _rows(catalog: Catalog, schema: str, name: str) -> Composite | None:
-    """A declared type of rows, or that of a relation's."""
+    """The type of a declared row type, or of a relation's rows."""
     found = catalog.types.get((schema, name))
     if isinstance(found, Composite):
         return found
@@ -67,6 +67,6 @@ def _rows(catalog: Catalog, schema: str, name: str) -> Composite | None:
 
 
 def _has_all(labels: Iterable[str], wanted: Iterable[str]) -> bool:
-    """Whether labels have those that are wanted among them, in their order."""
+    """Whether the labels include the wanted ones, in their order."""
     rest = iter(labels)
     return all(label in rest for label in wanted)

@@ -1,8 +1,8 @@
-"""What clients send again and again with other values, recognised by its bytes: a batch of the extended protocol that
-is one statement's, and the parts of a batch that runs many.
+"""Recognises, by their bytes, requests that clients repeat with other values: a batch of the extended protocol with one
+statement, and the statements of a batch that runs many.
 
-Owns: which messages together are such a batch, ``Frame``, the bytes of a batch around the values of its parameters, and
-``Part``, those of a statement within a longer batch. Knows nothing of what statements mean.
+Owns: which messages form such a batch; ``Frame``, the bytes of a batch around its parameters' values; and ``Part``, the
+bytes of one statement's Bind within a longer batch. Knows nothing of what statements mean.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from protocol.messages import Bind, Describe, Execute, FrontendMessage, Parse, S
 
 _int32 = Format(">i").unpack_from
 
-#: The bytes of these messages, of the unnamed portal.
+#: Describe, Execute and Sync as bytes, for the unnamed portal.
 DESCRIBE_PORTAL: Final = b"D\0\0\0\6P\0"
 EXECUTE: Final = b"E\0\0\0\x09\0\0\0\0\0"
 SYNC: Final = b"S\0\0\0\4"
 
 
 class Batch(Struct, frozen=True):
-    """Bind to the unnamed portal, perhaps Describe, Execute without a limit, Sync; ``parses``: the unnamed statement
-    is parsed before."""
+    """Bind to the unnamed portal, an optional Describe, Execute without a row limit, and Sync. With ``parses``, a Parse
+    of the unnamed statement comes first."""
 
     bind: Bind
     parses: bool
@@ -35,10 +35,11 @@ class Batch(Struct, frozen=True):
 
 
 class Frame(Struct, frozen=True):
-    """Requests that begin with the same bytes, up to and with the length of the first parameter's value.
+    """The layout of all requests that begin with the same bytes, up to and including the length of the first
+    parameter's value.
 
-    Those bytes hold the length of Bind. Where the request's own length and its ``tail`` are equal, too, a single value
-    is what is between them, and several must end exactly where the tail begins.
+    Those bytes include the length of Bind. If a request has the same total length and the same ``tail``, the bytes in
+    between are the values: a single value fills them, and several values must end exactly where the tail begins.
     """
 
     tail: bytes
@@ -47,7 +48,8 @@ class Frame(Struct, frozen=True):
     count: int
 
     def fields(self, request: bytes, start: int) -> tuple[bytes, ...] | None:
-        """The values, which begin at ``start``; None for another request, and where one is NULL."""
+        """The parameters' values, of which the first begins at ``start``; None if the request does not fit or a value
+        is NULL."""
         tail = self.tail
         if len(request) != self.size or not request.endswith(tail):
             return None
@@ -66,23 +68,23 @@ class Frame(Struct, frozen=True):
 
 
 class Part(Struct, frozen=True):
-    """Binds of one statement to the unnamed portal: what they have around their ``count`` values."""
+    """The bytes around the ``count`` parameter values in every Bind of one statement to the unnamed portal."""
 
-    head: bytes  # behind the message's length
+    head: bytes  # after the message's length
     tail: bytes
     count: int
 
     @classmethod
     def of(cls, bind: Bind) -> Part:
-        """That of a Bind, whatever portal that is for."""
+        """The part for a Bind's statement, with the unnamed portal in place of the Bind's own."""
         name, formats, results = bind.statement.encode(), bind.parameter_formats, bind.result_formats
         counts = pack(f">H{len(formats)}hH", len(formats), *formats, len(bind.parameters))
         tail = pack(f">H{len(results)}h", len(results), *results)
         return cls(b"\0" + name + b"\0" + counts, tail, len(bind.parameters))
 
     def fields(self, data: bytes, start: int) -> tuple[tuple[bytes, ...], int] | None:
-        """The values of a Bind that begins at ``start`` and has this ``head``, and where it ends; None for another
-        message, where one is NULL, and where it is not there as a whole."""
+        """The values of the Bind at ``start``, which has this ``head``, and the position after it; None for another or
+        an incomplete message, and if a value is NULL."""
         tail, position = self.tail, start + 5 + len(self.head)
         if not data.startswith(b"B", start):
             return None
@@ -108,7 +110,7 @@ def parse_of(text: str, oids: tuple[int, ...]) -> bytes:
 
 
 def messages_of(request: bytes) -> list[FrontendMessage] | None:
-    """The messages that a request consists of. Raises 08P01 for a broken frame."""
+    """The messages of a request; None if the last one is incomplete. Raises 08P01 for a broken frame."""
     decoder = Decoder(startup=False)
     decoder.feed(request)
     messages = list(decoder)
@@ -116,7 +118,7 @@ def messages_of(request: bytes) -> list[FrontendMessage] | None:
 
 
 def batch_of(messages: list[FrontendMessage]) -> Batch | None:
-    """The batch that messages are, if they are one."""
+    """The batch that the messages form, or None."""
     match messages:
         case [Bind(portal="") as bind, *rest]:
             parses = False
@@ -134,12 +136,12 @@ def batch_of(messages: list[FrontendMessage]) -> Batch | None:
 
 
 def frame_of(request: bytes, batch: Batch) -> tuple[bytes, Frame] | None:
-    """The head of a batch's request and its frame; None without parameters, and where one is NULL."""
+    """The head of a batch's request and its frame; None without parameters or if one is NULL."""
     bind = batch.bind
     fields = [field for field in bind.parameters if field is not None]
     if not fields or len(fields) < len(bind.parameters):
         return None
-    start = 1 + int.from_bytes(request[1:5]) if batch.parses else 0  # behind Parse
+    start = 1 + int.from_bytes(request[1:5]) if batch.parses else 0  # after Parse
     start += 5 + 1 + len(bind.statement.encode()) + 1 + 2 + 2 * len(bind.parameter_formats) + 2 + 4
     end = start + sum(map(len, fields)) + 4 * (len(fields) - 1)
     frame = Frame(request[end:], len(request), len(fields[0]), len(fields))

@@ -1,8 +1,8 @@
-"""pyarrow's compute functions, as type checkers can take them, and constants to call them with.
+"""pyarrow's compute functions in a form that type checkers accept, and constants to call them with.
 
-pyarrow makes most of its functions when it is imported, where no type checker sees them. A Python value as an argument
-is made an Arrow scalar at each call, which takes pyarrow ten times as long as the call (it looks for pandas), so
-constants are made once.
+pyarrow creates most of these functions when it is imported, so type checkers do not see them. It converts a Python
+argument to an Arrow scalar at each call, which takes ten times as long as the call itself (pyarrow looks for pandas),
+so constants are converted once.
 """
 
 from __future__ import annotations

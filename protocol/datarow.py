@@ -1,8 +1,7 @@
 """A result's rows as DataRow messages.
 
-Owns: the formats of a result's columns, and the slices of rows that are encoded at once. Many rows are put together
-column by column (``rowmessages``); a handful is joined by Python, which is done before Arrow's functions have been
-called once for each column.
+Owns: the formats of a result's columns, and the slices of rows that are encoded together. Many rows are assembled
+column by column (``rowmessages``); few rows are joined in Python, which takes less time than one Arrow call per column.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from protocol.rowmessages import row_messages, slice_rows
 from protocol.values.codec import Vector
 from protocol.values.registry import PRINTED, encode_column, encode_few
 
-#: Rows, and bytes of them, up to which Python joins them.
+#: The most rows, and bytes of them, that Python joins.
 _FEW: Final = 16
 _FEW_BYTES: Final = 64 << 10
 _LENGTH: Final = struct.Struct(">i").pack
@@ -81,7 +80,7 @@ def _slices(batch: pa.RecordBatch, most: int) -> list[pa.RecordBatch]:
 def _encode_batch(
     batch: pa.RecordBatch, types: Sequence[SqlType], formats: Sequence[int], timezone: str
 ) -> tuple[memoryview, Vector]:
-    """The messages of one batch, and the length of each. A query of no columns has one that only counts its rows."""
+    """The messages of one batch, and the length of each. Rows without columns get messages with a field count of 0."""
     if types and batch.num_rows <= _FEW and _weight(batch, types) <= _FEW_BYTES:
         few = zip(batch.columns, types, formats, strict=True)
         return _few_rows([encode_few(column, type_, format_, timezone) for column, type_, format_ in few])
@@ -93,7 +92,8 @@ def _encode_batch(
 
 
 def _weight(batch: pa.RecordBatch, types: Sequence[SqlType]) -> int:
-    """Bytes of what may be large: numbers are not, whatever table they are a slice of."""
+    """Bytes of columns whose values may be large. Numbers do not count, however large the table of which they are a
+    slice."""
     columns = zip(batch.columns, types, strict=True)
     return sum(column.get_total_buffer_size() for column, type_ in columns if type_.name not in PRINTED)
 

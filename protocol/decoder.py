@@ -46,16 +46,16 @@ from protocol.utf8 import decode_utf8
 if TYPE_CHECKING:
     from protocol.values.transcoding import Transcoder
 
-_uint16 = struct.Struct(">H").unpack_from  # counts go to 65535
+_uint16 = struct.Struct(">H").unpack_from  # counts are unsigned: up to 65535
 _int32 = struct.Struct(">i").unpack_from
 
 _CANCEL: Final = 80877102
 SSL: Final = 80877103
 _GSSENC: Final = 80877104
-#: Ours: in the range of the three above, which no protocol version has.
+#: Millstream's own request code: in the range of the three above, which no protocol version uses.
 PEER: Final = 80877904
 _COPY_DATA: Final = ord("d")
-#: The first byte of TLS (a record of its handshake), which no start-up packet has.
+#: The first byte of TLS (a handshake record); no start-up packet begins with it.
 _HANDSHAKE: Final = 0x16
 _LONGEST_KEY: Final = 256
 
@@ -65,10 +65,10 @@ _FLUSH: Final = Flush()
 
 
 class Limits(Struct, frozen=True):
-    """Longest messages in bytes: those that carry SQL text, those that carry data, and all others.
+    """The longest messages in bytes: those with SQL text, those with data, and all others.
 
-    PostgreSQL allows 1 GB for the first two (PQ_LARGE_MESSAGE_LIMIT) and 10,000 for the last. Messages of a client that
-    is not authenticated are at most ``stranger`` long (PG_MAX_AUTH_TOKEN_LENGTH).
+    PostgreSQL allows 1 GB for the first two (PQ_LARGE_MESSAGE_LIMIT) and 10,000 for the last. ``stranger`` limits
+    messages before authentication (PG_MAX_AUTH_TOKEN_LENGTH).
     """
 
     text: int = 16 << 20
@@ -86,9 +86,9 @@ class Decoder:
         self._buffer = b""
         self._position = 0
         self._waiting: list[bytes] = []  # portions after _buffer
-        self._missing = 0  # bytes still to come before the next message can be whole
+        self._missing = 0  # bytes still missing from the next message
         self._startup = startup
-        #: Of a client that does not speak UTF8.
+        #: Set for a client whose encoding is not UTF8.
         self.transcoder: Transcoder | None = None
         limits = limits or Limits()
         text, data, other = limits.text, limits.data, limits.other
@@ -96,11 +96,11 @@ class Decoder:
         self._limits = dict.fromkeys(_PARSERS, limits.stranger) if startup else self._known
 
     def authenticated(self) -> None:
-        """The client is authenticated: its messages may be long."""
+        """Marks the client as authenticated, which raises the limits of its messages."""
         self._limits = self._known
 
     def feed(self, data: bytes) -> None:
-        """Takes received bytes; nothing is parsed yet."""
+        """Takes received bytes without parsing them."""
         self._missing -= len(data)
         if not self._waiting and self._position == len(self._buffer):
             self._buffer, self._position = data, 0
@@ -109,22 +109,22 @@ class Decoder:
 
     @property
     def size(self) -> int:
-        """Bytes that are kept."""
+        """The number of bytes held."""
         return len(self._buffer) + sum(map(len, self._waiting))
 
     @property
     def buffered(self) -> bool:
-        """Whether bytes wait that no message has used: there must be none when TLS begins (CVE-2021-23222)."""
+        """Whether bytes remain that no message has used; TLS may begin only if there are none (CVE-2021-23222)."""
         return bool(self._waiting) or self._position < len(self._buffer)
 
     def ahead(self) -> tuple[bytes, int]:
-        """What no message has used, from a position on."""
+        """The bytes that no message has used, from a position on."""
         if self._waiting:
             self._gather()
         return self._buffer, self._position
 
     def skip(self, position: int) -> None:
-        """What comes before a position of ``ahead`` has been acted on."""
+        """Drops the bytes of ``ahead`` before a position."""
         self._position = position
 
     def __iter__(self) -> Iterator[FrontendMessage]:
@@ -166,13 +166,13 @@ class Decoder:
             return parser(buffer, start + 5, end)
         except SqlError as error:
             return Malformed(message_type, error)
-        except StructError:  # it ends before its fields do, and nothing has come behind it yet
+        except StructError:  # the message ends before its fields do, and no bytes follow it yet
             return Malformed(message_type, _invalid("insufficient data left in message"))
         except (ValueError, IndexError):
             return Malformed(message_type, _invalid("invalid message format"))
 
     def _gather(self) -> None:
-        """Makes one buffer of what is unused."""
+        """Joins the unused bytes into one buffer."""
         self._buffer = b"".join((self._buffer[self._position :], *self._waiting))
         self._position = 0
         self._waiting.clear()
@@ -343,7 +343,7 @@ def _execute(buffer: bytes, start: int, end: int) -> Execute:
         return _EXECUTE_ALL
     portal, position = _string(buffer, start, end)
     _finish(position + 4, end)
-    return Execute(portal, max(_int32(buffer, position)[0], 0))  # less than none is no limit either
+    return Execute(portal, max(_int32(buffer, position)[0], 0))  # negative means no limit, too
 
 
 def _copy_fail(buffer: bytes, start: int, end: int) -> CopyFail:

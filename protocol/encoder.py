@@ -1,4 +1,4 @@
-"""What the server says: one function per backend message, bytes out. Rows are ``datarow``'s.
+"""The server's messages: one function per backend message, which returns its bytes. ``datarow`` makes messages of rows.
 
 Knows nothing of when a message is due (machine, server).
 https://www.postgresql.org/docs/15/protocol-message-formats.html
@@ -24,7 +24,7 @@ def _message(kind: bytes, body: bytes = b"") -> bytes:
 
 
 def _text(value: str) -> bytes:
-    """A zero-terminated string; a zero inside would end it early, so it goes."""
+    """A zero-terminated string. Zero characters in the text are dropped, since they would end it early."""
     return value.replace("\0", "").encode() + b"\0"
 
 
@@ -55,7 +55,7 @@ class FieldDescription(Struct, frozen=True):
 
 
 def authentication_sasl(mechanisms: Sequence[str]) -> bytes:
-    """AuthenticationSASL: what the client may choose from."""
+    """AuthenticationSASL: the mechanisms from which the client may choose."""
     return _message(b"R", pack(">i", 10) + b"".join(map(_text, mechanisms)) + b"\0")
 
 
@@ -70,12 +70,12 @@ def authentication_sasl_final(data: bytes) -> bytes:
 
 
 def parameter_status(name: str, value: str) -> bytes:
-    """ParameterStatus: a setting's value, at start-up and whenever it changes."""
+    """ParameterStatus: a setting's value, sent at start-up and at each change."""
     return _message(b"S", _text(name) + _text(value))
 
 
 def backend_key_data(process: int, key: bytes) -> bytes:
-    """BackendKeyData: what a CancelRequest must show."""
+    """BackendKeyData: the key that a CancelRequest must contain."""
     return _message(b"K", pack(">I", process & 0xFFFFFFFF) + key)
 
 
@@ -130,12 +130,12 @@ def notice_response(notice: SqlError, severity: str = "NOTICE") -> bytes:
 
 
 def notification_response(process: int, channel: str, payload: str) -> bytes:
-    """NotificationResponse: what a NOTIFY of session ``process`` said."""
+    """NotificationResponse: the payload of a NOTIFY by the session with process id ``process``."""
     return _message(b"A", pack(">I", process & 0xFFFFFFFF) + _text(channel) + _text(payload))
 
 
 def negotiate_protocol_version(version: tuple[int, int], unknown_options: Sequence[str]) -> bytes:
-    """NegotiateProtocolVersion: the version that will be spoken, and ``_pq_.`` options that we do not know."""
+    """NegotiateProtocolVersion: the version that the server speaks, and the unknown ``_pq_.`` options."""
     return _message(b"v", pack(">hhi", *version, len(unknown_options)) + b"".join(map(_text, unknown_options)))
 
 
@@ -145,7 +145,7 @@ def _copy_response(kind: bytes, columns: int, binary: bool) -> bytes:
 
 
 def copy_in_response(columns: int, binary: bool) -> bytes:
-    """CopyInResponse: send COPY data now."""
+    """CopyInResponse: the client may send COPY data now."""
     return _copy_response(b"G", columns, binary)
 
 

@@ -1,7 +1,7 @@
 """Which message is legal when, as tables: the connection's state machine.
 
-Owns: the phase, skipping until Sync after an error of the extended protocol, the transaction status that
-ReadyForQuery reports. Knows nothing of what a message does.
+Owns: the phase, the skipping of messages until Sync after an error in the extended protocol, and the transaction status
+that ReadyForQuery reports. Knows nothing of what a message does.
 
 ::
 
@@ -24,7 +24,7 @@ from protocol import messages as m
 
 
 class Phase(Enum):
-    """Where a connection stands between two messages."""
+    """The state of a connection between two messages."""
 
     STARTUP = "startup"
     AUTHENTICATING = "authenticating"
@@ -47,7 +47,7 @@ _IDLE: Final[_Moves] = {
     m.Terminate: Phase.CLOSED,
 }
 
-#: The messages that do something in a phase, and the phase after them.
+#: The legal messages of each phase, and the phase after each.
 MOVES: Final[dict[Phase, _Moves]] = {
     Phase.STARTUP: {
         m.StartupMessage: Phase.AUTHENTICATING,
@@ -58,7 +58,7 @@ MOVES: Final[dict[Phase, _Moves]] = {
         m.CancelRequest: Phase.CLOSED,
     },
     Phase.AUTHENTICATING: {m.PasswordMessage: Phase.AUTHENTICATING, m.Terminate: Phase.CLOSED},
-    # A Flush outside a batch sends what is there and begins none.
+    # A Flush outside of a batch sends waiting messages and begins no batch.
     Phase.READY: {**_IDLE, m.Flush: Phase.READY},
     Phase.EXTENDED: _IDLE,
     Phase.SKIPPING: {m.Sync: Phase.READY, m.Terminate: Phase.CLOSED},
@@ -82,7 +82,7 @@ _LATE_COPY: Final[Kinds] = frozenset((m.CopyData, m.CopyDone, m.CopyFail))
 _UNASKED: Final[Kinds] = frozenset((m.Flush, m.Sync))
 _SESSION: Final[Kinds] = frozenset((*_IDLE, *_LATE_COPY))
 
-#: The messages that are dropped silently in a phase. COPY data may still be on its way after a COPY failed.
+#: The messages that each phase drops silently. COPY data may still arrive after a COPY has failed.
 IGNORED: Final[dict[Phase, Kinds]] = {
     Phase.STARTUP: frozenset(),
     Phase.AUTHENTICATING: frozenset(),
@@ -118,13 +118,14 @@ class Machine:
 
     @property
     def phase(self) -> Phase:
-        """The phase after the last message."""
+        """The phase after the last accepted message."""
         return self._phase
 
     def accept(self, message: m.FrontendMessage) -> bool:
-        """Whether the message is to be acted on (else it is dropped); moves on. Raises 08P01 where it is illegal.
+        """Moves to the phase after a message. True if the session must act on the message, False if it is dropped.
+        Raises 08P01 if the message is illegal.
 
-        A ``Malformed`` message moves as what it was meant to be; its handler raises its error.
+        A ``Malformed`` message moves like the message that it stands for; its handler raises its error.
         """
         kind = message.kind if type(message) is m.Malformed else type(message)
         after = self._moves.get(kind)
@@ -135,18 +136,18 @@ class Machine:
         return True
 
     def authenticated(self) -> None:
-        """The client may send statements now."""
+        """The client is authenticated: it may send statements."""
         assert self._phase is Phase.AUTHENTICATING
         self._enter(Phase.READY)
 
     def begin_copy_in(self) -> None:
-        """CopyInResponse was sent: what follows is COPY data."""
+        """CopyInResponse was sent: COPY data follows."""
         self._enter(_COPY_PHASE[self._phase])
 
     def fail(self) -> bool:
-        """What the accepted message asked for raised an error.
+        """The request of the accepted message raised an error.
 
-        True when ReadyForQuery is due at once; False when everything up to Sync is to be skipped first.
+        Returns True if ReadyForQuery is due at once, and False if all messages up to Sync are skipped first.
         """
         after = _AFTER_ERROR.get(self._phase)
         if after is not None:
@@ -154,7 +155,7 @@ class Machine:
         return self._phase is Phase.READY
 
     def close(self) -> None:
-        """Nothing is accepted any more."""
+        """Ends the connection: no message is accepted any more."""
         self._enter(Phase.CLOSED)
 
     def _enter(self, phase: Phase) -> None:

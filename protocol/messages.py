@@ -1,6 +1,6 @@
-"""What a client says: one frozen class per frontend message of the v3 protocol.
+"""The client's messages: one frozen class per frontend message of the v3 protocol.
 
-Knows nothing of bytes (decoder) or of what is legal when (machine).
+Knows nothing of bytes (decoder) or of which message is legal when (machine).
 https://www.postgresql.org/docs/15/protocol-message-formats.html
 """
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError
 
-#: The newest protocol that we speak, and the first one whose cancel keys are long.
+#: The newest supported protocol version, and the first one with cancel keys of variable length.
 NEWEST: Final = (3, 2)
 LONG_KEYS: Final = (3, 2)
 
@@ -25,29 +25,29 @@ class StartupMessage(Struct, frozen=True):
 
 
 class SSLRequest(Struct, frozen=True):
-    """May we speak TLS? Answered by one byte, then another startup packet follows."""
+    """Asks for TLS. The answer is one byte; then another startup packet follows."""
 
 
 class DirectTls(Struct, frozen=True):
-    """The first bytes are TLS's own: the client asks for no leave (protocol 17, sslnegotiation=direct)."""
+    """The first bytes are TLS's own: the client starts TLS without a request (PostgreSQL 17, sslnegotiation=direct)."""
 
     data: bytes
 
 
 class GSSENCRequest(Struct, frozen=True):
-    """May we speak GSSAPI encryption? Answered like ``SSLRequest``."""
+    """Asks for GSSAPI encryption. Answered like ``SSLRequest``."""
 
 
 class CancelRequest(Struct, frozen=True):
-    """Cancel what the session with this BackendKeyData is doing; the only message of its connection."""
+    """Cancel the current statement of the session with this BackendKeyData; the only message of its connection."""
 
     process: int
     key: bytes
 
 
 class PeerRequest(Struct, frozen=True):
-    """Another server of the same storage is there, and proves it next; ``nonce`` is what this one is to prove itself
-    with. PostgreSQL has no such message."""
+    """Another server of the same storage connects and will authenticate itself next. This server uses ``nonce`` to
+    authenticate itself to the other one. PostgreSQL has no such message."""
 
     nonce: bytes
 
@@ -59,13 +59,13 @@ class PasswordMessage(Struct, frozen=True):
 
 
 class Query(Struct, frozen=True):
-    """Simple protocol: run all statements of a text."""
+    """Simple protocol: run all statements in a text."""
 
     text: str
 
 
 class Parse(Struct, frozen=True):
-    """Make a prepared statement; type oid 0 leaves a parameter's type to the server."""
+    """Create a prepared statement. With type oid 0, the server determines a parameter's type."""
 
     name: str
     text: str
@@ -73,7 +73,8 @@ class Parse(Struct, frozen=True):
 
 
 class Bind(Struct, frozen=True):
-    """Make a portal of a prepared statement. Formats are 0 (text) and 1 (binary): none, one for all, or one each."""
+    """Create a portal from a prepared statement. Formats are 0 (text) and 1 (binary): none, one for all, or one
+    each."""
 
     portal: str
     statement: str
@@ -83,14 +84,14 @@ class Bind(Struct, frozen=True):
 
 
 class Describe(Struct, frozen=True):
-    """Ask what a statement (``S``) or a portal (``P``) returns."""
+    """Ask for the result columns of a statement (``S``) or a portal (``P``)."""
 
     kind: Literal["S", "P"]
     name: str
 
 
 class Execute(Struct, frozen=True):
-    """Run a portal, at most ``max_rows`` rows of it (0: all)."""
+    """Run a portal, for at most ``max_rows`` rows (0: all)."""
 
     portal: str
     max_rows: int
@@ -104,7 +105,7 @@ class Close(Struct, frozen=True):
 
 
 class Flush(Struct, frozen=True):
-    """Send what is waiting."""
+    """Send all waiting messages."""
 
 
 class Sync(Struct, frozen=True):
@@ -112,7 +113,7 @@ class Sync(Struct, frozen=True):
 
 
 class CopyData(Struct, frozen=True):
-    """COPY payload; consecutive messages arrive as one, since their boundaries mean nothing."""
+    """COPY payload. Consecutive messages arrive as one, as the boundaries have no meaning."""
 
     data: bytes
 
@@ -134,11 +135,11 @@ class FunctionCall(Struct, frozen=True):
 
 
 class Terminate(Struct, frozen=True):
-    """The client leaves."""
+    """The client disconnects."""
 
 
 class Malformed(Struct, frozen=True):
-    """A message whose frame was whole and whose contents were not; the connection can go on after ``error``."""
+    """A message with a whole frame and invalid contents; the connection can go on after ``error`` is reported."""
 
     kind: type[FrontendMessage]
     error: SqlError

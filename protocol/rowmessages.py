@@ -5,9 +5,9 @@ Owns: the assembly, column by column; no Python runs per row or value. Such a me
     kind  int32 length  int16 fields  (int32 length, bytes) ...
     kind  int32 length  bytes  (delimiter, bytes) ...  end
 
-What has the same width in every row (the head, length prefixes, fields of fixed width without nulls) is one numpy
-record array from one field of varying width to the next. Rows are one gather of these parts in turns (``interleaved``),
-and where no field varies, a record array is all there is. Does not know what fields mean.
+Parts with the same width in every row (the head, length prefixes, fixed-width fields without nulls) form one numpy
+record array between two fields of varying width. One gather takes these parts in turns (``interleaved``) and makes the
+rows; if no field varies in width, one record array holds whole rows. Does not know what fields mean.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from catalog.values.errors import SqlError
 from protocol.values.codec import Vector, offsets
 from protocol.values.framing import field_lengths, fixed_binaries, interleaved, is_fixed, without_nulls
 
-#: Bytes that one Arrow array can hold.
+#: The most bytes that one Arrow array can hold.
 _LIMIT: Final = 2**31
 _HEAD_SIZE: Final = 4 + 2
-#: Rows that are joined at once, and parts of rows: it bounds intermediate memory and keeps the work in the cache.
+#: The most rows joined at once, and parts of rows: a limit for intermediate memory, which also keeps the work in the
+#: cache.
 _ROWS: Final = 16_384
 _PARTS: Final = 16 * _ROWS
 
-#: Items of a record array: how each is stored, and its values in all rows, or the one of all.
+#: Items of a record array: each one's storage type, and its values in all rows or the one value of all rows.
 _Run = list[tuple[str, Vector | int | bytes]]
 
 
 def slice_rows(fields: int) -> int:
-    """How many rows of so many fields are put together at once."""
+    """How many rows with this number of fields are assembled at once."""
     return max(1, min(_ROWS, _PARTS // (2 * fields + 1)))
 
 
@@ -94,7 +95,8 @@ def _records(run: _Run, count: int) -> Vector:
 def _halves(
     make: Callable[[Sequence[pa.Array], int], tuple[memoryview, Vector]], columns: Sequence[pa.Array], count: int
 ) -> tuple[memoryview, Vector]:
-    """Rows that do not fit in one Arrow array, in two. A row of 2 GB cannot be sent: 54000."""
+    """Rows that do not fit in one Arrow array, in two halves. Raises 54000 for a single row of 2 GB, which cannot be
+    sent."""
     if count == 1:
         raise SqlError("54000", "row is too large for a message")
     middle = count // 2

@@ -1,8 +1,9 @@
 """SCRAM-SHA-256 and SCRAM-SHA-256-PLUS, the server's side: two messages in, two out.
 
-Owns: the exchange's state, its messages, and the check of a proof. Knows neither sockets nor roles: it is given the
-keys that are kept of a password (or such that belong to none, ``genuine`` false: then everything runs as it would, and
-the proof fails) and, under TLS, the hash of the server's certificate, to which the client binds what it says.
+Owns: the exchange's state, its messages, and the check of a proof. Knows neither sockets nor roles. The caller passes
+the keys stored for a password and, under TLS, the hash of the server's certificate for channel binding. For an unknown
+role, the caller passes keys that belong to no password (``genuine`` false): the exchange runs as usual and the proof
+fails.
 
 ::
 
@@ -27,7 +28,7 @@ from catalog.values.errors import SqlError
 PLAIN: Final = "SCRAM-SHA-256"
 PLUS: Final = "SCRAM-SHA-256-PLUS"
 _BINDING: Final = "tls-server-end-point"
-#: Header (binding flag and authorization identity), then user name (which the start-up packet has said) and nonce.
+#: Header (binding flag and authorization identity), then user name (already known from the start-up packet) and nonce.
 _FIRST: Final = re.compile(
     r"(?P<flag>[ny]|p=(?P<kind>[^,]*)),(?P<identity>[^,]*),(?P<bare>(?:m=[^,]*,)?n=[^,]*,r=(?P<nonce>[!-+\--~]+)(,.*)?)"
 )
@@ -35,7 +36,7 @@ _FINAL: Final = re.compile(r"(?P<rest>c=(?P<binding>[^,]*),r=(?P<nonce>[^,]*)(,.
 
 
 class Keys(Struct, frozen=True):
-    """What is kept of a password; ``genuine``: there is one."""
+    """The keys stored for a password; ``genuine`` is false for keys that belong to no password."""
 
     iterations: int
     salt: bytes
@@ -45,12 +46,12 @@ class Keys(Struct, frozen=True):
 
 
 def mechanisms(binding: bytes | None) -> tuple[str, ...]:
-    """What a client may choose from: with a certificate to bind to, that first."""
+    """The mechanisms offered to a client, the one with channel binding first if the server has a certificate."""
     return (PLAIN,) if binding is None else (PLUS, PLAIN)
 
 
 class Exchange:
-    """One login. ``nonce`` is random; ``binding`` the certificate's hash, None without TLS."""
+    """One login. ``nonce`` is random; ``binding`` is the certificate's hash, None without TLS."""
 
     __slots__ = ("_binding", "_flag", "_heard", "_keys", "_nonce", "_said")
 
@@ -86,7 +87,8 @@ class Exchange:
         return self._said.encode()
 
     def _check_flag(self, mechanism: str, flag: str, kind: str | None) -> None:
-        """The client's channel binding fits the mechanism, and the offer was not downgraded in transit (flag y)."""
+        """Checks that the client's channel binding fits the mechanism, and that no attacker removed the binding from
+        the offer (flag y)."""
         if kind is None and mechanism == PLUS:
             raise _malformed(
                 f"The client selected {PLUS}, but the SCRAM message does not include channel binding data."
@@ -106,7 +108,8 @@ class Exchange:
             raise SqlError("28000", "SCRAM channel binding negotiation error", detail)
 
     def final(self, data: bytes) -> bytes | None:
-        """The answer to the client's last message, with our own proof; None where its proof is wrong. Raises 08P01."""
+        """The answer to the client's last message, with the server's own proof; None if the client's proof is wrong.
+        Raises 08P01."""
         found = _FINAL.fullmatch(_text(data))
         if found is None:
             raise _malformed("The message is not a client-final-message.")
@@ -125,7 +128,7 @@ class Exchange:
         return b"v=" + base64.b64encode(hmac.digest(self._keys.server_key, message, "sha256"))
 
     def _proves(self, proof: bytes, message: bytes) -> bool:
-        """Whether the client knows the key whose hash we keep (RFC 5802, section 3)."""
+        """Whether the client knows the key whose hash is stored (RFC 5802, section 3)."""
         signature = hmac.digest(self._keys.stored_key, message, "sha256")
         client_key = bytes(left ^ right for left, right in zip(proof, signature, strict=True))
         is_equal = hmac.compare_digest(hashlib.sha256(client_key).digest(), self._keys.stored_key)

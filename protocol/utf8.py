@@ -1,4 +1,4 @@
-"""Text from the wire: UTF-8, and PostgreSQL's error for what is not.
+"""Text from the wire: UTF-8, and PostgreSQL's error for other bytes.
 
 Owns: SQLSTATE 22021 and its wording (pg_verify_mbstr, report_invalid_encoding).
 """
@@ -9,7 +9,7 @@ from catalog.values.errors import SqlError
 
 
 def decode_utf8(data: bytes) -> str:
-    """Text of UTF-8 bytes. Raises 22021 where they are not UTF-8 or hold a zero byte."""
+    """The text of UTF-8 bytes. Raises 22021 if they are not UTF-8 or contain a zero byte."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -29,7 +29,7 @@ def first_invalid(data: bytes) -> int | None:
 
 
 def invalid_encoding(data: bytes, start: int) -> SqlError:
-    """22021, printing as many bytes as the sequence at ``start`` announces."""
+    """The error 22021; shows as many bytes as the sequence at ``start`` announces."""
     lead = data[start]
     length = 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4 if lead < 0xF8 else 1
     shown = " ".join(f"0x{byte:02x}" for byte in data[start : start + length])

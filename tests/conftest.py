@@ -19,15 +19,15 @@ from tests.rig.server import Millstream, java_is_there
 from tests.rig.tpcds import Tpcds
 from tests.rig.tpch import Tpch
 
-# How long an example takes says more about the machine's other work than about the code.
+# The duration of an example depends more on the machine's other work than on the code.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", _PATIENT, derandomize=True)
 settings.register_profile("whole", _PATIENT)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Properties meet the same examples each time, so that a change fails by what it does; ``--whole`` looks for new
-    ones, and starts each server as users do. JVMs, whoever starts them, are as quick as can be to start."""
+    """Property tests use the same examples each time, so that a failure depends on the code only; ``--whole`` draws new
+    ones, and starts each server as users do. All JVMs get options for a quick start."""
     whole = config.getoption("--whole")
     settings.load_profile("whole" if whole else "same")
     Millstream.loaded = None if whole else Loaded()
@@ -46,12 +46,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Schedule | None:
-    """How several processes share the tests, where a file's stay together."""
+    """The distribution of tests over processes, which keeps a file's tests together."""
     return Schedule(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skips what the machine cannot run, and what others stand for, with the reason and the way out."""
+    """Skips tests that the machine cannot run, and tests represented by others, with the reason and the way to run
+    them."""
     if not config.getoption("--whole"):
         for item in sampling.beyond(items):
             item.add_marker(pytest.mark.skip(reason="others stand for it: --whole"))
@@ -69,13 +70,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def rewrite(request: pytest.FixtureRequest) -> bool:
-    """Whether golden files are to be written: ``--rewrite`` or MILLSTREAM_REWRITE=1 (``make rewrite``)."""
+    """Whether golden files are rewritten: ``--rewrite`` or MILLSTREAM_REWRITE=1 (``make rewrite``)."""
     return bool(request.config.getoption("--rewrite")) or os.environ.get("MILLSTREAM_REWRITE") == "1"
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[rig.Postgres]:
-    """A real PostgreSQL; tests that use it are marked ``postgres`` and make schemas of their own."""
+    """A real PostgreSQL; tests that use it are marked ``postgres`` and create their own schemas."""
     server = rig.Postgres()
     yield server
     server.stop()
@@ -91,7 +92,7 @@ def spark_server() -> Iterator[Millstream]:
 
 @pytest.fixture(scope="session")
 def whole(request: pytest.FixtureRequest) -> bool:
-    """Whether all of that runs of which there is a sample otherwise, minutes of Spark above all: ``--whole``."""
+    """Whether sampled tests run completely, mainly minutes of Spark: ``--whole``."""
     return bool(request.config.getoption("--whole"))
 
 

@@ -1,7 +1,8 @@
 """PostgreSQL's own types, casts, operators, functions and aggregates, as its system catalogs list them.
 
 Owns: reading ``*.tsv`` (written by ``tools/postgres_catalog.py`` from a real server) and the look-ups that resolution
-needs. Whether Millstream can compute a function is not known here: what is listed is what PostgreSQL would choose.
+needs. Whether Millstream can compute a function is not known here: the rows decide which function PostgreSQL would
+choose.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class PgType(Struct, frozen=True):
 
 class PgCast(Struct, frozen=True):
     """A row of pg_cast. ``context``: i(mplicit), a(ssignment), e(xplicit). ``method``: f(unction), b(inary coercible),
-    i (by the types' text)."""
+    i (by the types' text forms)."""
 
     source: int
     target: int
@@ -42,7 +43,7 @@ class PgCast(Struct, frozen=True):
 
 
 class PgRange(Struct, frozen=True):
-    """A row of pg_range: a range type, the type of its bounds, and that of sets of such ranges."""
+    """A row of pg_range: a range type, the type of its bounds, and its multirange type."""
 
     oid: int
     subtype: int
@@ -65,8 +66,9 @@ class PgOperator(Struct, frozen=True):
 class PgProc(Struct, frozen=True):
     """A row of pg_proc. ``kind``: f(unction), a(ggregate), w(indow), p(rocedure). ``volatility``: i, s or v.
 
-    ``arguments`` are the input types' oids; of these the last ``defaults`` may be left out; ``variadic`` is the element
-    type of a VARIADIC last argument, or 0. ``source`` names the C function: equal for functions that are the same.
+    ``arguments`` are the oids of the parameter types, of which the last ``defaults`` have default values; ``variadic``
+    is the element type of a VARIADIC last argument, or 0. ``source`` names the C function: two functions with the same
+    source are the same.
     """
 
     oid: int
@@ -92,7 +94,7 @@ class PgAggregate(Struct, frozen=True):
 
 
 class _Line(Struct, frozen=True):
-    """A row before its values are looked at: of thousands of functions a session uses dozens."""
+    """A row that is parsed on first use: a session uses dozens of thousands of functions."""
 
     names: tuple[str, ...]
     values: tuple[str, ...]
@@ -106,7 +108,7 @@ def _lines(catalog: str) -> Iterator[_Line]:
 
 
 def _row(line: _Line) -> dict[str, str | None]:
-    # of a hundred thousand fields when a server starts, few have an escape: they are what a call is worth
+    # few of the hundred thousand fields read at start have an escape, so the check saves as many calls
     values = [item if "\\" not in item else None if item == _NULL else unescaped(item) for item in line.values]
     return dict(zip(line.names, values, strict=True))
 
@@ -120,7 +122,7 @@ def _named(catalog: str, column: str) -> Mapping[str, tuple[_Line, ...]]:
 
 
 def rows(catalog: str) -> Iterator[dict[str, str | None]]:
-    """The rows of one catalog as its text COPY has them, by column name."""
+    """The rows of one catalog, in COPY's text format, by column name."""
     return map(_row, _lines(catalog))
 
 
@@ -128,7 +130,7 @@ _ESCAPES: Final = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "
 
 
 def unescaped(text: str) -> str:
-    """A field of text COPY without its escapes."""
+    """A field in COPY's text format without its escapes."""
     if "\\" not in text:
         return text
     pieces, position = [], 0
@@ -154,22 +156,23 @@ def _int(row: Mapping[str, str | None], name: str) -> int:
 
 @cache
 def ranges() -> Mapping[int, PgRange]:
-    """pg_range by the range type's oid."""
+    """pg_range, by the oid of the range type."""
     found = (
         PgRange(_int(row, "rngtypid"), _int(row, "rngsubtype"), _int(row, "rngmultitypid")) for row in rows("pg_range")
     )
     return {item.oid: item for item in found}
 
 
-#: The oids of extensions' members (``tools/postgres_extensions.py``), which are the same in every database: clients
-#: take lower ones for PostgreSQL's own, and users' objects get theirs from 16384 on.
+#: The oids of extension members (``tools/postgres_extensions.py``), which are the same in every database. Clients take
+#: lower oids for PostgreSQL's own, and users' objects get theirs from 16384 on.
 MEMBERS: Final = range(1 << 29, (1 << 29) + (1 << 16))
-#: Extensions with types, whose rows resolution knows whether they were created or not: nobody has a value of them.
+#: Extensions with types. Resolution knows their rows even if they were not created, as no value has one of their types
+#: then.
 _TYPED: Final = ("hstore",)
 
 
 def with_members(catalog: str) -> Iterator[dict[str, str | None]]:
-    """The rows of one catalog, and those that extensions with types add to it."""
+    """The rows of one catalog, with those that extensions with types add to it."""
     yield from rows(catalog)
     for extension in _TYPED:
         yield from rows(f"extensions/{extension}/{catalog}")
@@ -183,19 +186,20 @@ def types() -> Mapping[int, PgType]:
         oid, length = _int(row, "oid"), _int(row, "typlen")
         name, kind, category = str(row["typname"]), str(row["typtype"]), str(row["typcategory"])
         preferred = row["typispreferred"] == "t"
-        # Only a type subscripted as an array has elements in the sense of its own literals (typelem of name is "char").
+        # Only a type that is subscripted as an array has elements in array literals (typelem of name is "char").
         element = _int(row, "typelem") if length == -1 else 0
         found[oid] = PgType(oid, name, length, kind, category, preferred, element, _int(row, "typarray"))
     return found
 
 
-#: The first oid of what users declare (catalog.objects), and of the types of their rows (catalog.values.oids).
+#: The first oid of user-defined types (catalog.objects), and of the types of their relations' rows
+#: (catalog.values.oids).
 _FIRST_OID: Final = 16384
 _FIRST_ROW: Final = 1 << 30
 
 
 def type_row(oid: int) -> PgType:
-    """pg_type by oid. A user's type has an odd oid, and its array type the one before it."""
+    """pg_type by oid. A user-defined type has an odd oid; the one before it belongs to its array type."""
     if oid < _FIRST_OID or oid in MEMBERS:
         return types()[oid]
     name = "enum" if oid < _FIRST_ROW else "record"
@@ -225,13 +229,13 @@ def casts() -> Mapping[tuple[int, int], PgCast]:
 
 @cache
 def operators(name: str) -> tuple[PgOperator, ...]:
-    """The operators of a name, in order of oid."""
+    """The operators with a name, in the order of their oids."""
     return tuple(map(_operator, map(_row, _named("pg_operator", "oprname").get(name, ()))))
 
 
 @cache
 def member_operators(name: str) -> tuple[PgOperator, ...]:
-    """The operators of a name that take a type of an extension."""
+    """The operators with a name that take a type of an extension."""
     found = (row for extension in _TYPED for row in rows(f"extensions/{extension}/pg_operator"))
     return tuple(_operator(row) for row in found if row["oprname"] == name)
 
@@ -243,7 +247,7 @@ def _operator(row: Mapping[str, str | None]) -> PgOperator:
 
 @cache
 def _names_behind() -> Mapping[int, str]:
-    """The operators' names by the functions that compute them."""
+    """The operators' names, by the functions that compute them."""
     return {
         int(line.values[line.names.index("oprcode")]): name
         for name, lines in _named("pg_operator", "oprname").items()
@@ -252,20 +256,21 @@ def _names_behind() -> Mapping[int, str]:
 
 
 def operator_behind(oid: int) -> PgOperator | None:
-    """The operator that a function computes, if any."""
+    """The operator that a function computes, or None."""
     name = _names_behind().get(oid)
     return None if name is None else next(item for item in operators(name) if item.function == oid)
 
 
 def cast_behind(function: PgProc) -> int | None:
-    """The type that a function casts to, if it is a cast's; of several, that of its result."""
+    """The type to which a function casts, None if it implements no cast; if there are several casts, the type of its
+    result."""
     targets = [item.target for item in casts().values() if item.function == function.oid]
     return function.result if function.result in targets else next(iter(targets), None)
 
 
 @cache
 def functions(name: str) -> tuple[PgProc, ...]:
-    """The functions, aggregates and procedures of a name, in order of oid."""
+    """The functions, aggregates and procedures with a name, in the order of their oids."""
     return tuple(_function(_row(line)) for line in _named("pg_proc", "proname").get(name, ()))
 
 

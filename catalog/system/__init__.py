@@ -1,8 +1,8 @@
 """pg_catalog and information_schema: relations computed from one version of the catalog.
 
-Owns: ``system_catalog``, the objects that any catalog begins with, and ``rows_of``, a relation's rows. What a relation
-has of PostgreSQL's own is a file of ``catalog.postgres``; what is ours, a function of one of the files here, one a
-family. A relation that has neither is empty: Millstream has nothing of the kind.
+Owns: ``system_catalog``, the initial objects of every catalog, and ``rows_of``, a relation's rows. PostgreSQL's own
+rows of a relation are in a file of ``catalog.postgres``; a function in one of the files here, one per family, adds
+Millstream's rows. A relation without either is empty, as Millstream has no such objects.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ _FIRST: Final = 14_900
 
 
 def system_catalog() -> Catalog:
-    """A catalog of only the system relations."""
+    """A catalog with only the system relations."""
     catalog = Catalog()
     return catalog.with_system(
         (
@@ -133,7 +133,7 @@ def system_catalog() -> Catalog:
 
 
 class _Kept:
-    """Each relation's rows for the last catalogs that it was read in, with what of these they were computed from."""
+    """Each relation's rows for the last catalogs in which it was read, with the read sets of the rows."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -143,7 +143,7 @@ class _Kept:
         known = self._items.get(view.oid, ())
         for seen, found in known:
             if seen.holds(catalog):
-                if seen.catalog is not catalog:  # lets the older one go
+                if seen.catalog is not catalog:  # frees the older catalog
                     others = tuple(item for item in known if item[1] is not found)
                     self._items[view.oid] = ((seen.within(catalog), found), *others)
                 return found
@@ -161,7 +161,7 @@ def rows_of(catalog: Catalog, view: SystemView) -> pa.Table:
     return _KEPT.get(catalog, view)
 
 
-#: Relations with texts that have marks.
+#: Relations with texts that contain marks.
 MARKED: Final = frozenset(
     (
         *("pg_attrdef", "pg_index", "pg_constraint", "pg_type", "pg_proc"),
@@ -179,13 +179,13 @@ MARKED: Final = frozenset(
 )
 
 
-#: What the last search paths find, with the rows that it was computed from.
+#: What the last search paths find, with the rows from which it was computed.
 _VISIBLE: Final[dict[tuple[str, ...], tuple[pa.Table, pa.Table, Visibility]]] = {}
 _PATHS: Final = 16
 
 
 def visibility(catalog: Catalog, path: tuple[str, ...]) -> Visibility:
-    """Which relations a search path finds by their names alone."""
+    """The relations that a search path finds by their unqualified names."""
     classes, namespaces = (rows_of(catalog, _system_view(catalog, name)) for name in ("pg_class", "pg_namespace"))
     known = _VISIBLE.get(path)
     if known is not None and known[0] is classes and known[1] is namespaces:
@@ -204,7 +204,7 @@ def _system_view(catalog: Catalog, name: str) -> SystemView:
 
 
 def seen_table(catalog: Catalog, table: pa.Table, path: tuple[str, ...]) -> pa.Table:
-    """Rows with their texts as a session with this search path sees them."""
+    """Rows with their texts as shown to a session with this search path."""
     for place, name in enumerate(table.column_names):
         column = table.column(place)
         if pa.types.is_string(column.type) and _has_marks(column):
@@ -215,7 +215,7 @@ def seen_table(catalog: Catalog, table: pa.Table, path: tuple[str, ...]) -> pa.T
 
 
 def _has_marks(column: pa.ChunkedArray) -> bool:
-    """Looked for in all texts at once: thousands of functions have none."""
+    """Whether a column has marks; all texts are searched at once, as thousands of functions have none."""
     texts = (chunk.buffers()[2] for chunk in column.chunks)
     return any(MARK.encode() in text.to_pybytes() for text in texts if text is not None)
 

@@ -1,8 +1,8 @@
-"""Which system relations there are: those of PostgreSQL, with its own oids, columns and definitions.
+"""The system relations: PostgreSQL's, with its own oids, columns and definitions.
 
 Owns: the declarations. ``pg_class`` and ``pg_attribute`` of a real server list the relations of pg_catalog and
-information_schema; views among them are expanded like anybody's, but for those over functions of PostgreSQL's server
-process, which are relations here. What rows the others have is known to the rest of this folder.
+information_schema. Their views are expanded like any others, except that views over functions of PostgreSQL's server
+process are relations here. The rest of this folder knows the rows of relations that are not views.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from catalog.system.stored import by_oid
 from catalog.values.types import TEXT, SqlType, is_known
 from catalog.values.types import by_oid as type_by_oid
 
-#: FROM a function of the server process.
+#: A FROM clause with a function of the server process.
 _OF_PROCESS: Final = re.compile(r"(?:FROM \(*|LATERAL )pg_\w+\(")
-#: Views that are filled: what they compute from each relation's counters is known here as a whole.
+#: Views that have rows of their own: the values that they compute from each relation's counters are available here as a
+#: whole.
 _FILLED: Final = frozenset(
     (
         *("pg_stat_all_tables", "pg_stat_xact_all_tables", "pg_statio_all_tables", "pg_stat_bgwriter"),
@@ -32,7 +33,7 @@ _FILLED: Final = frozenset(
 
 @cache
 def system_relations() -> tuple[SystemView, ...]:
-    """All of them, in order of oid."""
+    """All system relations, in the order of their oids."""
     columns = _columns()
     definitions = by_oid("views", "definition")
     found = []
@@ -59,13 +60,13 @@ def _columns() -> dict[int, tuple[ColumnDefinition, ...]]:
 
 
 def _type(oid: int) -> SqlType:
-    """A column's type; arrays of system rows are shown as their text."""
+    """A column's type; arrays of system rows are represented by their text."""
     return type_by_oid(oid) if is_known(oid) else TEXT
 
 
 @cache
 def named(name: str) -> SystemView:
-    """A relation of pg_catalog. Raises KeyError."""
+    """A relation of pg_catalog by name. Raises KeyError."""
     return _by_name()[name]
 
 

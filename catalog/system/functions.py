@@ -1,8 +1,8 @@
-"""PostgreSQL's functions about its catalogs, as SQL over them.
+"""PostgreSQL's functions about its catalogs, as SQL over the catalogs.
 
-Owns: ``SCALARS`` and ``TABLES``: bodies by signature, with ``$n`` for the arguments, as PostgreSQL keeps functions of
-language SQL. The binder puts a body in the place of a call, so that an engine joins with a relation instead of asking
-row by row. Names in a body are pg_catalog's.
+Owns: ``SCALARS`` and ``TABLES``: bodies by signature, with ``$n`` for the arguments, like PostgreSQL's functions of
+language SQL. The binder replaces a call with the body, so that an engine joins with a relation instead of calling a
+function row by row. Names in a body are those of pg_catalog.
 """
 
 from __future__ import annotations
@@ -12,45 +12,46 @@ from typing import Final
 
 from catalog.values.interval_fields import FIELD_RANGES, FULL_RANGE, fields_text
 
-#: The schema of what functions such as pg_get_viewdef() look up; no client sees it.
+#: The schema of the relations that functions such as pg_get_viewdef() look up; clients do not see it.
 LOOKUPS: Final = "pg_lookups"
 
 
 def _view(column: str) -> str:
-    """A view's text."""
+    """A view's definition."""
     return f"(SELECT {column} FROM pg_lookups.view_definitions WHERE oid = $1)"
 
 
 def _view_as_asked() -> str:
-    """The view definition, pretty-printed or not by the second argument."""
+    """A view's definition, pretty-printed if the second argument says so."""
     return f"CASE WHEN $2 THEN {_view('pretty')} ELSE {_view('plain')} END"
 
 
-#: 4 for UPDATE, 8 for INSERT, 16 for DELETE; a view without columns to change still has rows to delete.
+#: 4 for UPDATE, 8 for INSERT, 16 for DELETE; rows can be deleted through a view without updatable columns, too.
 _UPDATES: Final = """(SELECT CASE relkind WHEN 'r' THEN 28 WHEN 'v' THEN (SELECT CASE WHEN max(place) > 0 THEN 28
     WHEN max(place) = 0 THEN 16 ELSE 0 END FROM pg_lookups.view_updates WHERE oid = $1)
     ELSE 0 END FROM pg_class WHERE oid = $1)"""
 
 
 def _visible(relation: str, prefix: str) -> str:
-    """Whether a name alone finds an object: no schema before its own in the path has one of that name."""
+    """Whether an object is found by its unqualified name: no schema before its own in the path has an object of that
+    name."""
     return (
         f"(SELECT n.nspname = ANY (current_schemas(true)) FROM {relation} x "
         f"JOIN pg_namespace n ON n.oid = x.{prefix}namespace WHERE x.oid = $1)"
     )
 
 
-#: What stands behind an interval's name for the fields of its modifier.
+#: The text after an interval's name for the fields of its modifier.
 _INTERVAL_FIELDS: Final = (
     "CASE $2 >> 16 " + " ".join(f"WHEN {mask} THEN ' {fields_text(mask)}'" for mask in FIELD_RANGES) + " ELSE '' END"
 )
 _INTERVAL_DIGITS: Final = "CASE WHEN $2 & 65535 = 65535 THEN '' ELSE '(' || ($2 & 65535)::text || ')' END"
-#: Stands for no modifier (NULL) in a call of format_type(); every modifier is larger.
+#: Stands for a missing modifier (NULL) in a call of format_type(); every modifier is larger.
 NO_MODIFIER: Final = -(1 << 32)
 _FORMAT_TYPE: Final = f"""coalesce((SELECT
     pg_lookups.type_shown(n.head, n.tail, n.element, coalesce($2::int8, {NO_MODIFIER}))
     FROM pg_lookups.type_names n WHERE n.oid = $1), CASE WHEN $1 = 0 THEN '-' WHEN $1 IS NOT NULL THEN '???' END)"""
-#: Functions that only bodies call, in the schema of what they look up: the types of their results.
+#: Functions that only bodies call, in the schema of the relations that they look up: the types of their results.
 OF_BODIES: Final[dict[str, str]] = {"type_shown": "text"}
 
 
@@ -59,7 +60,7 @@ def _signature(column: str) -> str:
 
 
 def _rounded(unit: int, name: str) -> str:
-    """A number of bytes in a unit, halves away from zero, as dbsize.c computes it."""
+    """A number of bytes in a unit, rounded half away from zero, as in dbsize.c."""
     return f"(($1 / {unit // 2} + CASE WHEN $1 < 0 THEN -1 ELSE 1 END) / 2)::text || ' {name}'"
 
 
@@ -73,7 +74,7 @@ _PRETTY: Final = (
     f"WHEN {_below(1 << 20)} THEN {_rounded(1 << 20, 'MB')} WHEN {_below(1 << 30)} THEN {_rounded(1 << 30, 'GB')} "
     f"WHEN {_below(1 << 40)} THEN {_rounded(1 << 40, 'TB')} ELSE {_rounded(1 << 50, 'PB')} END"
 )
-#: Of a small number as it is.
+#: A small number of bytes, in bytes.
 _PRETTY_NUMERIC: Final = (
     f"CASE WHEN abs($1) < 10240 THEN $1::text || ' bytes' ELSE {_PRETTY.replace('$1', 'trunc($1)::int8')} END"
 )
@@ -82,59 +83,61 @@ _LSN: Final = "(SELECT lsn FROM pg_lookups.log_position)"
 
 
 def _digits(text: str) -> str:
-    """The number that a text of hexadecimal digits is."""
+    """The number in a text of hexadecimal digits."""
     digit = f"strpos('0123456789ABCDEF', upper(substr(lpad({text}, 8, '0'), n, 1))) - 1"
     return f"(SELECT sum((({digit})::int8) << (4 * (8 - n))) FROM generate_series(1, 8) n)"
 
 
 def _position(lsn: str) -> str:
-    """The number that a pg_lsn is."""
+    """The number of a pg_lsn."""
     high, low = (_digits(f"split_part({lsn}::text, '/', {part})") for part in (1, 2))
     return f"({high} * 4294967296 + {low})"
 
 
-#: An expression as people see it; texts without needless parentheses are not listed.
+#: An expression in its pretty form; texts without needless parentheses are not listed.
 _PRETTY_TEXT: Final = (
     "coalesce((SELECT p.pretty FROM pg_lookups.pretty_expressions p WHERE p.text = $1::text), $1::text)"
 )
 
 
 def _constraint(shown: str) -> str:
-    """A constraint's definition, or how people see it."""
+    """A constraint's definition, or its pretty form."""
     return f"(SELECT {shown} FROM pg_lookups.constraint_definitions d WHERE d.oid = $1)"
 
 
 def _cleaned(name: str) -> str:
-    """An encoding's name as PostgreSQL compares it: letters and digits, small ones (clean_encoding_name)."""
+    """An encoding's name as PostgreSQL compares it: letters and digits in lower case (clean_encoding_name)."""
     return f"lower(regexp_replace({name}::text, '[^a-zA-Z0-9]', '', 'g'))"
 
 
 def _index(shown: str, place: str) -> str:
-    """The definition of an index (place 0) or of a column of it."""
+    """The definition of an index (place 0) or of one of its columns."""
     return f"(SELECT {shown} FROM pg_lookups.index_definitions d WHERE d.oid = $1 AND d.place = {place})"
 
 
 def _serial(shown: str) -> str:
-    """The sequence of the relation $1's column $2."""
+    """The sequence of column $2 of the relation $1."""
     return f"(SELECT s.{shown} FROM pg_lookups.serial_sequences s WHERE s.relation = $1 AND s.attname = $2)"
 
 
-#: The oid of what pg_get_serial_sequence(text, text) names.
+#: The oid of the relation that pg_get_serial_sequence(text, text) names.
 SERIAL_OID: Final = _serial("oid")
 #: A part of a qualified name, quoted or not.
 _PART: Final = r"""\s*("(?:[^"]|"")+"|[^".\s]+)\s*"""
-#: The name $1 with each part as quote_ident writes it: what is not quoted is folded (stringToQualifiedNameList).
+#: The name $1 with each part as quote_ident writes it; unquoted parts are folded to lower case
+#: (stringToQualifiedNameList).
 _FOLDED: Final = f"""CASE WHEN $1 ~ '^[a-z_][a-z0-9_.]*$' THEN $1 ELSE (SELECT array_to_string(array(
     SELECT quote_ident(CASE WHEN u.part LIKE '"%' THEN replace(substr(u.part, 2, length(u.part) - 2), '""', '"')
         ELSE lower(u.part) END) FROM unnest(regexp_match($1, '^{_PART}(?:\\.{_PART})?(?:\\.{_PART})?$'))
         WITH ORDINALITY u(part, place) WHERE u.part IS NOT NULL ORDER BY u.place), '.')) END"""
-#: What regclass reads: a name that may be qualified, also by the database, and quoted.
+#: Names that regclass accepts: qualified or not, also with the database, and quoted.
 _TO_REGCLASS: Final = f"""(SELECT (min(coalesce(array_position(current_schemas(true), r.within::name), 0)::int8
     * 4294967296 + r.oid::int8) % 4294967296)::oid FROM pg_lookups.relation_names r, (SELECT {_FOLDED} AS folded) g
     WHERE r.written = CASE WHEN g.folded LIKE quote_ident(current_database()) || '.%.%'
         THEN substr(g.folded, length(quote_ident(current_database())) + 2) ELSE g.folded END
     AND (r.within = '' OR r.within = ANY (current_schemas(true))))"""
-#: What a column of an index can do, by its method (403 is btree); NULL for what is no property, and INCLUDE's ordering.
+#: The properties of an index column, by the index's method (403 is btree); NULL for an unknown property, and for the
+#: order of INCLUDE columns.
 _INDEX_PROPERTY: Final = """(SELECT CASE
     WHEN c.relam <> 403 THEN CASE lower($3) WHEN 'search_nulls' THEN c.relam IN (783, 3580, 4000)
         WHEN 'returnable' THEN CASE WHEN c.relam NOT IN (783, 4000) THEN false END
@@ -148,7 +151,7 @@ _INDEX_PROPERTY: Final = """(SELECT CASE
         WHEN 'orderable' THEN true WHEN 'distance_orderable' THEN false WHEN 'returnable' THEN true
         WHEN 'search_array' THEN true WHEN 'search_nulls' THEN true END END
     FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indexrelid = $1 AND $2 BETWEEN 1 AND i.indnatts)"""
-#: What the parser calls types besides their names.
+#: The parser's names for types, in addition to the types' own.
 _SPELLINGS: Final = (
     "CASE {0} "
     + " ".join(
@@ -157,11 +160,11 @@ _SPELLINGS: Final = (
     )
     + " ELSE {0} END"
 )
-#: The type's name $1 without a modifier and brackets, in small letters where nothing is quoted.
+#: The type name $1 without a modifier and brackets, in lower case if nothing is quoted.
 _TYPE_WRITTEN: Final = r"""regexp_replace(regexp_replace(regexp_replace(btrim(
     CASE WHEN strpos($1, '"') = 0 THEN lower($1) ELSE $1 END),
     '(\s*\[\d*\])+$', ''), '\s*\([^)]*\)', ''), '\s+', ' ', 'g')"""
-#: What regtype reads: a type's name in one of its spellings, or with its schema; and arrays of these.
+#: Names that regtype accepts: a type's name in one of its spellings, or with its schema; and arrays of these types.
 _TO_REGTYPE: Final = f"""(SELECT min((CASE WHEN g.is_array THEN t.typarray ELSE t.oid END)::int8)::oid
     FROM (SELECT {_SPELLINGS.format("w.written")} AS name, w.is_array
         FROM (SELECT {_TYPE_WRITTEN} AS written, $1 ~ '\\]\\s*$' AS is_array) w) g
@@ -170,16 +173,16 @@ _TO_REGTYPE: Final = f"""(SELECT min((CASE WHEN g.is_array THEN t.typarray ELSE 
     OR g.name IN (n.within || '.' || n.plain, quote_ident(n.within) || '.' || n.plain) AND n.within <> ''
     OR g.name IN (coalesce(nullif(n.within, ''), 'pg_catalog') || '.' || quote_ident(n.alias),
         '"' || coalesce(nullif(n.within, ''), 'pg_catalog') || '"."' || n.alias || '"'))"""
-#: What regproc reads: the name of one function.
+#: Names that regproc accepts: of exactly one function.
 _TO_REGPROC: Final = f"""(SELECT CASE WHEN count(*) = 1 THEN min(p.oid) END
     FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace CROSS JOIN (SELECT {_FOLDED} AS folded) g
     WHERE quote_ident(p.proname) = g.folded AND n.nspname = ANY (current_schemas(true))
     OR quote_ident(n.nspname) || '.' || quote_ident(p.proname) = g.folded)"""
 
-#: A role's name as access control lists have it (putid).
+#: A role's name as written in access control lists (putid).
 _PUTID: Final = """CASE WHEN a.rolname ~ '^[A-Za-z0-9_]+$' THEN a.rolname::text
     ELSE '"' || replace(a.rolname, '"', '""') || '"' END"""
-#: The grantee, the letters and the grantor of an access control item; names by oid.
+#: The grantee, the privilege letters and the grantor of an access control item; by oids.
 _ACL_ITEM: Final = """regexp_match(i::text, '^("(?:[^"]|"")*"|[^"=]*)=([a-zA-Z*]*)/(.*)$')"""
 _ACL_EXPLODE: Final = f"""SELECT r.oid AS grantor, coalesce(e.oid, 0::oid) AS grantee, w.word AS privilege_type,
     strpos(p.item[2], w.letter || '*') > 0 AS is_grantable
@@ -189,7 +192,7 @@ _ACL_EXPLODE: Final = f"""SELECT r.oid AS grantor, coalesce(e.oid, 0::oid) AS gr
         ('T', 'TEMPORARY'), ('s', 'SET'), ('A', 'ALTER SYSTEM')) w(letter, word) ON strpos(p.item[2], w.letter) > 0
     LEFT JOIN (SELECT a.oid, {_PUTID} AS name FROM pg_authid a) r ON r.name = p.item[3]
     LEFT JOIN (SELECT a.oid, {_PUTID} AS name FROM pg_authid a) e ON e.name = p.item[1]"""
-#: An object's owner has all privileges, and PUBLIC those that PostgreSQL grants by default.
+#: The default privileges: an object's owner has all, and PUBLIC has those that PostgreSQL grants by default.
 _ACL_DEFAULT: Final = f"""(SELECT (CASE $1 WHEN 'd' THEN ARRAY['=Tc/' || r.name] WHEN 'f' THEN ARRAY['=X/' || r.name]
         WHEN 'l' THEN ARRAY['=U/' || r.name] WHEN 'T' THEN ARRAY['=U/' || r.name] ELSE ARRAY[]::text[] END
     || CASE WHEN strpos('rsdflLnptFST', $1::text) > 0 THEN ARRAY[r.name || '=' || CASE $1 WHEN 'r' THEN 'arwdDxt'
@@ -198,7 +201,7 @@ _ACL_DEFAULT: Final = f"""(SELECT (CASE $1 WHEN 'd' THEN ARRAY['=Tc/' || r.name]
     FROM (SELECT {_PUTID} AS name FROM pg_authid a WHERE a.oid = $2) r)"""
 
 
-#: What messages about dependencies call the object $2 of the catalog $1, or of a relation its column $3.
+#: The description, in messages about dependencies, of the object $2 of the catalog $1, or of column $3 of a relation.
 _DESCRIBED: Final = """(SELECT CASE WHEN $3 > 0 AND $1 = 1259 THEN (SELECT 'column ' || a.attname || ' of '
     FROM pg_attribute a WHERE a.attrelid = $2 AND a.attnum = $3) ELSE '' END
     || d.text || coalesce(d.target::regclass::text, '')
@@ -206,7 +209,7 @@ _DESCRIBED: Final = """(SELECT CASE WHEN $3 > 0 AND $1 = 1259 THEN (SELECT 'colu
 
 _SIMPLE: Final[dict[str, str]] = {
     "pg_table_is_visible(oid)": "(SELECT v.visible FROM pg_lookups.relation_visibility v WHERE v.oid = $1)",
-    "pg_collation_is_visible(oid)": "(SELECT true FROM pg_collation x WHERE x.oid = $1)",  # the system's alone
+    "pg_collation_is_visible(oid)": "(SELECT true FROM pg_collation x WHERE x.oid = $1)",  # system catalogs only
     "pg_type_is_visible(oid)": "(SELECT n.head || n.tail = n.plain FROM pg_lookups.type_names n WHERE n.oid = $1)",
     "format_type(oid, int4)": _FORMAT_TYPE,
     "pg_get_userbyid(oid)": "coalesce((SELECT rolname FROM pg_authid WHERE oid = $1), "
@@ -319,7 +322,7 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_partition_root(regclass)": "NULL::regclass",
     "pg_get_replica_identity_index(regclass)": "NULL::regclass",
 }
-#: What Millstream has none of.
+#: Functions about features that Millstream lacks.
 _NONE: Final = (
     "pg_get_triggerdef(oid)",
     "pg_get_triggerdef(oid, bool)",
@@ -344,12 +347,12 @@ _COUNTERS: Final = (
     *("db_sessions_abandoned", "db_sessions_fatal", "db_sessions_killed", "db_conflict_tablespace"),
     *("db_conflict_lock", "db_conflict_snapshot", "db_conflict_bufferpin", "db_conflict_startup_deadlock"),
 )
-#: Counters of time, in milliseconds.
+#: Counters of time, in milliseconds, which are zero.
 _TIMES: Final = (
     *("db_blk_read_time", "db_blk_write_time", "db_session_time", "db_active_time", "db_idle_in_transaction_time"),
     *("function_total_time", "function_self_time"),
 )
-#: Moments of what never happened.
+#: Times of events that never happen.
 _MOMENTS: Final = ("db_stat_reset_time", "db_checksum_last_failure")
 _PRIVILEGES: Final = (
     *("table", "column", "any_column", "sequence", "database", "function", "schema", "tablespace", "type"),
@@ -385,16 +388,17 @@ def _scalars() -> Iterator[tuple[str, str]]:
         yield f"pg_stat_get_xact_{counter}(oid)", "0::int8"
 
 
-#: Bodies by name and arguments, as ``name(type, ...)``.
+#: Bodies by name and parameters, as ``name(type, ...)``.
 SCALARS: Final[dict[str, str]] = dict(_scalars())
-#: The same of an argument that is a subquery, as pg_table_size() is: it is computed once, not for each comparison.
+#: Bodies for an argument that is a subquery, as in pg_table_size(): they evaluate it once, not for each comparison.
 OF_SUBQUERIES: Final[dict[str, str]] = {
     name: f"(SELECT {SCALARS[name].replace('$1', 's.bytes')} FROM (SELECT $1 AS bytes) s)"
     for name in ("pg_size_pretty(int8)", "pg_size_pretty(numeric)")
 }
-#: Functions whose first argument, where it is a text, names a relation as the session finds it: the body gets its oid.
+#: Functions whose first argument may be the text of a relation's name, found as the session finds it: the body gets its
+#: oid.
 OF_RELATIONS: Final = frozenset(("pg_get_viewdef", "row_security_active", "pg_get_serial_sequence"))
-#: Functions about privileges of a role; kinds without grants are allowed to PUBLIC.
+#: Functions about a role's privileges; for kinds of objects without grants, PUBLIC has the privilege.
 ALLOWED: Final = frozenset(f"has_{what}_privilege" for what in _PRIVILEGES) | {"pg_has_role"}
 #: Functions in FROM.
 TABLES: Final[dict[str, str]] = {
@@ -473,7 +477,7 @@ INFORMATION: Final[dict[str, tuple[tuple[str, ...], str, str]]] = {
         "(SELECT array_position(i.indkey::int2[], $2) FROM pg_index i WHERE i.indexrelid = $1)",
     ),
 }
-#: oids as text, by their type.
+#: oids as text, by the oid's type.
 SHOWN: Final[dict[str, str]] = {
     "regclass": "(SELECT v.shown FROM pg_lookups.relation_visibility v WHERE v.oid = $1)",
     "regtype": "(SELECT n.head || n.tail FROM pg_lookups.type_names n WHERE n.oid = $1)",
@@ -489,7 +493,7 @@ SHOWN: Final[dict[str, str]] = {
     "regconfig": "(SELECT quote_ident(cfgname) FROM pg_ts_config WHERE oid = $1)",
     "regdictionary": "(SELECT quote_ident(dictname) FROM pg_ts_dict WHERE oid = $1)",
 }
-#: Texts as oids, by the type; a constant is looked up by the binder.
+#: Texts as oids, by type; the binder looks up constants.
 READ: Final[dict[str, str]] = {
     "regclass": "to_regclass($1)",
     "regtype": "to_regtype($1)",

@@ -1,7 +1,8 @@
-"""Expressions as PostgreSQL shows them to people: without the parentheses that precedence makes needless.
+"""Expressions in PostgreSQL's pretty form: without the parentheses that precedence makes unnecessary.
 
-Owns: ``pretty``, which takes them out of a kept text, where every operator has its own (``isSimpleNode`` of ruleutils.c
-says which may go). Texts that are not written so, users' own, lose none that they need: what is not understood stays.
+Owns: ``pretty``, which removes parentheses from a stored text, in which every operation has its own (``isSimpleNode``
+of ruleutils.c defines which may be removed). Texts in another form, as users wrote them, lose no parentheses that they
+need: a construct that is not understood stays.
 """
 
 from __future__ import annotations
@@ -17,40 +18,40 @@ _TOKEN: Final = re.compile(
     r"""|(?P<sign>::|[(),\[\]]|[-+*/<>=~!@\#%^&|`?]+|.)""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-#: The end of what is called, or the bracket of what is no call, before a group.
+#: The end of a name that is called, or of an array's name, before a group.
 _NAME: Final = re.compile(r"[\w\"\[\]]")
 _BOOLEAN: Final = ("and", "or", "not")
-#: Before a parenthesis these are no function's name.
+#: Words before a parenthesis that are not function names.
 _WORDS: Final = frozenset((*_BOOLEAN, "is", "from", "when", "then", "else", "collate", "zone"))
-#: What kept texts have other words for: only users' own have these.
+#: Words that stored texts spell differently: only users' own texts contain them.
 _UNKNOWN: Final = frozenset(("between", "like", "ilike", "similar", "in", "overlaps", "isnull", "notnull", "escape"))
-#: What separates operands more than any operator does.
+#: Words that separate operands more strongly than any operator.
 _BETWEEN: Final = frozenset((*_BOOLEAN, ",", "case", "when", "then", "else", "end", "from"))
 _OF_TESTS: Final = ("null", "true", "false", "unknown")
 
 
 class _Group(Struct):
-    """What stands between two parentheses or brackets: tokens and groups, and their places in the text."""
+    """The text between two parentheses or brackets: tokens and groups, and their places in the text."""
 
     start: int
-    before: str  # the token before
+    before: str  # the token before the group
     end: int = -1
     parts: list[str | _Group] = field(default_factory=list)
     after: str = ""
 
     @property
     def is_operand(self) -> bool:
-        """Parentheses around an expression, not a call's or an array's."""
+        """Whether the parentheses enclose an expression, not the arguments of a call or an array."""
         return not _NAME.match(self.before) or self.before.lower() in _WORDS
 
     @property
     def words(self) -> list[str]:
-        """Its own tokens, in lower case; nothing for what is within another group."""
+        """The group's own tokens, in lower case; '' for an inner group."""
         return [part.lower() if isinstance(part, str) else "" for part in self.parts]
 
 
 def pretty(text: str) -> str:
-    """An expression's text without parentheses that say nothing."""
+    """An expression's text without unnecessary parentheses."""
     whole = _grouped(text)
     if whole is None:
         return text
@@ -59,7 +60,7 @@ def pretty(text: str) -> str:
 
 
 def _grouped(text: str) -> _Group | None:
-    """The text's groups; None where they do not close."""
+    """The groups of a text; None if parentheses do not match."""
     stack, last = [_Group(-1, "(")], ""
     closed: _Group | None = None
     for match in _TOKEN.finditer(text):
@@ -94,9 +95,9 @@ def _needless(group: _Group) -> Iterator[int]:
 
 
 def _needs(child: _Group, parent: _Group, kind: str, place: int) -> bool:
-    """Whether an operand's parentheses stay."""
+    """Whether an operand's parentheses must stay."""
     own = _kind(child)
-    if child.after[:1] in (".", "["):  # a field or an element of what it is
+    if child.after[:1] in (".", "["):  # a field or an element of the operand
         return True
     if own == "simple":
         return False
@@ -112,7 +113,7 @@ def _needs(child: _Group, parent: _Group, kind: str, place: int) -> bool:
 
 
 def _stands_alone(parent: _Group, place: int) -> bool:
-    """Whether an operand has nothing beside it that could take a part of it; in a user's own text it may have."""
+    """Whether no neighbour could take a part of an operand; in a user's own text one might."""
     words = parent.words
     around = (*words[max(place - 1, 0) : place], *words[place + 1 : place + 2])
     return all(word in _BETWEEN for word in around)
@@ -123,13 +124,13 @@ def _binds_tighter(own: str, kind: str) -> bool:
 
 
 def _is_stronger(child: _Group, parent: _Group, place: int) -> bool:
-    """Whether arithmetic in arithmetic is read as meant without parentheses."""
+    """Whether arithmetic within arithmetic is parsed correctly without parentheses."""
     inner, outer = _priority(child), _priority(parent)
     return bool(inner and outer) and (inner > outer or (inner == outer and place == 0))
 
 
 def _priority(group: _Group) -> int:
-    """2 of multiplication, 1 of addition, 0 of everything else."""
+    """2 for multiplication, 1 for addition, 0 for everything else."""
     signs = [part for part in group.words if part in ("+", "-", "*", "/", "%")]
     others = [part for part in group.words if _is_operator(part) and part not in signs]
     if len(signs) != 1 or others or group.words[:1] == signs:
@@ -142,7 +143,7 @@ def _is_operator(token: str) -> bool:
 
 
 def _kind(group: _Group) -> str:
-    """What an expression is: "simple" is a name, a constant, a call or a cast of one."""
+    """The kind of an expression: "simple" for a name, a constant, a call or a cast of one."""
     words = group.words
     if not _UNKNOWN.isdisjoint(words):
         return "other"

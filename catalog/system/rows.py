@@ -1,7 +1,7 @@
 """Rows of a system catalog, as Arrow.
 
-Owns: ``table_of``, which fills in what a row leaves out as PostgreSQL's catalogs do: what cannot be NULL is zero, false
-or empty there. Knows no catalog in particular.
+Owns: ``table_of``, which fills in missing fields with PostgreSQL's defaults: zero, false or empty for fields that
+cannot be NULL. Knows no catalog in particular.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Own = Mapping[str, Callable[[], Iterable[Row]]]
 
 
 def table_of(columns: Sequence[ColumnDefinition], rows: Iterable[Row]) -> pa.Table:
-    """Rows by column name in the columns' order."""
+    """A table of rows by column name, in the columns' order."""
     gathered = list(rows)
     arrays = []
     for item in columns:

@@ -1,7 +1,7 @@
 """PostgreSQL's own rows of its system catalogs, as Arrow.
 
-Owns: reading a file of ``catalog.postgres`` into columns of given types. Knows nothing of our own objects, whose rows
-the other files of this folder make.
+Owns: reading a file of ``catalog.postgres`` into columns with given types. Knows nothing of Millstream's objects, whose
+rows the other files of this folder make.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NULL: Final = "\\N"
 
 @cache
 def texts(catalog: str) -> pa.Table:
-    """A file's rows as its text COPY has them, NULL where it says so."""
+    """A file's rows in COPY's text format, NULL where the file says so."""
     with as_file(files("catalog.postgres").joinpath(f"{catalog}.tsv")) as path:
         with path.open(encoding="utf-8") as file:
             names = file.readline().rstrip("\n").split("\t")
@@ -54,7 +54,7 @@ def stored(catalog: str, columns: tuple[ColumnDefinition, ...]) -> pa.Table:
 
 
 def _typed(column: pa.Array, kind: SqlType) -> pa.Array:
-    """A column of texts in a type's Arrow form."""
+    """A column of texts converted to the Arrow form of a type."""
     if kind.name in VECTORS:
         return _lists(column, str.split, kind)
     if kind.element is not None:
@@ -73,13 +73,13 @@ def _lists(column: pa.Array, split: Callable[[str], list[str]], kind: SqlType) -
 
 
 def _elements(text: str) -> list[str]:
-    """The elements of an array of names or numbers, which hold neither comma nor quote."""
+    """The elements of arrays of names or numbers, which contain neither commas nor quotes."""
     return [item.strip('"') for item in unescaped(text).strip("{}").split(",")] if text != "{}" else []
 
 
 @cache
 def by_oid(catalog: str, column: str) -> Mapping[int, str]:
-    """One column's text of each row of a file, by the oid in its first."""
+    """The text of one column in each row of a file, by the oid in the first column."""
     found = texts(catalog)
     keys, values = found.column(0).to_pylist(), found.column(column).to_pylist()
     return {int(key): unescaped(value) for key, value in zip(keys, values, strict=True) if value is not None}

@@ -1,7 +1,7 @@
-"""Which relations a search path finds by their names alone, and how regclass therefore shows them.
+"""Which relations a search path finds by their unqualified names, and how regclass therefore shows them.
 
-Owns: ``relation_visibility``, one row for each relation of pg_class. Of relations with one name, that in the schema
-that comes first in the path is found. Functions look this up instead of comparing pg_class with itself.
+Owns: ``relation_visibility``, one row for each relation of pg_class. Of several relations with one name, the path finds
+the one in its first schema. Functions look this up instead of comparing pg_class with itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _MARKED: Final = re.compile(rf"{MARK}(\d+){MARK}")
 
 
 class Visibility:
-    """What a search path finds: rows (oid, visible, shown) in ``table``, and what is shown by oid in ``names``."""
+    """The result for a search path: rows (oid, visible, shown) in ``table``, and the shown names by oid in
+    ``names``."""
 
     def __init__(self, classes: pa.Table, namespaces: pa.Table, path: tuple[str, ...]) -> None:
         """``classes`` and ``namespaces`` are the rows of pg_class and pg_namespace."""
@@ -42,12 +43,13 @@ class Visibility:
         self.table = pa.table([pa.array(oids, pa.int64()), pa.array(found), pa.array(shown)], [*VISIBILITY])
 
     def named(self, text: str) -> str:
-        """A text with ``relation_mark``'s marks as the path needs their relations named."""
+        """A text in which ``relation_mark``'s marks are replaced with the relations' names in the form that the path
+        requires."""
         return _MARKED.sub(lambda match: self.names.get(int(match[1]), match[0]), text)
 
 
 def relation_mark(oid: int) -> str:
-    """Stands in a text for a relation's name, which ``Visibility.named`` puts there."""
+    """The mark for a relation's name in a text, which ``Visibility.named`` replaces."""
     return f"{MARK}{oid}{MARK}"
 
 

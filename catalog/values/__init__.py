@@ -1,4 +1,5 @@
-"""What an SQL value is: its type, the form in which Arrow carries it, its text, and what PostgreSQL computes of it.
+"""SQL values: their types, the forms in which Arrow carries them, their texts, and computations with PostgreSQL's
+results.
 
 Functions here take and give values, and know no object of a database. Every layer may import them; of the catalog, the
 protocol imports nothing else.

@@ -1,4 +1,5 @@
-"""Dimensions and bounds of arrays that may have several: a *shape* beside the elements, which lie flat, row by row.
+"""Dimensions and bounds of arrays that may have several: a *shape* beside the flat list of elements, in row-major
+order.
 
 Owns: shapes, as tuples of integers, and the texts of such arrays. An array is compared by its elements, then by their
 number, dimensions, and bounds (array_cmp() in arrayfuncs.c); a shape orders in just that way:
@@ -22,11 +23,11 @@ Shape = tuple[int, ...]
 EMPTY: Final[Shape] = (0,)
 #: PostgreSQL's MAXDIM.
 MOST: Final = 6
-#: Its MaxArraySize, of elements.
+#: PostgreSQL's MaxArraySize, in elements.
 LARGEST: Final = 134217727
-#: Elements of the longest array that an assignment may make here: their places are listed.
+#: The most elements of an array that an assignment may make here, as their places are listed.
 GROWN: Final = 1 << 22
-#: A bound of an assigned slice that is left out: no integer of PostgreSQL's.
+#: A missing bound of an assigned slice: not an integer that PostgreSQL accepts.
 UNSAID: Final = 1 << 40
 _BOUNDS: Final = re.compile(r"((?:\[\s*[+-]?\d+(?:\s*:\s*[+-]?\d+)?\s*\])+)\s*=\s*", re.ASCII)
 _BOUND: Final = re.compile(r"\[\s*([+-]?\d+)(?:\s*:\s*([+-]?\d+))?\s*\]", re.ASCII)
@@ -37,7 +38,7 @@ _RAGGED: Final = "Multidimensional arrays must have sub-arrays with matching dim
 
 
 def shaped(dimensions: Sequence[int], lowers: Sequence[int] = ()) -> Shape:
-    """The shape of so many elements in each dimension, which begin at 1 where nothing is said. Raises 54000."""
+    """The shape with this number of elements in each dimension, and lower bounds of 1 unless given. Raises 54000."""
     if len(dimensions) > MOST:
         raise too_many(len(dimensions))
     if not prod(dimensions) or not dimensions:
@@ -50,7 +51,7 @@ def shaped(dimensions: Sequence[int], lowers: Sequence[int] = ()) -> Shape:
 
 
 def too_many(count: int) -> SqlError:
-    """54000."""
+    """The error 54000."""
     return SqlError("54000", f"number of array dimensions ({count}) exceeds the maximum allowed ({MOST})")
 
 
@@ -60,22 +61,22 @@ def dimensions(shape: Sequence[int]) -> Sequence[int]:
 
 
 def lowers(shape: Sequence[int]) -> Sequence[int]:
-    """Where each dimension begins."""
+    """The lower bound of each dimension."""
     return shape[1 + shape[0] :]
 
 
 def is_list(shape: Sequence[int]) -> bool:
-    """Whether nothing but the elements tells the shape: one dimension that begins at 1, or none."""
+    """Whether the elements alone determine the shape: one dimension with the lower bound 1, or no elements."""
     return shape[0] == 0 or (shape[0] == 1 and shape[2] == 1)
 
 
 def listed(count: int) -> Shape:
-    """The shape of so many elements in one dimension."""
+    """The shape of this number of elements in one dimension."""
     return shaped((count,))
 
 
 def stacked(shapes: Sequence[Sequence[int]]) -> Shape:
-    """The shape of arrays under one new dimension. Raises 2202E where they are not alike."""
+    """The shape of arrays combined in a new dimension. Raises 2202E if their shapes differ."""
     if not shapes or all(shape[0] == 0 for shape in shapes):
         return EMPTY
     if len({tuple(shape) for shape in shapes}) > 1:
@@ -106,7 +107,8 @@ def joined(left: Sequence[int], right: Sequence[int]) -> Shape:
 
 
 def sliced(shape: Sequence[int], low: Sequence[int], high: Sequence[int]) -> tuple[list[int], Shape]:
-    """Which elements, from 0 on, a slice has, and its shape, from 1 on; of dimensions without bounds it has all."""
+    """The places of a slice's elements, from 0, and the slice's shape, whose bounds begin at 1; a dimension without
+    bounds is taken whole."""
     count = shape[0]
     if not count or len(low) > count:
         return [], EMPTY
@@ -127,9 +129,9 @@ def sliced(shape: Sequence[int], low: Sequence[int], high: Sequence[int]) -> tup
 def replaced(
     shape: Sequence[int], low: Sequence[int | None], high: Sequence[int | None], given: int, is_slice: bool
 ) -> tuple[list[int], Shape]:
-    """What value[low:high] = (so many values) makes of an array of a shape, or value[low] = (one value).
+    """The result of value[low:high] = (given values), or of value[low] = (one value), for an array with a shape.
 
-    Where each element is from: n from the old n-th, -n from the given n-th, from 1 on, and 0 is NULL; and the new shape
+    Returns where each element comes from (n: the old n-th, -n: the given n-th, from 1; 0: NULL) and the new shape
     (array_set_element() and array_set_slice()). Bounds that are ``UNSAID`` are the array's. Raises 22004, 2202E, 54000.
     """
     if None in (*low, *high):
@@ -141,7 +143,7 @@ def replaced(
         raise SqlError("2202E", "wrong number of array subscripts")
     sizes, begins = list(dimensions(shape)), list(lowers(shape))
     for place, (size, begin) in enumerate(zip(sizes, begins, strict=True)):
-        if place == len(first):  # what is not named of the dimensions is meant as a whole
+        if place == len(first):  # dimensions without subscripts are taken whole
             first.append(begin)
             last.append(begin + size - 1)
         first[place] = begin if first[place] == UNSAID else first[place]
@@ -159,7 +161,7 @@ def replaced(
 
 
 def _new(first: list[int], last: list[int], given: int) -> tuple[list[int], Shape]:
-    """An array of given values alone."""
+    """An array of the given values only."""
     if UNSAID in (*first, *last):
         detail = "When assigning to a slice of an empty array value, slice boundaries must be fully specified."
         raise SqlError("2202E", "array slice subscript must provide both boundaries", detail)
@@ -190,7 +192,8 @@ def _spanning(first: Sequence[int], last: Sequence[int]) -> Shape:
 def _sources(
     lowest: list[int], ends: list[int], begins: list[int], sizes: list[int], first: list[int], last: list[int]
 ) -> list[int]:
-    """Where the elements from ``lowest`` to ``ends`` are from: the given ones lie from ``first`` to ``last``."""
+    """Where the elements from ``lowest`` to ``ends`` come from: the given ones are placed from ``first`` to
+    ``last``."""
     steps = [prod(sizes[place + 1 :]) for place in range(len(sizes))]
     found, taken = [], 0
     for each in product(*(range(low, end + 1) for low, end in zip(lowest, ends, strict=True))):
@@ -205,7 +208,7 @@ def _sources(
 
 
 def split_shaped(text: str) -> tuple[list[str | None], Shape]:
-    """The elements' texts of an array's text, and its shape (array_in()). Raises 22P02, 2202E and 54000."""
+    """The elements' texts in an array's text, and its shape (array_in()). Raises 22P02, 2202E and 54000."""
     body = text.strip(BLANKS)
     bounds = _BOUNDS.match(body)
     items, found = _elements(text, body, bounds.end() if bounds else 0)
@@ -224,12 +227,12 @@ def split_shaped(text: str) -> tuple[list[str | None], Shape]:
 
 
 def _elements(text: str, body: str, position: int) -> tuple[list[str | None], list[int]]:
-    """The elements within braces, and the dimensions that these say."""
+    """The elements within braces, and the dimensions of the braces."""
     if not body.startswith("{", position):
         raise malformed_array(text, 'Array value must start with "{" or dimension information.')
     items: list[str | None] = []
-    counts: list[int] = []  # in the open braces
-    sizes: dict[int, int] = {}  # by depth, once one was closed
+    counts: list[int] = []  # the number of items in each open brace
+    sizes: dict[int, int] = {}  # by depth, known once a brace is closed
     leaves, before = 0, ""
     while before != "}" or counts:
         match = _TOKEN.match(body, position)
@@ -264,12 +267,12 @@ def _elements(text: str, body: str, position: int) -> tuple[list[str | None], li
 
 
 def is_shaped(text: str) -> bool:
-    """Whether an array's text says bounds, or more than one dimension."""
+    """Whether an array's text has bounds, or more than one dimension."""
     return re.match(r"[ \t\n\v\f\r]*(\[|\{[ \t\n\v\f\r]*\{)", text) is not None
 
 
 def written(items: Sequence[str], shape: Sequence[int], delimiter: str = ",") -> str:
-    """An array's text (array_out()) of its elements' texts, quoted where they must be."""
+    """The text of an array (array_out()), from its elements' texts, which are quoted as needed."""
     found = _nested(items, shape, "{}", delimiter)
     if all(low == 1 for low in lowers(shape)):
         return found
@@ -277,7 +280,7 @@ def written(items: Sequence[str], shape: Sequence[int], delimiter: str = ",") ->
 
 
 def document(items: Sequence[str], shape: Sequence[int]) -> str:
-    """An array as a JSON array of arrays, of its elements as documents."""
+    """An array as a JSON array of arrays, from its elements as documents."""
     return _nested(items, shape, "[]", ",")
 
 
@@ -292,6 +295,6 @@ def _nested(items: Sequence[str], shape: Sequence[int], brackets: str, delimiter
 
 
 def bounds_text(shape: Sequence[int]) -> str:
-    """``[1:2][1:3]``: array_dims()."""
+    """The result of array_dims(): ``[1:2][1:3]``."""
     pairs = zip(dimensions(shape), lowers(shape), strict=True)
     return "".join(f"[{low}:{low + size - 1}]" for size, low in pairs)

@@ -1,4 +1,4 @@
-"""PostgreSQL's encodings: their names, and the codecs of Python that have their characters.
+"""PostgreSQL's encodings: their names, and Python's codecs for the same characters.
 
 https://www.postgresql.org/docs/15/multibyte.html
 """
@@ -9,10 +9,10 @@ import re
 from typing import Final
 
 UTF8: Final = "UTF8"
-#: Encodings of one byte for each character, and of several where no ASCII byte is a part of another character.
+#: Encodings with one byte per character, and those with several in which no ASCII byte is part of another character.
 PLAIN: Final = {
     UTF8: "utf-8",
-    "SQL_ASCII": "utf-8",  # bytes as they are
+    "SQL_ASCII": "utf-8",  # bytes without conversion
     **{f"LATIN{number}": f"iso8859_{part}" for number, part in enumerate((1, 2, 3, 4, 9, 10, 13, 14, 15, 16), 1)},
     **{f"ISO_8859_{part}": f"iso8859_{part}" for part in (5, 6, 7, 8)},
     **{f"WIN{page}": f"cp{page}" for page in (866, 874, *range(1250, 1259))},
@@ -31,7 +31,7 @@ _MIXED: Final = {
     "SJIS": "cp932",
     "UHC": "cp949",
 }
-#: Those of which Python has a codec that leaves ASCII as it is.
+#: Those for which Python has a codec that keeps ASCII unchanged.
 CODECS: Final = PLAIN | _MIXED
 _WITHOUT_CODEC: Final = ("EUC_TW", "JOHAB", "MULE_INTERNAL", "SHIFT_JIS_2004")
 _ALIASES: Final = {
@@ -50,7 +50,7 @@ _ALIASES: Final = {
 
 
 def _plain(name: str) -> str:
-    """The letters and digits of a name, which alone count."""
+    """The letters and digits of a name; only these are significant."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
@@ -58,5 +58,5 @@ _NAMES: Final = {_plain(name): name for name in (*CODECS, *_WITHOUT_CODEC)} | _A
 
 
 def encoding_named(name: str) -> str | None:
-    """PostgreSQL's encoding of a name in one of its spellings; None where there is none."""
+    """PostgreSQL's encoding with a name in one of its spellings; None if there is none."""
     return _NAMES.get(_plain(name))

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 
 class Subject(Struct, frozen=True):
-    """What a constraint that was broken belongs to: fields of an error that clients read instead of its text."""
+    """The object to which a violated constraint belongs: fields of an error that clients read instead of its text."""
 
     schema: str | None
     table: str | None = None
@@ -23,12 +23,12 @@ class Subject(Struct, frozen=True):
 
 @dataclass(slots=True)
 class SqlError(Exception):
-    """An error that the client caused or must know of.
+    """An error that the client caused or must be told about.
 
-    ``position`` is the 1-based index of a character in the statement's text; ``where`` is PostgreSQL's CONTEXT
-    line, such as ``COPY t, line 3, column a: "x"``; ``routine`` is PostgreSQL's function that would have raised it,
-    where drivers know an error by that; ``row`` is the place, from 0, of the one to blame among the rows that a
-    statement was given; ``severity`` is that of a notice that is one whatever its SQLSTATE.
+    ``position`` is the 1-based index of a character in the statement's text. ``where`` is PostgreSQL's CONTEXT line,
+    such as ``COPY t, line 3, column a: "x"``. ``routine`` is the PostgreSQL function that would raise it, for drivers
+    that identify errors by it. ``row`` is the place, from 0, of the offending row among the statement's input rows.
+    ``severity`` is set for a notice whose severity does not follow from its SQLSTATE.
     """
 
     sqlstate: str
@@ -49,41 +49,41 @@ class SqlError(Exception):
 def unsupported(
     construct: str, instead: str | None = None, position: int | None = None, rule: str | None = None
 ) -> SqlError:
-    """0A000 for something that Millstream does not do: names it, and the rule that it breaks where there is one, and
-    says what to write instead."""
+    """The error 0A000 for a feature that Millstream lacks: names it, and the rule that it breaks if there is one, and
+    suggests an alternative."""
     return SqlError("0A000", f"{construct} is not supported", rule, instead, position)
 
 
 def syntax_error(message: str, position: int | None = None) -> SqlError:
-    """42601."""
+    """The error 42601."""
     return SqlError("42601", message, position=position)
 
 
 def undefined_table(name: str, position: int | None = None) -> SqlError:
-    """42P01."""
+    """The error 42P01."""
     return SqlError("42P01", f'relation "{name}" does not exist', position=position)
 
 
 def duplicate_table(name: str) -> SqlError:
-    """42P07."""
+    """The error 42P07."""
     return SqlError("42P07", f'relation "{name}" already exists')
 
 
 def invalid_text(type_name: str, text: str, position: int | None = None) -> SqlError:
-    """22P02 with PostgreSQL's wording."""
+    """The error 22P02 in PostgreSQL's words."""
     return SqlError("22P02", f'invalid input syntax for type {type_name}: "{text}"', position=position)
 
 
 def out_of_range(message: str) -> SqlError:
-    """22003."""
+    """The error 22003."""
     return SqlError("22003", message)
 
 
 def division_by_zero() -> SqlError:
-    """22012."""
+    """The error 22012."""
     return SqlError("22012", "division by zero")
 
 
 def failed_transaction() -> SqlError:
-    """25P02."""
+    """The error 25P02."""
     return SqlError("25P02", "current transaction is aborted, commands ignored until end of transaction block")

@@ -1,4 +1,4 @@
-"""Names of relations as text, as the input of regclass takes them.
+"""Names of relations as texts that regclass accepts.
 
 Owns: folding, quotes and dots (https://www.postgresql.org/docs/15/datatype-oid.html). Knows no catalog.
 """
@@ -13,13 +13,13 @@ from typing import Final
 from catalog.postgres import rows
 from catalog.values.errors import SqlError
 
-#: What tools connect to that ask for no database (createuser, psql --list, pg_dumpall): other names of the only one.
+#: Databases to which tools connect by default (createuser, psql --list, pg_dumpall): other names of the only database.
 _MAINTENANCE: Final = ("postgres", "template1")
 
 _PART: Final = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\s".]+))\s*(\.|$)')
 _ELEMENT: Final = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^\s",]+))\s*(,|$)')
 _PLAIN: Final = re.compile("[a-z_][a-z0-9_]*")
-#: Bytes of PostgreSQL's type name.
+#: The length of PostgreSQL's type name, in bytes.
 LONGEST_NAME: Final = 63
 
 
@@ -40,7 +40,7 @@ def split_name(text: str) -> tuple[str | None, str]:
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """The names of a list such as search_path. Raises ValueError where it is none."""
+    """The names in a list such as search_path. Raises ValueError if the text is not a list."""
     names: list[str] = []
     position, more = 0, bool(text.strip())
     while more:
@@ -54,24 +54,25 @@ def split_list(text: str) -> tuple[str, ...]:
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Names as a list that ``split_list`` takes."""
+    """Names as a list that ``split_list`` reads."""
     return ", ".join(map(quote_name, names))
 
 
 @cache
 def quoted_words() -> frozenset[str]:
-    """Keywords that are names only in quotes: all but those that PostgreSQL calls unreserved."""
+    """Keywords that must be quoted as names: all except the unreserved ones."""
     return frozenset(str(row["word"]) for row in rows("keywords") if row["catcode"] != "U")
 
 
 def quote_name(name: str) -> str:
-    """A name as SQL text, quoted where it must be (quote_identifier)."""
+    """A name as SQL text, quoted if necessary (quote_identifier)."""
     is_plain = _PLAIN.fullmatch(name) and name not in quoted_words()
     return name if is_plain else '"' + name.replace('"', '""') + '"'
 
 
 def made_name(table: str, column: str, label: str) -> str:
-    """table_column_label, or table_label, cut to 63 bytes, the longer of the first two first (makeObjectName)."""
+    """table_column_label, or table_label, truncated to 63 bytes by shortening the longer of the first two
+    (makeObjectName)."""
     first, second, room = table.encode(), column.encode(), LONGEST_NAME - len(label) - (2 if column else 1)
     while len(first) + len(second) > room:
         first, second = (first[:-1], second) if len(first) > len(second) else (first, second[:-1])
@@ -80,5 +81,5 @@ def made_name(table: str, column: str, label: str) -> str:
 
 
 def is_the_database(database: str, name: str) -> bool:
-    """Whether a name means the only database, as it does when a client connects."""
+    """Whether a client's database name means the only database."""
     return name in (database, *_MAINTENANCE)

@@ -1,6 +1,6 @@
-"""The integer types: the range of each, and the arithmetic whose results may leave it.
+"""The integer types: their ranges, and arithmetic whose results may exceed them.
 
-Owns: ``ARITHMETIC`` and ``fits``, for constants that the planner folds and rows that no engine computes.
+Owns: ``ARITHMETIC`` and ``fits``, for constants that the planner folds and rows that are computed without an engine.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final
 
-#: The first positive number that a type does not hold; its least number is the negative of this.
+#: The least positive number that a type cannot hold; its negative is the type's least number.
 LIMITS: Final = {"int2": 1 << 15, "int4": 1 << 31, "int8": 1 << 63}
-#: By canonical name, operators that are exact over integers, decimals, and numpy's arrays where nothing overflows.
+#: Operators, by canonical name, that are exact for integers, decimals, and numpy's arrays without overflow.
 ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -20,6 +20,6 @@ ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 
 def fits(value: int, name: str) -> bool:
-    """Whether the type of this name holds a number."""
+    """Whether the type of this name can hold a number."""
     limit = LIMITS[name]
     return -limit <= value < limit

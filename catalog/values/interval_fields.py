@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Fields of the typmod's range (utils/timestamp.h, INTERVAL_MASK), smallest last, with the unit each stands for.
+#: The fields in the typmod's range (utils/timestamp.h, INTERVAL_MASK), smallest last, each with its unit.
 _MASKS: Final = (
     (1 << 2, "year"),
     (1 << 1, "month"),
@@ -17,7 +17,7 @@ _MASKS: Final = (
     (1 << 12, "second"),
 )
 FULL_RANGE: Final = 0x7FFF
-#: What a type's modifier may name but all fields: one of them, or those from one to a smaller one.
+#: The fields that a type's modifier may name, other than all: one field, or the fields from one to a smaller one.
 FIELD_RANGES: Final = tuple(
     sum(mask for mask, _ in _MASKS[first : last + 1])
     for block in (range(2), range(2, 6))
@@ -27,11 +27,11 @@ FIELD_RANGES: Final = tuple(
 
 
 def smallest_of(fields: int) -> str:
-    """The smallest of the fields that a type's modifier names."""
+    """The smallest field that a type's modifier names."""
     return "second" if fields == FULL_RANGE else [unit for mask, unit in _MASKS if fields & mask][-1]
 
 
 def fields_text(fields: int) -> str:
-    """The fields that a type's modifier names, as they are written behind the type's name: ``year to month``."""
+    """The fields of a type's modifier as written after the type's name: ``year to month``."""
     units = [] if fields == FULL_RANGE else [unit for mask, unit in _MASKS if fields & mask]
     return " to ".join(dict.fromkeys((units[0], units[-1]))) if units else ""

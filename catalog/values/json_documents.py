@@ -1,4 +1,4 @@
-"""JSON documents as text: their parts by slicing, and jsonb's canonical form, whose slices are canonical too.
+"""JSON documents as text: their parts as slices, and jsonb's output form, whose slices have that form, too.
 
 Owns: ``fields`` and ``elements`` (a document's parts as written, which is what json gives back), ``parse`` and
 ``canonical`` (what jsonb keeps: keys by length and then bytes, the last of equal ones, numbers as numeric prints them).
@@ -17,20 +17,20 @@ from catalog.values.errors import SqlError
 
 _BLANKS: Final = re.compile(r"[ \t\n\r]*")
 _PLAIN: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
-#: What numeric holds: digits before its point and behind it, and an exponent that its input reads.
+#: The limits of numeric: digits before the point and after it, and the exponent that its input accepts.
 _DIGITS: Final = 131072
 _DECIMALS: Final = 16383
 _EXPONENT: Final = (1 << 30) - 1
 
 
 class Number(str):
-    """A number's text as numeric prints it."""
+    """A number as the text that numeric prints for it."""
 
     __slots__ = ()
 
 
 def number(value: Decimal) -> Number:
-    """A number's text. Raises 22003 for one that numeric does not hold."""
+    """A number's text. Raises 22003 if numeric cannot hold the number."""
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int), "neither JSON nor its paths have infinities"
     if (value and value.adjusted() >= _DIGITS) or -exponent > _DECIMALS:
@@ -39,12 +39,12 @@ def number(value: Decimal) -> Number:
 
 
 def read_number(text: str) -> Number:
-    """The jsonb form of a number's text."""
+    """A number's text in jsonb's form."""
     if len(text) <= _DECIMALS and _PLAIN.fullmatch(text):
         return Number(text.removeprefix("-") if not text.strip("-0.") else text)
     try:
         value = Decimal(text)
-    except InvalidOperation:  # an exponent that no Decimal has
+    except InvalidOperation:  # an exponent beyond Decimal's range
         raise _overflow() from None
     if abs(int(value.as_tuple().exponent)) > _EXPONENT:
         raise _overflow()
@@ -73,7 +73,7 @@ def _guarded(read: Callable[[str], Any], text: str) -> Any:
 
 
 def check(text: str) -> str:
-    """json's input: the text itself. Raises 22P02."""
+    """Checks a text as json's input does, and returns it. Raises 22P02."""
     _guarded(_SCANNER.decode, text)
     return text
 
@@ -84,7 +84,7 @@ def parse(text: str) -> Any:
 
 
 def canonical(value: Any) -> str:
-    """jsonb's text of a value. Raises 22P05 for what no text can hold."""
+    """A value's text in jsonb's output form. Raises 22P05 for a character that no text can hold."""
     pieces: list[str] = []
     try:
         _write(value, pieces.append)
@@ -94,14 +94,14 @@ def canonical(value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string of JSON."""
+    """A JSON string."""
     if "\0" in text:
         raise SqlError("22P05", "unsupported Unicode escape sequence", "\\u0000 cannot be converted to text.")
     return json.dumps(text, ensure_ascii=False)
 
 
 def scalar(value: Any) -> str | None:
-    """The text of a value that is no object or array; None for those."""
+    """The text of a value that is neither object nor array; None for these."""
     if isinstance(value, Number):
         return value
     if isinstance(value, str):
@@ -112,7 +112,7 @@ def scalar(value: Any) -> str | None:
 
 
 def sorted_keys(value: dict[str, Any]) -> list[str]:
-    """An object's keys in jsonb's order."""
+    """An object's keys in jsonb's sort order."""
     return sorted(value, key=lambda key: (len(data := key.encode("utf-8", "surrogatepass")), data))
 
 
@@ -140,14 +140,14 @@ def _write(value: Any, write: Callable[[str], object]) -> None:
 
 
 def kind(text: str) -> str:
-    """json_typeof()."""
+    """The result of json_typeof()."""
     first = text[_skip(text, 0)]
     names = {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean", "n": "null"}
     return names.get(first, "number")
 
 
 def text_of(document: str) -> str | None:
-    """A part as ->> gives it: strings unquoted, null as NULL, all else as written."""
+    """A part as ->> returns it: strings unquoted, null as NULL, others as written."""
     found = kind(document)
     if found == "string":
         return str(_SCANNER.decode(document))
@@ -155,7 +155,7 @@ def text_of(document: str) -> str | None:
 
 
 def fields(text: str) -> Iterator[tuple[str, str]]:
-    """An object's keys and their values as written."""
+    """An object's keys, and their values as written."""
     position = _skip(text, _skip(text, 0) + 1)
     while text[position] != "}":
         key, end = _SCANNER.raw_decode(text, position)
@@ -181,6 +181,6 @@ def _skip(text: str, position: int) -> int:
 
 
 def _next(text: str, end: int) -> int:
-    """Where the next part begins, or the closing bracket stands."""
+    """The place of the next part, or of the closing bracket."""
     position = _skip(text, end)
     return _skip(text, position + 1) if text[position] == "," else position

@@ -1,6 +1,6 @@
-"""money: cents, as PostgreSQL keeps and writes them where the locale says nothing of money (cash.c).
+"""money: amounts in cents, with the input and output of a locale without currency settings (cash.c).
 
-Owns: one value's input and output. Columns are ``protocol.values.numbers.money``'s.
+Owns: one value's input and output. ``protocol.values.numbers.money`` converts columns.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _INPUT: Final = re.compile(
     re.ASCII,
 )
 LIMIT: Final = 1 << 63
-_MANY: Final = 20  # digits of what is beyond it
+_MANY: Final = 20  # more digits than money can hold
 
 
 def read_money(text: str) -> int:
@@ -36,6 +36,6 @@ def read_money(text: str) -> int:
 
 
 def money_text(cents: int) -> str:
-    """An amount as it is shown: -$1,234.50."""
+    """An amount as text: -$1,234.50."""
     dollars, rest = divmod(abs(cents), 100)
     return f"{'-' * (cents < 0)}${dollars:,}.{rest:02}"

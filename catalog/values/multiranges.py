@@ -1,4 +1,4 @@
-"""Multiranges, each carried as the bytes of its ranges one behind the other: these order as multirange_cmp() does.
+"""Multiranges, each carried as the concatenated bytes of its ranges, which sort as multirange_cmp() does.
 
 Owns: the canonical form (ranges that are not empty, in order, with something between any two), and the text form. Bytes
 are ``catalog.values.ranges``'; of a multirange of one range they are that range's, of one without ranges none.
@@ -29,22 +29,22 @@ _RANGE: Final = re.compile(r'[\[(](?:[^"\\\])]|\\.|"(?:[^"\\]|\\.|"")*")*[\])]',
 
 
 def range_of(kind: SqlType) -> SqlType:
-    """The type of a multirange's ranges."""
+    """The range type of a multirange type."""
     return by_name(MULTIRANGES[kind.name])
 
 
 def multirange_of(kind: SqlType) -> SqlType:
-    """The type of multiranges of a range's type."""
+    """The multirange type of a range type."""
     return by_name(kind.name.replace("range", "multirange"))
 
 
 def width_of(kind: SqlType) -> int:
-    """Bytes of a range."""
+    """The number of bytes of a range."""
     return 2 * ranges.width_of(range_of(kind)) + 4
 
 
 def made(kind: SqlType, parts: Iterable[bytes]) -> bytes:
-    """The union of ranges."""
+    """The union of ranges, as a multirange."""
     half = width_of(kind) // 2
     present = [part for part in parts if part[0] != ranges.EMPTY]
     lower, upper = (sorted(part[side : side + half] for part in present) for side in (0, half))
@@ -60,12 +60,12 @@ def parts_of(kind: SqlType, data: bytes) -> list[bytes]:
 
 
 def malformed_multirange(text: str, detail: str) -> SqlError:
-    """22P02."""
+    """The error 22P02 for a malformed multirange."""
     return SqlError("22P02", f'malformed multirange literal: "{text}"', detail)
 
 
 def split_multirange(text: str) -> Iterator[str]:
-    """The texts of a multirange's ranges that do not say "empty" (multirange_in()). Raises 22P02."""
+    """The texts of a multirange's ranges, without those that are "empty" (multirange_in()). Raises 22P02."""
     body = text.strip(_BLANKS)
     if body[:1] != "{":
         raise malformed_multirange(text, "Missing left brace.")
@@ -100,7 +100,7 @@ def _after_blanks(text: str, body: str, place: int) -> int:
 
 
 def read(text: str, kind: SqlType, value: Callable[[str], object]) -> bytes:
-    """A multirange of its text; ``value`` reads a bound's. Raises 22P02 and what that raises."""
+    """A multirange from its text; ``value`` reads a bound's text. Raises 22P02 and the errors of ``value``."""
     return made(kind, [ranges.read(part, range_of(kind), value) for part in split_multirange(text)])
 
 
@@ -110,9 +110,10 @@ def written(kind: SqlType, data: bytes, shown: Callable[[object], str] = str) ->
 
 
 def united(parts: Vector, counts: Vector) -> tuple[Vector, Vector]:
-    """The canonical bytes of multiranges, and how many each has.
+    """The canonical bytes of multiranges, and the number of ranges in each.
 
-    ``parts`` are ranges, a row of a matrix each; as many of them as ``counts`` says, in any order, make a multirange.
+    ``parts`` are ranges, as rows of a matrix. Each multirange is made of the next ranges, as many as ``counts`` says,
+    in any order.
     """
     half = parts.shape[1] // 2
     rows = np.repeat(np.arange(len(counts), dtype=">u4"), counts)
@@ -127,7 +128,8 @@ def united(parts: Vector, counts: Vector) -> tuple[Vector, Vector]:
 
 
 def _in_order(cuts: Vector, rows: Vector) -> Vector:
-    """Each row's cuts in order. As a key, a row's number stands before them: what is to be sorted nearly is."""
+    """Each row's cuts in sorted order. The row's number is the first part of the sort key, so the data are almost
+    sorted already."""
     keys = _keys(np.hstack((rows.view(np.uint8).reshape(-1, 4), cuts)))
     return cuts if (keys[:-1] <= keys[1:]).all() else cuts[np.argsort(keys, kind="stable")]
 

@@ -1,6 +1,6 @@
-"""Texts of values that are made of others: what stands between an array's braces, and between a row's parentheses.
+"""Texts of arrays and rows: the parts between an array's braces, and between a row's parentheses.
 
-Owns: taking them apart, as PostgreSQL's array_in() and record_in() do. Knows nothing of what the parts mean.
+Owns: splitting them, as PostgreSQL's array_in() and record_in() do. Knows nothing of the parts' types.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Final
 
 from catalog.values.errors import SqlError, unsupported
 
-#: What C's isspace() takes for blank.
+#: The characters that C's isspace() treats as blank.
 BLANKS: Final = " \t\n\v\f\r"
-#: By what stands between elements.
+#: The patterns by delimiter.
 _ELEMENTS: Final = {
     mark: re.compile(
         r'[ \t\n\v\f\r]*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>(?:[^'
@@ -32,27 +32,27 @@ _QUOTED: Final = re.compile(r'\\(.)|""', re.DOTALL)
 
 
 def malformed_array(text: str, detail: str) -> SqlError:
-    """22P02."""
+    """The error 22P02 for a malformed array."""
     return SqlError("22P02", f'malformed array literal: "{text}"', detail)
 
 
-#: How the engine's error of such an array begins, too.
+#: The begin of the message, which is the same in the engine's error for such an array.
 _NO_DIMENSIONS: Final = "an array of more than one dimension, or with bounds,"
 
 
 def is_of_dimensions(error: SqlError) -> bool:
-    """Whether an error is ``no_dimensions``, the engine's included."""
+    """Whether an error is ``no_dimensions``, raised here or by the engine."""
     return error.sqlstate == "0A000" and error.message.startswith(_NO_DIMENSIONS)
 
 
 def no_dimensions(position: int | None = None) -> SqlError:
-    """0A000 for an array whose dimensions or bounds are lost where it is to go."""
+    """The error 0A000 for an array whose dimensions or bounds the target cannot hold."""
     hint = "Declare the column as int[][]; ALTER TABLE ... ALTER COLUMN ... TYPE int[][] changes an existing column."
     return unsupported(f"{_NO_DIMENSIONS} in this place", hint, position)
 
 
 def split_array(text: str, delimiter: str = ",") -> Iterator[str | None]:
-    """The elements' texts of an array's text. Raises 22P02."""
+    """The texts of an array's elements. Raises 22P02."""
     body = text.strip(BLANKS)
     if body.startswith("["):
         raise no_dimensions()
@@ -76,7 +76,8 @@ def split_array(text: str, delimiter: str = ",") -> Iterator[str | None]:
 
 
 def element_text(match: re.Match[str], text: str, detail: str) -> str | None:
-    """An element's text, None for NULL: what matched, ``quoted`` or ``plain``. Raises 22P02 with ``detail``."""
+    """An element's text, None for NULL, from a match with the groups ``quoted`` and ``plain``. Raises 22P02 with
+    ``detail``."""
     if match["quoted"] is not None:
         return _ESCAPE.sub(r"\1", match["quoted"])
     plain = match["plain"].strip(BLANKS)
@@ -90,7 +91,7 @@ def _bad_row(text: str, detail: str) -> SqlError:
 
 
 def split_row(text: str, width: int) -> Iterator[str | None]:
-    """The texts of a row's ``width`` fields. Raises 22P02."""
+    """The texts of the ``width`` fields of a row. Raises 22P02."""
     body = text.strip(BLANKS)
     if not body.startswith("("):
         raise _bad_row(text, "Missing left parenthesis.")

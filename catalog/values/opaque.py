@@ -1,8 +1,8 @@
-"""Types that Arrow carries as text in one written form (``catalog.values.forms``), and what is refused of them.
+"""Types that Arrow carries as texts in one form (``catalog.values.forms``), and the operations refused for them.
 
-Owns: ``canonical``, their one written form; which types' values have no equality or no order in PostgreSQL (42883), and
-which ones have an order or an equality that is not that of their texts (0A000). Types that only PostgreSQL itself
-writes (access control lists, trees) have no input.
+Owns: ``canonical``, this form; which types have no equality or no order in PostgreSQL (42883), and for which ones these
+differ from those of their texts (0A000). Types that only PostgreSQL itself writes (access control lists, trees) have no
+input.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _READERS: Final[dict[str, Callable[[str], str]]] = {
     **xmls.READERS,
     "refcursor": str,
 }
-#: Types with a form of their own that clients write.
+#: Types with a form of their own that clients can write.
 FORMED: Final = frozenset(_READERS)
-#: Types that PostgreSQL finds no equality of, and no order.
+#: Types without equality and order in PostgreSQL.
 _UNEQUAL: Final = GEOMETRIC | frozenset(
     ("json", "jsonpath", "xml", "pg_snapshot", "txid_snapshot", "refcursor", "gtsvector")
 )
-#: Types that it finds no order of.
+#: Types without order in PostgreSQL.
 _UNSORTED: Final = _UNEQUAL | frozenset(("xid", "cid", "aclitem"))
-#: Types whose order is that of texts that a function makes of them (``planner.bind.conversion.carried_types``).
+#: Types that sort like texts that a function computes from them (``planner.bind.conversion.carried_types``).
 KEYED: Final = {"inet": "net", "cidr": "net", "pg_lsn": "lsn", "tid": "tid", "hstore": "hs"}
-#: Types whose order is not that of what carries them.
+#: Types that do not sort like their carriers.
 _UNORDERED: Final = frozenset(("tsvector", "tsquery", *KEYED))
-#: Types of which different values have one text.
+#: Types of which different values may have the same text.
 _ALIKE: Final = frozenset(("tsquery",))
 
 
 def canonical(kind: str, text: str) -> str:
-    """A value's text as PostgreSQL shows it. Raises 22P02 and its like, and 0A000 for a type that takes no text."""
+    """A value's text in output form. Raises 22P02 and similar errors, and 0A000 for a type without input."""
     if kind in INTERNAL:
         raise SqlError("0A000", f"cannot accept a value of type {kind}")
     read = _READERS.get(kind)
@@ -57,21 +57,23 @@ def _nowhere() -> None:
 
 
 def has_order(name: str) -> bool:
-    """Whether a type of this name surely has an order that is that of its texts, or of which there is a key."""
+    """Whether values of a type with this name sort like their texts, or have a sort key."""
     return name in KEYED or (name not in _UNORDERED and name not in ARRAYS and name not in VECTORS and name != "record")
 
 
 def refuse_order(kind: SqlType, what: str, position: Position = _nowhere) -> None:
-    """Raises 0A000 for an order of such values that is not that of the texts, and of which there is no key.
+    """Raises 0A000 for sorting by values that neither sort like their texts nor have a sort key.
 
-    ``position`` finds the place in the statement, which takes longer than the check; so too in the others.
+    ``position`` finds the place in the statement, which takes longer than the check; the same applies to the functions
+    below.
     """
     if kind.name not in KEYED and holds(kind, lambda found: found.name in _UNORDERED):
         raise unsupported(f"{what} of values of type {kind}", "Order their texts: cast them to text.", position())
 
 
 def check_equality(kind: SqlType, position: Position = _nowhere) -> None:
-    """Raises 42883 where PostgreSQL finds no equality of a type, and 0A000 where it is not that of the texts."""
+    """Raises 42883 if a type has no equality in PostgreSQL, and 0A000 if its equality differs from that of the
+    texts."""
     if holds(kind, lambda found: found.name in _UNEQUAL):
         raise SqlError("42883", f"could not identify an equality operator for type {_shown(kind)}", position=position())
     if holds(kind, lambda found: found.name in _ALIKE):
@@ -79,9 +81,8 @@ def check_equality(kind: SqlType, position: Position = _nowhere) -> None:
 
 
 def check_sorted(kind: SqlType, what: str, position: Position = _nowhere) -> None:
-    """Raises 42883 where PostgreSQL finds no order of a type. ``what`` it looks for: an ordering operator, a comparison
-    function.
-    """
+    """Raises 42883 if a type has no order in PostgreSQL. ``what`` is the missing object: an ordering operator or a
+    comparison function."""
     if holds(kind, lambda found: found.name in _UNSORTED):
         hint = "Use an explicit ordering operator or modify the query." if what == "an ordering operator" else None
         raise SqlError("42883", f"could not identify {what} for type {_shown(kind)}", hint=hint, position=position())

@@ -10,8 +10,8 @@ just below or just above a value:
             significant byte first: 8 bytes, 16 of numeric; 0 where the class is not 2
     side    0 just below the value ("[1", "1)"), 1 just above it ("(1", "1]"); 0 where the class is not 2
 
-So all that is asked of two ranges is a comparison of cuts as bytes: they overlap where each begins before the other
-ends. Infinite dates and timestamps are values (class 2), as in PostgreSQL. Columns of ranges are the protocol's matter.
+So every operator on two ranges is a comparison of cuts as bytes: they overlap if each begins before the other ends.
+Infinite dates and timestamps are values (class 2), as in PostgreSQL. The protocol converts columns of ranges.
 https://www.postgresql.org/docs/15/rangetypes.html
 """
 
@@ -33,9 +33,9 @@ from catalog.values.times.timestamps import INFINITE_DAYS, INFINITE_MICROSECONDS
 from catalog.values.types import RANGES, UNCONSTRAINED, SqlType, by_name
 
 EMPTY, BELOW, AT, ABOVE = range(4)
-#: Decimals of a numeric bound's number.
+#: The decimals of a numeric bound's number.
 SCALE: Final = UNCONSTRAINED[1]
-#: The largest value of a discrete type that has a next one, and the error of what lies beyond.
+#: The largest value of a discrete type that has a successor, and the error for larger ones.
 LARGEST: Final = {
     "int4": (2**31 - 1, "22003", "integer out of range"),
     "int8": (2**63 - 1, "22003", "bigint out of range"),
@@ -56,7 +56,7 @@ _NEEDS_QUOTES: Final = re.compile(r'[(),\[\]"\\ \t\n\v\f\r]')
 
 
 class Bounds(Struct, frozen=True):
-    """A range that is not empty: the numbers of its bounds, None where it has none."""
+    """A range that is not empty: the numbers of its bounds, None for an absent bound."""
 
     lower: int | None
     upper: int | None
@@ -70,7 +70,7 @@ def subtype_of(kind: SqlType) -> SqlType:
 
 
 def width_of(kind: SqlType) -> int:
-    """Bytes of a bound's number."""
+    """The number of bytes of a bound's number."""
     return 16 if kind.name == "numrange" else 8
 
 
@@ -83,7 +83,7 @@ def empty(kind: SqlType) -> bytes:
 
 
 def packed(kind: SqlType, bounds: Bounds | None) -> bytes:
-    """A canonical range's bytes; None is empty."""
+    """A canonical range's bytes; None stands for the empty range."""
     if bounds is None:
         return empty(kind)
     width = width_of(kind)
@@ -97,7 +97,7 @@ def _cut(value: int | None, otherwise: int, above: bool, width: int) -> bytes:
 
 
 def unpacked(kind: SqlType, data: bytes) -> Bounds | None:
-    """What ``packed`` was given."""
+    """The range for bytes of ``packed``."""
     if data[0] == EMPTY:
         return None
     width = width_of(kind)
@@ -112,7 +112,7 @@ def _uncut(data: bytes, width: int) -> tuple[int | None, bool]:
 
 
 def canonical(kind: SqlType, bounds: Bounds) -> Bounds | None:
-    """A range as PostgreSQL keeps it; None where it is empty. Raises 22000, 22003 and 22008.
+    """A range in the form in which PostgreSQL stores it; None if it is empty. Raises 22000, 22003 and 22008.
 
     https://www.postgresql.org/docs/15/rangetypes.html#RANGETYPES-DISCRETE
     """
@@ -134,7 +134,7 @@ def canonical(kind: SqlType, bounds: Bounds) -> Bounds | None:
 
 
 def is_infinite(name: str, value: Any) -> Any:
-    """Whether a value of a discrete type, or which of a vector's, has no next one and none before it."""
+    """Whether a value of a discrete type has no successor and predecessor; for a vector, a mask."""
     return (abs(value) == INFINITE_DAYS) & (name == "date")
 
 
@@ -149,7 +149,7 @@ def _next(name: str, value: int) -> int:
 
 
 def number_of(value: object) -> int:
-    """The number of a bound's value, as literals hold it. Raises 22003 for a numeric beyond 38 digits."""
+    """The number of a bound's value, in the form of literals. Raises 22003 for a numeric of more than 38 digits."""
     match value:
         case dt.datetime():
             utc = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
@@ -171,14 +171,14 @@ def infinite_number(value: float, kind: SqlType) -> int:
 
 
 def bound_number(value: object, kind: SqlType) -> int | None:
-    """The number of a bound of a range of a type, None for NULL."""
+    """The number of a bound of a range type, None for NULL."""
     if value is None:
         return None
     return infinite_number(value, kind) if isinstance(value, float) else number_of(value)
 
 
 def bound_value(number: int, kind: SqlType) -> object:
-    """The value of a bound's number, as literals hold it; the text of a date that Python does not have."""
+    """The value of a bound's number, in the form of literals; a text for a date beyond Python's range."""
     match RANGES[kind.name]:
         case "date" if abs(number) == INFINITE_DAYS:
             return math.copysign(math.inf, number)
@@ -198,7 +198,7 @@ def bound_value(number: int, kind: SqlType) -> object:
 
 
 def made(kind: SqlType, lower: object, upper: object, inclusive: tuple[bool, bool]) -> bytes:
-    """The range of two values, None where it has no bound. Raises 22000, 22003 and 22008."""
+    """The range of two values; None is an absent bound. Raises 22000, 22003 and 22008."""
     return packed(kind, canonical(kind, Bounds(bound_number(lower, kind), bound_number(upper, kind), *inclusive)))
 
 
@@ -216,7 +216,7 @@ def read_flags(flags: str | None) -> tuple[bool, bool]:
 
 
 class Written(Struct, frozen=True):
-    """A range's text taken apart: the texts of its bounds, None where it has none, and which of them it includes."""
+    """The parts of a range's text: the texts of its bounds, None for an absent bound, and which bounds are included."""
 
     lower: str | None
     upper: str | None
@@ -224,12 +224,12 @@ class Written(Struct, frozen=True):
 
 
 def malformed_range(text: str, detail: str) -> SqlError:
-    """22P02."""
+    """The error 22P02 for a malformed range."""
     return SqlError("22P02", f'malformed range literal: "{text}"', detail)
 
 
 def split_range(text: str) -> Written | None:
-    """A range's text; None where it says that the range is empty (range_parse()). Raises 22P02."""
+    """The parts of a range's text; None for the empty range (range_parse()). Raises 22P02."""
     body = text.lstrip(_BLANKS)
     if body[:5].lower() == "empty":
         if body[5:].strip(_BLANKS):
@@ -264,7 +264,7 @@ def _plain(piece: re.Match[str]) -> str:
 
 
 def read(text: str, kind: SqlType, value: Callable[[str], object]) -> bytes:
-    """A range of its text; ``value`` reads a bound's. Raises 22P02 and what that raises."""
+    """A range from its text; ``value`` reads a bound's text. Raises 22P02 and the errors of ``value``."""
     found = split_range(text)
     if found is None:
         return empty(kind)

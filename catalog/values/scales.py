@@ -1,10 +1,11 @@
-"""Which types' values have decimals or blanks of their own, and in what form their numbers stand beside them.
+"""Display scales: types whose values have their own number of decimals or trailing blanks, and the columns that hold
+these numbers.
 
-PostgreSQL's numeric without digits shows as many decimals as it was written with, and its bpchar without a length the
-blanks at its end, though neither counts when values are compared. What is kept is the value without them; its scale is
-how many decimals it shows, or characters with its blanks. A column of such values, or of arrays and rows that have some
-in them, has a column of scales: an int4 beside a numeric or a bpchar, an array of them beside an array, a row of them
-beside a row. A NULL in a scale's place means an unknown scale, also for everything nested below it.
+PostgreSQL's numeric of undeclared precision shows as many decimals as it was written with, and its bpchar of undeclared
+length the blanks at its end, although neither counts in comparisons. Millstream stores the value without them; its
+scale is the number of shown decimals, or of characters including blanks. A column of such values, or of arrays and rows
+that contain some, has a column of scales: an int4 for a numeric or a bpchar, an array of them for an array, a row of
+them for a row. NULL in place of a scale means an unknown scale, also for everything nested below it.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from catalog.values.types import INT4, UNCONSTRAINED, SqlType, array, record, sh
 
 
 def scale_name(name: str) -> str:
-    """What the column is called that stores how the values of another one show."""
+    """The name of the column that stores the display scales of another column."""
     return f"__scale_{name}"
 
 
 def scale_kind(kind: SqlType) -> SqlType:
-    """The type of the scales of a type's values."""
+    """The type of the display scales of a type's values."""
     if kind.name == "array" and kind.element is not None:
         return array(scale_kind(kind.element))
     if kind.name == "shaped" and kind.element is not None:
@@ -30,15 +31,15 @@ def scale_kind(kind: SqlType) -> SqlType:
 
 
 def is_padded(kind: SqlType) -> bool:
-    """Whether a type is bpchar without a length, so that each value has blanks of its own."""
+    """Whether a type is bpchar without a length, whose values have their own trailing blanks."""
     return kind.name == "bpchar" and not kind.modifiers
 
 
 def is_unconstrained(kind: SqlType) -> bool:
-    """Whether a type is that or numeric without digits, so that each value has decimals of its own."""
+    """Whether a type is numeric without precision, or bpchar without a length, so that each value has its own scale."""
     return is_padded(kind) or (kind.name == "numeric" and kind.modifiers == UNCONSTRAINED)
 
 
 def has_unconstrained(kind: SqlType) -> bool:
-    """Whether that is true of a type or of what is in it."""
+    """Whether ``is_unconstrained`` is true of a type or of a type within it."""
     return holds(kind, is_unconstrained)

@@ -5,9 +5,9 @@ Arrow type in which every layer passes its values. Knows nothing of wire formats
 own types (executor/).
 
 An enum's values are carried as the ``places`` of its labels: bigints that compare as the labels are declared, so that
-every layer orders, groups and stores them like any number, and renaming or adding a label changes no stored value.
-A row is carried as a struct whose fields are called by their places (f1, f2, ...): PostgreSQL lets two fields have one
-name, and a field that is renamed changes no stored value.
+every layer orders, groups and stores them like any number, and renaming or adding a label changes no stored value. A
+row is carried as a struct whose fields are named by their places (f1, f2, ...): PostgreSQL lets two fields have the
+same name, and renaming a field changes no stored value.
 
 A ``numeric`` always has a precision and a scale here, since both engines compute in 38 decimal digits. What the
 client sees as its type modifier is said apart, by the column's declaration (``SqlType.typmod``).
@@ -32,20 +32,20 @@ MAX_PRECISION: Final = 38
 UNCONSTRAINED: Final = (38, 18)
 #: Scale of quotients and averages: PostgreSQL computes at least 16 significant digits (numeric.c, select_div_scale).
 QUOTIENT: Final = (38, 20)
-#: That of variances and deviations: quotients but for zero, which is no quotient (numeric_stddev_internal) and shows no
-#: decimals. Precision, scale, and the decimals of zero.
+#: Type of variances and deviations: like a quotient, except that a zero is not the result of a division
+#: (numeric_stddev_internal) and shows no decimals. Precision, scale, and the decimals of zero.
 SPREAD: Final = (*QUOTIENT, 0)
-#: A quotient of which some values have more digits before the point than that, and none lies between -1 and 1 but zero:
-#: such a value shows 16 decimals at most. Precision, scale, and the digits before the point of the least.
+#: Type of quotients of which some may have more digits before the point, and none is between -1 and 1 except zero: such
+#: a value shows 16 decimals at most. Precision, scale, and the least value's digits before the point.
 LARGE_QUOTIENT: Final = (38, 16, 1)
 
 
 class TypeInfo(Struct, frozen=True):
-    """What PostgreSQL's pg_type says of one type."""
+    """PostgreSQL's pg_type fields of one type."""
 
     oid: int
     array_oid: int
-    length: int  # bytes, -1 when it varies
+    length: int  # bytes, -1 if it varies
     category: str  # pg_type.typcategory
     preferred: bool = False
 
@@ -88,7 +88,7 @@ TYPES: Final[dict[str, TypeInfo]] = {
     "datemultirange": TypeInfo(4535, 6155, -1, "R"),
     "tsmultirange": TypeInfo(4533, 6152, -1, "R"),
     "tstzmultirange": TypeInfo(4534, 6153, -1, "R"),
-    # What only system catalogs are made of.
+    # Types that only system catalogs use.
     "char": TypeInfo(18, 1002, 1, "Z"),
     "regproc": TypeInfo(24, 1008, 4, "N"),
     "regprocedure": TypeInfo(2202, 2207, 4, "N"),
@@ -140,21 +140,21 @@ TYPES: Final[dict[str, TypeInfo]] = {
     "oidvector": TypeInfo(30, 1013, -1, "A"),
 }
 
-#: Types of extensions, which are there once these are created (``catalog.extensions``).
+#: Types of extensions, which exist once the extension is created (``catalog.extensions``).
 OF_EXTENSIONS: Final = frozenset(("hstore",))
-#: oids that are shown by the name of what they mean.
+#: Types whose oids are shown as the names of objects.
 NAMED_OIDS: Final = frozenset(name for name in TYPES if name.startswith("reg"))
 #: Types whose values are oids.
 OIDS: Final = NAMED_OIDS | {"oid"}
 GEOMETRIC: Final = frozenset(("point", "lseg", "path", "box", "polygon", "line", "circle"))
-#: Types that PostgreSQL alone writes: what is read as one of them is refused.
+#: Types that only PostgreSQL writes: they have no input.
 INTERNAL: Final = frozenset(
     (
         *("pg_node_tree", "pg_ndistinct", "pg_dependencies", "pg_mcv_list", "gtsvector"),
         *("pg_brin_bloom_summary", "pg_brin_minmax_multi_summary"),
     )
 )
-#: Types that Arrow carries as text in one written form (``catalog.values.opaque``).
+#: Types that Arrow carries as texts in one form (``catalog.values.opaque``).
 OPAQUE: Final = (
     frozenset(("tid", "pg_lsn", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "tsvector", "tsquery", "xml"))
     | frozenset(("pg_snapshot", "txid_snapshot", "refcursor", "aclitem", "anyarray"))
@@ -164,7 +164,7 @@ OPAQUE: Final = (
 )
 #: Types whose modifier is the length of a bit string.
 BITS: Final = frozenset(("bit", "varbit"))
-#: Arrays from 0 on with a text form of their own, and their elements.
+#: Vectors: arrays from index 0 with their own text form, and their element types.
 VECTORS: Final = {"int2vector": "int2", "oidvector": "oid"}
 #: Ranges, and the types of their bounds (``catalog.values.ranges``).
 RANGES: Final = {
@@ -177,17 +177,17 @@ RANGES: Final = {
 }
 #: Multiranges, and the types of their ranges (``catalog.values.multiranges``).
 MULTIRANGES: Final = {name.replace("range", "multirange"): name for name in RANGES}
-#: Types that are carried as bytes that order as their values do.
+#: Types carried as bytes that sort as their values do.
 SPANS: Final = RANGES.keys() | MULTIRANGES.keys()
 
-#: Types whose modifier rounds or cuts values when they are stored, or cast to it.
+#: Types whose modifier rounds or truncates values that are stored or cast.
 ROUNDED: Final = frozenset(("time", "timetz", "timestamp", "timestamptz", "interval"))
-#: Digits of a second that these keep without a modifier.
+#: The digits of a second that these types keep without a modifier.
 MICROSECONDS: Final = 6
-#: In the place of an interval's digits where only its fields are declared (INTERVAL_FULL_PRECISION).
+#: In place of an interval's digits if only its fields are declared (INTERVAL_FULL_PRECISION).
 FULL_PRECISION: Final = 0xFFFF
 
-#: Names of array types: of one dimension that begins at 1, and of those that say theirs
+#: Names of array types: of one dimension with the lower bound 1, and of those with a shape
 #: (``catalog.values.array_shapes``).
 ARRAYS: Final = ("array", "shaped")
 
@@ -209,10 +209,10 @@ _ARROW: Final[dict[str, pa.DataType]] = {
     "json": pa.string(),
     "jsonb": pa.string(),
     "jsonpath": pa.string(),
-    "uuid": pa.string(),  # canonical lower-case text: orders and compares as the 16 bytes do
+    "uuid": pa.string(),  # canonical lower-case text, which compares as the 16 bytes do
     "date": pa.date32(),
     "time": pa.time64("us"),
-    "timetz": pa.int64(),  # a number that orders as the times do: catalog.values.times.timetz
+    "timetz": pa.int64(),  # a number that compares as the times do: catalog.values.times.timetz
     "timestamp": pa.timestamp("us"),
     "timestamptz": pa.timestamp("us", tz="UTC"),
     "interval": pa.month_day_nano_interval(),
@@ -227,9 +227,9 @@ _ARROW: Final[dict[str, pa.DataType]] = {
 
 
 class Enumeration(Struct, frozen=True):
-    """A type of CREATE TYPE ... AS ENUM: its labels in order, each with its place, which is what a value is kept as.
+    """A type of CREATE TYPE ... AS ENUM: its labels in order, each with its place, which is the stored value.
 
-    ``oid`` is odd, and the one before it is its array type's. ``home`` says whose it is where it has come with another
+    ``oid`` is odd; the one before it belongs to the array type. ``home`` is set for a type that came with another
     server's continuous view: that server, and the type's oid there.
     """
 
@@ -250,17 +250,17 @@ class Enumeration(Struct, frozen=True):
         return quote_name(self.name)
 
 
-#: The oids of ``record``, which rows without a declared type are of, and of its arrays.
+#: The oids of ``record``, the type of rows without a declared type, and of its array type.
 RECORD_OID: Final = 2249
 _RECORDS_OID: Final = 2287
 
 
 class Composite(Struct, frozen=True):
-    """What rows are of: names and types of their fields. A type of CREATE TYPE ... AS (...), a relation's rows, or,
-    without a name, what ROW(...) makes.
+    """A row type: the names and types of the fields. It is a type of CREATE TYPE ... AS (...), the type of a relation's
+    rows, or, without a name, the type of ROW(...).
 
-    ``oid`` is that in pg_class, odd for a declared type. ``domains`` are the fields' as a column has its own
-    (``catalog.objects.ColumnDefinition``), none where no field has one; ``comments`` are on fields, by name.
+    ``oid`` is the one in pg_class, and odd for a declared type. ``domains`` are those of the fields, in the form of a
+    column's (``catalog.objects.ColumnDefinition``), empty if no field has one; ``comments`` are on fields, by name.
     """
 
     oid: int
@@ -273,20 +273,20 @@ class Composite(Struct, frozen=True):
 
     @property
     def type_oid(self) -> int:
-        """The oid in pg_type: odd, and the one before it is its array type's."""
+        """The oid in pg_type. It is odd; the one before it belongs to the array type."""
         return row_oid(self.oid) if self.oid else RECORD_OID
 
     @property
     def array_oid(self) -> int:
-        """The oid of the type of its arrays."""
+        """The oid of its array type."""
         return self.type_oid - 1 if self.oid else _RECORDS_OID
 
     def domain(self, place: int) -> int:
-        """The domain of a field, by its place from 0 on."""
+        """The domain of a field, by its place from 0."""
         return self.domains[place] if self.domains else 0
 
     def over(self, change: Callable[[SqlType], SqlType]) -> Composite:
-        """This row type with other types of its fields."""
+        """This row type with other types for its fields."""
         fields = tuple((name, change(kind)) for name, kind in self.fields)
         return self if fields == self.fields else replace(self, fields=fields)
 
@@ -299,11 +299,11 @@ class SqlType(Struct, frozen=True):
     """One SQL type.
 
     ``modifiers`` are (precision, scale) of a numeric, never empty; (length,) of varchar, bpchar, bit and varbit or ();
-    (digits,) of times and (fields, digits) of intervals or (), which only what stores values or is cast to has
-    (``catalog.values.times.precision.expressed``); else ().
-    ``element`` is the element type of an array, whose ``name`` is then ``"array"``, or that of a vector. An array that
-    may have several dimensions, or begin elsewhere than at 1, is ``"shaped"``: to clients the same type. ``enum`` is
-    what a user declared, where ``name`` is ``"enum"``; ``row`` are the fields, where ``name`` is ``"record"``.
+    (digits,) of times and (fields, digits) of intervals or (), which only the types of stored values and of casts have
+    (``catalog.values.times.precision.expressed``); else (). ``element`` is the element type of an array, whose ``name``
+    is then ``"array"``, or that of a vector. An array that may have several dimensions, or a lower bound other than 1,
+    is ``"shaped"``; to clients it is the same type. ``enum`` is the user-defined enum if ``name`` is ``"enum"``;
+    ``row`` are the fields if ``name`` is ``"record"``.
     """
 
     name: str
@@ -335,7 +335,7 @@ class SqlType(Struct, frozen=True):
 
     @property
     def array_oid(self) -> int:
-        """The oid of the type of its arrays."""
+        """The oid of its array type."""
         if self.enum is not None:
             return self.enum.oid - 1
         if self.element is not None and self.name in ARRAYS:
@@ -344,7 +344,7 @@ class SqlType(Struct, frozen=True):
 
     @property
     def length(self) -> int:
-        """pg_type.typlen: bytes, or -1 when it varies."""
+        """pg_type.typlen: bytes, or -1 if it varies."""
         if self.enum is not None:
             return 4
         return -1 if self.element is not None or self.row is not None else TYPES[self.name].length
@@ -360,7 +360,7 @@ class SqlType(Struct, frozen=True):
 
     @property
     def typmod(self) -> int:
-        """The modifier as PostgreSQL encodes it; -1 where none is declared."""
+        """The modifier in PostgreSQL's encoding; -1 if none is declared."""
         if self.name == "numeric":
             if self.is_loose:
                 return -1
@@ -388,17 +388,17 @@ class SqlType(Struct, frozen=True):
 
     @property
     def precision(self) -> int:
-        """Digits of a numeric."""
+        """The number of digits of a numeric."""
         return self.modifiers[0]
 
     @property
     def scale(self) -> int:
-        """Digits after the point of a numeric."""
+        """The number of digits after the point of a numeric."""
         return self.modifiers[1]
 
     @property
     def is_loose(self) -> bool:
-        """Whether a numeric has no declared digits, so that its scale is that of the storage."""
+        """Whether a numeric has no declared precision, so that its scale is that of its storage."""
         return self.name == "numeric" and self.modifiers in (UNCONSTRAINED, QUOTIENT, SPREAD, LARGE_QUOTIENT)
 
     def __str__(self) -> str:
@@ -424,7 +424,7 @@ def _shown_interval(fields: int, digits: int) -> str:
     return ("interval " + words if words else "interval") + ("" if digits == FULL_PRECISION else f"({digits})")
 
 
-#: PostgreSQL's display names where they differ from pg_type.typname (format_type()).
+#: PostgreSQL's display names that differ from pg_type.typname (format_type()).
 DISPLAY: Final[dict[str, str]] = {
     "bool": "boolean",
     "char": '"char"',
@@ -470,7 +470,8 @@ UNKNOWN: Final = SqlType("unknown")
 
 
 def numeric(precision: int, scale: int) -> SqlType:
-    """A numeric of at most 38 digits; the scale is kept and the precision cut where both do not fit."""
+    """A numeric of at most 38 digits. If precision and scale do not both fit, the scale is kept and the precision
+    reduced."""
     return SqlType("numeric", (min(max(precision, scale, 1), MAX_PRECISION), min(scale, MAX_PRECISION)))
 
 
@@ -480,7 +481,7 @@ def array(element: SqlType) -> SqlType:
 
 
 def shaped(element: SqlType) -> SqlType:
-    """The type of arrays of any dimensions."""
+    """The type of arrays with any number of dimensions."""
     return SqlType("shaped", element=element)
 
 
@@ -499,7 +500,7 @@ def row(declared: Composite) -> SqlType:
 
 
 def record(*fields: tuple[str, SqlType]) -> SqlType:
-    """The type of rows that no type was declared for."""
+    """The type of rows without a declared type."""
     return row(Composite(0, "record", fields))
 
 
@@ -511,7 +512,7 @@ def plain(kind: SqlType) -> SqlType:
 
 
 def by_name(name: str) -> SqlType:
-    """The type of a pg_type name without modifiers. Raises KeyError for a name outside ``TYPES``."""
+    """The type with a pg_type name, without modifiers. Raises KeyError for a name outside ``TYPES``."""
     TYPES[name]
     if name in VECTORS:
         return SqlType(name, element=SqlType(VECTORS[name]))
@@ -519,12 +520,12 @@ def by_name(name: str) -> SqlType:
 
 
 def is_known(oid: int) -> bool:
-    """Whether Millstream has the type of a pg_type oid."""
+    """Whether Millstream has the type with a pg_type oid."""
     return oid in _BY_OID or oid in _BY_ARRAY_OID
 
 
 def by_oid(oid: int) -> SqlType:
-    """The type of a pg_type oid (an array's too). Raises KeyError where Millstream has none."""
+    """The type with a pg_type oid (also of an array). Raises KeyError if Millstream lacks it."""
     if oid in _BY_OID:
         return by_name(_BY_OID[oid])
     return array(by_name(_BY_ARRAY_OID[oid]))

@@ -4,8 +4,8 @@ How a query runs:
 
 1. ``connection.Connection.query`` gets a relation and its inputs, as Arrow tables or as files. The relation's text and
    prepared statement are kept by its identity; otherwise ``printing.dialect.DuckPrinter`` prints the relation.
-2. The connection binds the inputs as sources of the statement and executes it. What DuckDB lacks, its SQL calls as
-   macros and Python functions (``functions``), which ``instance.Instance`` defines once.
+2. The connection binds the inputs as sources of the statement and executes it. For operations that DuckDB lacks,
+   the SQL calls macros and Python functions (``functions``), which ``instance.Instance`` defines once.
 3. ``results`` gives the rows as Arrow in exactly the relation's types, whole or while they are computed.
 4. ``errors.translate`` turns DuckDB's exceptions into PostgreSQL's errors. Where decimals overflow or a plan fails, the
    connection prints the statement once more in another way.

@@ -1,9 +1,9 @@
 """One connection of a DuckDB instance, and the fastest way through it from algebra to Arrow.
 
-Owns: registered inputs and prepared statements. An input is registered once under its leaf's name as a ``Source``, and
-the table in the source is exchanged before every run: DuckDB asks it for a stream each time it scans, so a statement
-stays prepared while its inputs change (a third of the time of registering a table anew). Plans are kept by the identity
-of their relation, which the caller keeps alive by using it again.
+Owns: registered inputs and prepared statements. An input is registered once under its leaf's name as a ``Source``,
+whose table is exchanged before every run: DuckDB asks the source for a stream at each scan, so a statement stays
+prepared while its inputs change (which takes a third of the time of registering a table again). Plans are kept by the
+identity of their relation; the caller must keep the relation to use its plan again.
 
 A connection knows nothing of programs, of table semantics or of its ``instance``. One thread uses it at a time; any
 thread may call ``interrupt``.
@@ -42,37 +42,37 @@ from planner.lowering.single_parameters import separate_parameters
 from planner.placement import reads_system_alone
 from planner.scales.nested import written_kind
 
-#: Where DuckDB's own assertions fail. A query is over by that, and so is a result that was to be kept for one;
-#: what was to change tables, or to commit, may have done half of it.
+#: Errors after which an assertion of DuckDB has failed. Such an error ends a query, and a result that was being kept
+#: for one; a change of tables, or a commit, may have been applied in part.
 _DOUBTFUL: Final = (duckdb.FatalException, duckdb.InternalException)
-#: How DuckDB's message begins where an assertion of its own failed.
+#: The begin of DuckDB's message for a failed assertion.
 _ASSERTION: Final = "INTERNAL Error"
-#: Settings of a connection that measures how far its statements are, and prints nothing of it.
+#: Settings of a connection that measures the progress of its statements without printing it.
 MEASURING: Final = {"enable_progress_bar_print": False, "enable_progress_bar": True}
 _PLANS: Final = 256
 _BATCH: Final = 65536
-#: Rows of a result up to which it is small.
+#: The most rows of a small result.
 _SMALL: Final = 2048
 
 _PARAMETERS: Final = kinds_of(Parameter)
 _Result = TypeVar("_Result")
 Parameters = Sequence[object]
-#: What leaves stand for, by their engine names: rows, or files that the engine reads itself.
+#: The rows or files of leaves, by the leaves' engine names; the engine itself reads files.
 Bindings = Mapping[str, pa.Table | FileRows]
 NOTHING: Final[Bindings] = MappingProxyType({})
-#: A relation's rows, with some more leaves bound.
+#: A function for a relation's rows, given the rows of further leaves.
 Run = Callable[[Relation, Bindings], pa.Table]
-#: A relation's rows by runs of it, or of what it is taken apart into.
+#: A function for a relation's rows; it runs the relation, or the parts into which the relation was split.
 Evaluate = Callable[[Relation, Run], pa.Table]
 
 
 def plainly(relation: Relation, run: Run) -> pa.Table:
-    """A relation that an engine computes alone."""
+    """Runs a relation with the engine only."""
     return run(relation, NOTHING)
 
 
 class Source:
-    """A registered input: streams whatever table it holds at the moment."""
+    """A registered input: streams the table that it holds at the moment."""
 
     __slots__ = ("_nothing", "table")
 
@@ -81,7 +81,7 @@ class Source:
         self._nothing = table.schema.empty_table()
 
     def clear(self) -> None:
-        """Lets go of the table."""
+        """Drops the table."""
         self.table = self._nothing
 
     def __arrow_c_schema__(self) -> object:
@@ -92,22 +92,23 @@ class Source:
 
 
 class Plan(Struct, frozen=True):
-    """A relation in the engine's words, under ``name``; ``text`` runs it, where it has no parameters, and is empty
-    where it must be printed with them.
+    """A relation's plan, kept under ``name``. ``text`` runs it if it has no parameters, and is empty if it must be
+    printed with their values.
 
-    It is prepared only where that saves anything: what reads tables DuckDB plans anew at each EXECUTE, and so it does a
-    statement whose parameters reach a scan. A statement with parameters is prepared when it comes again (``is_first``
-    until then), since most texts come once. One that reads system relations alone is prepared at once, in a form that
-    is planned once: PREPARE and EXECUTE take as long as the statement, and each further EXECUTE a third.
+    A plan is prepared only where that saves time: DuckDB plans a statement that reads tables again at each EXECUTE, and
+    also one whose parameters reach a scan. A statement with parameters is prepared when it is used a second time (until
+    then, ``is_first``), since most texts come once. A statement that reads only system relations is prepared at once,
+    in a form that is planned once: PREPARE and EXECUTE take as long as the statement, and each further EXECUTE takes a
+    third.
     """
 
     relation: Relation
     name: str
     text: str
-    arguments: tuple[Scalar, ...]  # what EXECUTE passes, over the parameters
+    arguments: tuple[Scalar, ...]  # EXECUTE's arguments, over the parameters
     schema: pa.Schema
     is_first: bool = False
-    is_long: bool = False  # it may not hear an interrupt for long
+    is_long: bool = False  # it may not react to an interrupt for long
 
 
 class Connection:
@@ -119,38 +120,37 @@ class Connection:
         broken: Callable[[SqlError], None] = lambda error: None,
         interrupted: Callable[[], None] = lambda: None,
     ) -> None:
-        """``broken`` is told of errors after which the instance's content is not known, ``interrupted`` that what
-        functions compute for the running statement is to end."""
+        """``broken`` is called with errors after which the instance's content is unknown; ``interrupted`` is called to
+        end the functions of the running statement."""
         self._raw = cursor
         self._open: weakref.ref[OpenRows] | None = None
         self._broken = broken
         self._interrupted = interrupted
         self._sources: dict[str, Source] = {}
         self._plans: OrderedDict[tuple[int, str, bool], Plan] = OrderedDict()
-        #: Relations, by identity, whose last result for a client was small: they are prepared, and computed to
-        #: the end.
+        #: Relations, by identity, whose last result for a client was small: they are prepared and computed completely.
         self._seen_small: dict[int, Relation] = {}
         self._texts: dict[str, str] = {}
         self._names = 0
         self._is_measuring = False
-        #: When what runs now began, in ``ticks``; 0 between statements.
+        #: When the running call began, in ``ticks``; 0 between statements.
         self.began = 0
         self._depth = 0
-        #: Whether what runs now is to end.
+        #: Whether the running call must end.
         self.is_interrupted = False
-        #: Whether an interrupted statement that does not end may be left behind, and the connection with it.
+        #: Whether a statement that does not end after an interrupt may be left behind together with the connection.
         self.may_be_left = False
-        #: Whether one was.
+        #: Whether a statement was left behind.
         self.is_lost = False
         self._apart: Apart[Any] | None = None
         self.in_transaction = False
-        #: Whether the transaction ends by rolling back: so what it has made temporarily is gone, at no cost.
+        #: Whether the transaction will be rolled back at its end, which drops its temporary objects at no cost.
         self.makes_nothing = False
-        self._registered: set[str] = set()  # inputs of this transaction, which go if it is rolled back
+        self._registered: set[str] = set()  # inputs registered in this transaction, dropped by a rollback
 
     @property
     def _cursor(self) -> Any:
-        """DuckDB's connection, which an open result has to itself: the rest of its rows is taken first."""
+        """DuckDB's connection. An open result needs it alone, so the rest of that result is read first."""
         rows = self.open_rows
         if rows is not None:
             rows.settle()
@@ -160,13 +160,13 @@ class Connection:
 
     @property
     def open_rows(self) -> OpenRows | None:
-        """The open result, where there is one that is still wanted."""
+        """The open result, if there is one that is still being read."""
         return None if self._open is None else self._open()
 
     # Statements -------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        """Something runs until ``__exit__``."""
+        """Marks the begin of a call; ``__exit__`` marks its end."""
         if self.is_lost:
             raise cancelled()
         if not self._depth:
@@ -181,7 +181,7 @@ class Connection:
             self.began = 0
 
     def _heard(self, is_long: bool, function: Callable[..., _Result], *arguments: Any) -> _Result:
-        """A call of the engine that its caller leaves with 57014 where it is interrupted."""
+        """A call of the engine; if it is interrupted, the caller continues with 57014."""
         if not is_long or self._apart is not None:
             return function(*arguments)
         self._apart = apart = Apart(function, arguments, self._raw.close)
@@ -192,11 +192,11 @@ class Connection:
             self._apart = None
 
     def execute(self, sql: str) -> Any:
-        """Runs SQL of the engine's own making. Raises SqlError."""
+        """Runs SQL generated by the server. Raises SqlError."""
         return self._guarded(self._cursor.execute, sql)
 
     def _guarded(self, call: Callable[..., Any], sql: str = "") -> Any:
-        """A call of the engine, of a text or (without one) of a transaction's beginning or end. Raises SqlError."""
+        """A call of the engine with a text, or without one for a transaction's begin or end. Raises SqlError."""
         try:
             with self:
                 return self._heard(is_long(sql), call, sql) if sql else call()
@@ -214,7 +214,7 @@ class Connection:
         return rows
 
     def table(self, sql: str, schema: pa.Schema) -> pa.Table:
-        """A result as Arrow of a schema; the statement stays prepared."""
+        """A result as Arrow with a schema; the statement stays prepared."""
         try:
             with self:
                 return conform(arrow_table(self._cursor, self._again(sql)), schema)
@@ -222,7 +222,7 @@ class Connection:
             raise translate(error) from error
 
     def batches(self, sql: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """A large result a batch at a time, computed while it is read."""
+        """A large result in batches, computed while it is read."""
         try:
             with self:
                 for batch in self._heard(is_long(sql), arrow_reader, self._cursor, sql, _BATCH):
@@ -231,7 +231,7 @@ class Connection:
             raise translate(error) from error
 
     def _again(self, sql: str) -> str:
-        """EXECUTE of a text that is prepared the first time."""
+        """An EXECUTE of a text, which is prepared on its first use."""
         name = self._texts.get(sql)
         if name is None:
             if len(self._texts) >= _PLANS:
@@ -243,7 +243,7 @@ class Connection:
         return f"EXECUTE {name}"
 
     def begin(self) -> None:
-        """Starts a transaction. An error in it ends it: only ``rollback`` helps then."""
+        """Starts a transaction. After an error in it, only ``rollback`` is possible."""
         self._guarded(self._cursor.begin)
         self.in_transaction = True
 
@@ -257,16 +257,16 @@ class Connection:
         self._registered.clear()
 
     def rollback(self) -> None:
-        """Rolls back, and forgets what the transaction registered."""
+        """Rolls back, and drops inputs that the transaction registered."""
         self.in_transaction = self.makes_nothing = False
-        if self.is_lost:  # it ends with the connection
+        if self.is_lost:  # the transaction ends with the connection
             return
-        with contextlib.suppress(duckdb.Error):  # DuckDB may have ended it already
+        with contextlib.suppress(duckdb.Error):  # DuckDB may have ended the transaction already
             self._cursor.execute("ROLLBACK")
         self.forget()
 
     def interrupt(self) -> None:
-        """Makes what runs on this connection raise 57014."""
+        """Makes the running call raise 57014."""
         self.is_interrupted = True
         if not self.is_lost:
             self._raw.interrupt()
@@ -275,16 +275,16 @@ class Connection:
         self._interrupted()
 
     def measure(self) -> None:
-        """Lets ``progress`` tell how far statements are, from now on."""
+        """Makes ``progress`` report the progress of statements from now on."""
         if not self._is_measuring:
             self.execute("; ".join(f"SET {name} = {value}" for name, value in MEASURING.items()))
             self._is_measuring = True
 
     def progress(self) -> float:
-        """The share of the running statement that is done, about, for any thread; 0 where the engine cannot tell."""
+        """The approximate finished share of the running statement, for any thread; 0 if the engine cannot tell."""
         try:
             return max(0.0, float(self._raw.query_progress()) / 100)
-        except duckdb.Error:  # it was closed
+        except duckdb.Error:  # the connection was closed
             return 0.0
 
     def close(self) -> None:
@@ -296,7 +296,7 @@ class Connection:
         self._sources.clear()
 
     def drop_rows(self) -> None:
-        """Computes no more rows of an open result."""
+        """Stops computing the rows of an open result."""
         rows = self.open_rows
         if rows is not None:
             rows.close()
@@ -307,14 +307,14 @@ class Connection:
             return self._heard(is_apart, reader.read_next_batch)
 
     def _closed(self, bindings: Bindings) -> None:
-        """An open result has ended."""
+        """The open result has ended."""
         self._open = None
         self.unbind(bindings)
 
     # Inputs -----------------------------------------------------------------------------------------------------
 
     def bind(self, bindings: Bindings) -> None:
-        """Makes tables available under their leaves' names. Raises 57014: an interrupt may come here, too."""
+        """Makes tables available under their leaves' names. Raises 57014, as an interrupt may arrive here, too."""
         try:
             for name, rows in bindings.items():
                 if not isinstance(rows, FileRows):
@@ -335,14 +335,14 @@ class Connection:
             self._registered.add(name)
 
     def release(self, name: str) -> None:
-        """Frees the name of an input, for a table."""
+        """Frees the name of an input for a table."""
         if name in self._sources and not self.is_lost:
             self._drop_plans()
             self._cursor.unregister(name)
             del self._sources[name]
 
     def unbind(self, bindings: Bindings) -> None:
-        """Lets go of the tables; names and statements stay."""
+        """Drops the tables of inputs; their names and the statements stay."""
         for name in bindings:
             source = self._sources.get(name)
             if source is not None:
@@ -391,8 +391,8 @@ class Connection:
     def open(
         self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
     ) -> pa.Table | OpenRows:
-        """The relation's rows: a table where they are few, else as they are computed while they are read. Decimals are
-        computed wide throughout."""
+        """The relation's rows: a table if they are few, else a result that is computed while it is read. Decimals are
+        computed with 38 digits throughout."""
         self.bind(bindings)
         found: pa.Table | OpenRows | None = None
         try:
@@ -416,7 +416,7 @@ class Connection:
             if table.num_rows >= _SMALL:
                 self._seen_small.pop(id(relation), None)
             return table
-        # An EXECUTE would be computed to its end first.
+        # An EXECUTE would be computed completely first.
         printer = DuckPrinter(wide=True, timezone=timezone, read=files)
         text = _printed(printer, replace_parameters(relation, parameters))
         is_apart, cursor = is_long(text), self._cursor
@@ -443,8 +443,9 @@ class Connection:
         wide: bool,
         apart: bool = False,
     ) -> pa.Table:
-        """The result of a text for one use, as for files, which it names. With its parameters as constants the engine
-        sees at planning which row groups it need not read.
+        """The result of a text that is used once, as for files, whose names are in it.
+
+        With the parameters' values as constants, the engine sees while planning which row groups it can skip.
         """
         printer = DuckPrinter(wide=wide, timezone=timezone, read=files, apart=apart)
         return self._arrow(_printed(printer, replace_parameters(relation, parameters)), relation)
@@ -461,7 +462,7 @@ class Connection:
             raise translate(error) from error
 
     def few(self, sql: str, relation: Relation, most: int) -> pa.Table | None:
-        """The result if it has at most so many rows; else None, before more are in memory."""
+        """The result if it has at most ``limit`` rows; else None, without reading more into memory."""
         found: list[pa.RecordBatch] = []
         count, schema = 0, _schema(relation)
         for batch in self.batches(sql, schema):
@@ -472,15 +473,15 @@ class Connection:
         return pa.Table.from_batches(found, schema)
 
     def once_in_batches(self, sql: str, relation: Relation) -> Iterator[pa.RecordBatch]:
-        """The result, computed while it is read; nothing else runs here meanwhile."""
+        """The result, computed while it is read; meanwhile, nothing else may run on the connection."""
         return self.batches(sql, _schema(relation))
 
     def printed(self, relation: Relation, timezone: str, files: Mapping[str, FileRows] = MappingProxyType({})) -> str:
-        """A relation without parameters in the engine's words; decimals are computed wide."""
+        """A relation without parameters as the engine's SQL; decimals are computed with 38 digits."""
         return _printed(DuckPrinter(wide=True, timezone=timezone, read=files), relation)
 
     def _called(self, relation: Relation, parameters: Parameters, timezone: str, wide: bool) -> tuple[Plan, str]:
-        """A relation's plan and its call, in which the parameters are constants where the engine needs one so."""
+        """A relation's plan and its call, with the parameters as constants where the engine requires that."""
         plan = self._prepared(relation, timezone, wide)
         if plan.text:
             return plan, _call(plan, parameters)
@@ -544,7 +545,8 @@ def _printed(printer: DuckPrinter, relation: Relation) -> str:
 def _with_arguments(
     relation: Relation, wide: bool, timezone: str, planned_once: bool
 ) -> tuple[str, tuple[Scalar, ...]]:
-    """A relation as text with $1, $2, ..., and what each of them is. ``planned_once``: DuckDB plans it at PREPARE."""
+    """A relation as text with $1, $2, ..., and the expression of each of them. ``planned_once``: DuckDB plans it at
+    PREPARE only."""
     if not planned_once or not contains(relation, _PARAMETERS):
         printer = DuckPrinter(wide=wide, timezone=timezone)
         return _printed(printer, relation), tuple(Parameter(*item) for item in printer.parameters.items())
@@ -555,12 +557,12 @@ def _with_arguments(
 
 
 def _of_type(argument: Scalar, kind: SqlType) -> Scalar:
-    """An argument; a parameter's value is written as one of a type."""
+    """An argument; the value of a parameter is written as a literal of the parameter's type."""
     return Parameter(argument.index, kind) if isinstance(argument, Parameter) else argument
 
 
 def _call(plan: Plan, parameters: Parameters) -> str:
-    """EXECUTE with the parameters as literals, since DuckDB takes none from outside there."""
+    """EXECUTE with the parameters as literals, since DuckDB accepts no other arguments there."""
     if not plan.arguments:
         return plan.text
     printer = DuckPrinter()
@@ -569,7 +571,7 @@ def _call(plan: Plan, parameters: Parameters) -> str:
 
 
 def _counts_for_each_row(relation: Relation) -> bool:
-    """Whether a parameter is the LIMIT or OFFSET of a correlated subquery, where the engine takes constants only."""
+    """Whether a parameter is the LIMIT or OFFSET of a correlated subquery, which must be a constant for the engine."""
     return any(
         isinstance(node, Limit)
         and any(isinstance(item, Parameter) for part in (node.count, node.offset) if part for item in walk(part))
@@ -579,7 +581,7 @@ def _counts_for_each_row(relation: Relation) -> bool:
 
 
 def _has_plain_parameters(relation: Relation) -> bool:
-    """Whether there are parameters, and each may be written as a constant of its type."""
+    """Whether there are parameters and each can be written as a constant of its type."""
     if not contains(relation, _PARAMETERS):
         return False
     types = {node.type for node in walk(relation) if isinstance(node, Parameter)}

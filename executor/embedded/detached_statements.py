@@ -1,10 +1,10 @@
-"""Statements that DuckDB may not interrupt for long, run in threads of their own that can be left behind.
+"""Runs statements that DuckDB may not interrupt for long in threads of their own, which can be left behind.
 
-Owns: ``Apart``, one such call, and which texts need it. DuckDB notices no interrupt while it plans a statement, nor
-while one of its functions computes a vector. When such a statement is interrupted and does not end within ``HEARS``
-seconds, its caller goes on with 57014, so that locks and transactions end as after any error. The connection is not
-used again, and is closed when the statement ends by itself. At most ``MOST`` statements are left behind at a time; the
-callers of more wait for the end.
+Owns: ``Apart``, one such call, and the decision which texts need it. DuckDB notices no interrupt while it plans a
+statement, or while one of its functions computes a vector. If such a statement is interrupted and does not end within
+``HEARS`` seconds, its caller continues with 57014, so that locks and transactions end as after any error. The
+connection is not used again, and is closed when the statement ends by itself. At most ``MOST`` statements are left
+behind at a time; further callers wait for the end.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any, Final, Generic, TypeVar
 
 from planner.cancellation import cancelled, current
 
-#: Seconds from an interrupt on that the engine has to hear it.
+#: Seconds that the engine has to react to an interrupt.
 HEARS: Final = 0.4
 MOST: Final = 16
-#: Characters of a text that may take long to plan.
+#: Characters of a text whose planning may take long.
 _LONG: Final = 16 << 10
-#: Functions that make large values of small ones, or compute long over one value. A list of one struct, whose parts a
-#: lambda names, is how quotients are printed: it is as quick as what the lambda calls.
+#: Functions that make large values from small ones, or take long for one value. The list of one struct, whose fields a
+#: lambda names, is how quotients are printed; it is as quick as the functions that the lambda calls.
 _LARGE: Final = re.compile(
     r"\b(ms_repeat|ms_lpad|ms_rpad|repeat|replace|translate|regexp_replace|string_split\w*|string_agg|array_to_string"
     r"|list_(?!extract\b|transform\(\[\{)\w+|list|levenshtein|ms_moments|ms_series|ms_zoned_moments|ms_numeric_series|ms_array_\w+|to_char\w*"
@@ -31,9 +31,9 @@ _LARGE: Final = re.compile(
     re.IGNORECASE,
 )
 
-#: The names before parentheses of a text that is read backwards: so the search goes from one "(" to the next.
+#: The names before parentheses in a reversed text: so the search goes from one "(" to the next.
 _CALLED: Final = re.compile(r"\((\w+)")
-#: Calls of the function whose arguments decide.
+#: Calls of the function for which the arguments decide.
 _TRANSFORM: Final = re.compile(r"\blist_transform\((?!\[\{)", re.IGNORECASE)
 
 _Result = TypeVar("_Result")
@@ -41,7 +41,7 @@ _left = threading.Semaphore(MOST)
 
 
 def is_long(sql: str) -> bool:
-    """Whether a statement may not hear an interrupt for long."""
+    """Whether a statement may not react to an interrupt for long."""
     if len(sql) > _LONG:
         return True
     kinds = set(map(_size_of, set(_CALLED.findall(sql[::-1]))))
@@ -50,13 +50,13 @@ def is_long(sql: str) -> bool:
 
 @functools.lru_cache(1024)
 def _size_of(backwards: str) -> bool | None:
-    """Whether all calls of a function, whose name is written backwards, are large; None where the arguments decide."""
+    """Whether all calls of a function, whose name is reversed, are large; None if the arguments decide."""
     call = f"{backwards[::-1]}("
     return None if _TRANSFORM.fullmatch(call) else _LARGE.fullmatch(call) is not None
 
 
 class Apart(Generic[_Result]):
-    """A call in a thread of its own. ``left`` is called there when it ends after it was left behind."""
+    """A call in its own thread. If it is left behind, ``left`` is called in that thread at the end."""
 
     def __init__(self, function: Callable[..., _Result], arguments: tuple[Any, ...], left: Callable[[], None]) -> None:
         self._function = function
@@ -70,7 +70,7 @@ class Apart(Generic[_Result]):
         self._is_over = self._is_left = False
 
     def run(self, may_be_left: bool) -> _Result:
-        """The call's result. Raises 57014 where it was interrupted and does not end."""
+        """The call's result. Raises 57014 if it was interrupted and does not end."""
         thread = threading.Thread(target=self._work, name="engine", daemon=True)
         thread.start()
         self._changed.wait()
@@ -88,7 +88,7 @@ class Apart(Generic[_Result]):
         return self._result[0]
 
     def interrupt(self) -> None:
-        """Any thread: the statement was interrupted."""
+        """The statement is interrupted; for any thread."""
         if not self._is_over:
             self._changed.set()
 
@@ -105,7 +105,7 @@ class Apart(Generic[_Result]):
 
     @property
     def is_left(self) -> bool:
-        """Whether its caller has gone on without it."""
+        """Whether its caller has continued without it."""
         return self._is_left
 
     def _work(self) -> None:
@@ -115,7 +115,7 @@ class Apart(Generic[_Result]):
                 self._result.append(self._function(*self._arguments))
             else:
                 self._result.append(calls.within(self._function, *self._arguments))
-        except BaseException as error:  # handed to the caller
+        except BaseException as error:  # re-raised to the caller
             self._error = error
         with self._lock:
             self._is_over = True

@@ -43,14 +43,14 @@ from planner.incremental.programs.state_relations import RUNS, merged
 from planner.placement import Power
 
 _MERGES: Final = 512
-#: Folders of files for which an instance is kept.
+#: The most folders with an instance of their own.
 _FOLDERS: Final = 8
-#: Inputs of at most so many rows are computed by an instance with one thread: to wake another costs more than it does.
+#: The most rows of inputs for an instance with one thread: waking another thread costs more than it saves.
 FEW_ROWS: Final = 8192
 
 
 class Merging(Struct, frozen=True):
-    """What merges a state's runs: a relation, and where it may be Python over a handful of rows, that too."""
+    """Merges a state's runs: a relation, and for few rows, if possible, a merge in Python."""
 
     state: State
     schema: pa.Schema
@@ -59,9 +59,9 @@ class Merging(Struct, frozen=True):
 
 
 class Reading(Struct, frozen=True):
-    """What a job's statement reads, found once: the oids of its deltas by the engine's names; the static inputs that a
-    few rows of them need in part; whether its rows are unique by the key of the state that they go to; and where numpy
-    may compute it over a few rows, how."""
+    """What a job's statement reads, determined once: the oids of its deltas by engine names; the static inputs of which
+    few delta rows need only a part; whether its rows are unique by the key of the target state; and how numpy computes
+    it over few rows, if it can."""
 
     statement: Statement
     state: State
@@ -72,36 +72,36 @@ class Reading(Struct, frozen=True):
 
 
 class EmbeddedEngine:
-    """DuckDB in this process. Any number of threads may call at once."""
+    """DuckDB in this process. Threads may call it concurrently."""
 
     name = "embedded"
 
     def __init__(self, threads: int = 0, spill: Path | None = None, memory: int = 0) -> None:
-        """``threads`` of one statement; 0 is one per core. ``spill`` takes what exceeds ``memory`` bytes, which are
-        each instance's; 0 is DuckDB's default."""
+        """``threads`` is the number of threads of one statement; 0 is one per core. ``spill`` is the folder for data
+        that exceeds ``memory`` bytes, the limit of each instance; 0 is DuckDB's default."""
         self._threads = threads
         self._spill = spill
         self._memory = memory
-        #: Those without files, by their threads: an instance takes a twentieth of a second to make.
+        #: Instances without files, by the number of their threads: creating an instance takes a twentieth of a second.
         self._by_threads: dict[int, Instance] = {}
-        #: Those that read files, by the folder to which they are bound.
+        #: Instances that read files, by the folder to which they are restricted.
         self._of_files: OrderedDict[str, Instance] = OrderedDict()
-        #: How a state's runs merge, one and the same for one state, so that it stays prepared.
+        #: How a state's runs are merged: one object per state, so that its plan stays prepared.
         self._merging: Remembered[State, Merging] = Remembered(_merging_of, _MERGES)
         self._readings: OrderedDict[int, Reading] = OrderedDict()
         self._lock = Lock()
-        #: Held while an instance is made; callers that need another instance do not wait for it.
+        #: Held while an instance is created; callers that need another instance do not wait.
         self._making = Lock()
 
     def close(self) -> None:
-        """Ends the engine; nothing may run but ``prepare``."""
+        """Closes the engine; except for ``prepare``, nothing may be running."""
         with self._making:
             for database in self._instances():
                 database.close()
 
     @cached_property
     def power(self) -> Power:
-        """What the engine has for a query."""
+        """The threads and memory of a query."""
         return self._instance().power()
 
     def _instances(self) -> list[Instance]:
@@ -109,7 +109,7 @@ class EmbeddedEngine:
             return [*self._by_threads.values(), *self._of_files.values()]
 
     def _instance(self, threads: int | None = None) -> Instance:
-        """The instance with so many threads, or with as many as a statement may have; made when it is first asked."""
+        """The instance with this number of threads, or with the most that a statement may use; created on first use."""
         wanted = self._threads if threads is None else threads
         known = self._by_threads.get(wanted)
         if known is not None:
@@ -122,22 +122,22 @@ class EmbeddedEngine:
             return self._by_threads[wanted]
 
     def prepare(self) -> None:
-        """Makes the instances that ``query_few`` may need before the first call needs them."""
+        """Creates the instances that ``query_few`` may need, before the first call."""
         self._instance()
         self._instance(1)
 
     def _suited(self, bindings: Bindings) -> Instance:
-        """The instance for inputs of so many rows."""
+        """The instance for inputs with this number of rows."""
         rows = sum(FEW_ROWS if isinstance(found, FileRows) else found.num_rows for found in bindings.values())
         return self._instance(1 if rows < FEW_ROWS else None)
 
     def give_back(self) -> None:
         """Returns freed memory to the system."""
-        for database in self._instances()[:1]:  # they have one allocator
+        for database in self._instances()[:1]:  # all instances share one allocator
             database.give_back()
 
     def interrupt(self, owner: object = None) -> None:
-        """Makes queries of this owner (without one: all) raise 57014."""
+        """Makes the queries of this owner raise 57014; without an owner, all queries."""
         for database in self._instances():
             database.interrupt(owner)
 
@@ -153,7 +153,7 @@ class EmbeddedEngine:
         threads: int | None = None,
     ) -> pa.Table:
         """A relation's rows over leaves bound by their engine names; columns c<id>, in exactly their Arrow types.
-        ``threads`` are the instance's, where no files are read."""
+        ``threads`` chooses the instance, unless files are read."""
         if not folders(bindings):
             return self._query(self._instance(threads), relation, bindings, parameters, timezone, owner)
         with (
@@ -172,8 +172,8 @@ class EmbeddedEngine:
         owner: object = None,
         threads: int | None = None,
     ) -> pa.Table | OpenRows:
-        """The rows of ``query``: a table where they are few, else the result open, to be read while it is computed.
-        ``threads`` are the instance's, where no files are read."""
+        """The rows of ``query``: a table if they are few, else an open result, which is computed while it is read.
+        ``threads`` chooses the instance, unless files are read."""
         with ExitStack() as stack:
             connection = stack.enter_context(self.connection(owner, bindings, threads))
             if folders(bindings):
@@ -186,7 +186,7 @@ class EmbeddedEngine:
             return found
 
     def _of_folder(self, folder: str, owner: object) -> tuple[Instance, Connection]:
-        """A connection of the instance that may read files of a folder, and no others; some idle ones are kept."""
+        """A connection of the instance that may read files of one folder only; some idle instances are kept."""
         with self._lock:
             if folder not in self._of_files:
                 idle = [name for name, found in self._of_files.items() if found.is_idle()]
@@ -202,7 +202,7 @@ class EmbeddedEngine:
     def connection(
         self, owner: object, bindings: Bindings = NOTHING, threads: int | None = None
     ) -> Iterator[Connection]:
-        """A connection for several statements, to an instance without tables, and with the files that are bound."""
+        """A connection for several statements, to an instance without tables that may read the bound files."""
         of_files = folders(bindings)
         if of_files:
             database, connection = self._of_folder(os.path.commonpath(of_files), owner)
@@ -222,7 +222,7 @@ class EmbeddedEngine:
         owner: object = None,
         parameters: Parameters = (),
     ) -> pa.Table:
-        """The rows of a relation that makes few rows of few: if the inputs have few, no other thread is woken."""
+        """The rows of a relation that makes few rows from few: for small inputs, no other thread is woken."""
         return self._query(self._suited(bindings), relation, bindings, parameters, timezone, owner)
 
     def _query(
@@ -243,7 +243,7 @@ class EmbeddedEngine:
     # Programs ---------------------------------------------------------------------------------------------------
 
     def supports(self, statements: tuple[Statement, ...], states: tuple[State, ...]) -> str | None:
-        """None when every statement prints: what prints is computed exactly."""
+        """None for every statement that can be printed: a printed statement is computed exactly."""
         for statement in statements:
             try:
                 DuckPrinter().print_relation(statement.relation)
@@ -252,7 +252,8 @@ class EmbeddedEngine:
         return None
 
     def run(self, job: Job) -> JobResult:
-        """One job, whole or not at all: runs by state name, merged by key, columns c<id> of the state."""
+        """Runs one job completely or not at all. Returns runs by state name, merged by key, with the state's columns
+        c<id>."""
         started = time.perf_counter()
         states = {state.name: state for state in job.states}
         found: dict[str, list[pa.Table]] = {}
@@ -281,7 +282,7 @@ class EmbeddedEngine:
         return self._query(self._suited(leaves), reading.statement.relation, leaves, (), job.timezone, job)
 
     def merge(self, state: State, tables: Sequence[pa.Table]) -> pa.Table:
-        """The tables' rows merged by the state's key, in their order; column names stay the first table's."""
+        """The tables' rows merged by the state's key, in the tables' order; column names are the first table's."""
         merging = self._merging(state)
         if not tables:
             return merging.schema.empty_table()
@@ -295,7 +296,7 @@ class EmbeddedEngine:
         return merged if merged.column_names == names else merged.rename_columns(names)
 
     def _reading(self, statement: Statement, state: State) -> Reading:
-        """What is known of a statement."""
+        """The reading of a statement, kept by its identity."""
         with self._lock:
             known = self._readings.get(id(statement))
             if known is None or known.state is not state:
@@ -327,7 +328,7 @@ def _renamed(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _leaves(inputs: Inputs, reading: Reading) -> Mapping[str, pa.Table]:
-    """Engine names of the leaves that a statement may read."""
+    """The engine names of the leaves that a statement may read."""
     found: dict[str, pa.Table] = {}
     for name, table in inputs.traces.items():
         found[f"s_{name}"] = _table(table)
@@ -344,7 +345,7 @@ def _table(rows: object) -> pa.Table:
 
 
 def _groups_by(relation: Relation, state: State) -> bool:
-    """Whether the relation yields each key of the state once already."""
+    """Whether the relation already yields each key of the state once."""
     while isinstance(relation, Project):
         relation = relation.input
     return state.kind == "concatenate" or (isinstance(relation, Aggregate) and len(relation.keys) == len(state.key))

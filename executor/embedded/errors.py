@@ -35,7 +35,7 @@ def _name(engine_type: str) -> str:
 
 
 def _unconvertible(match: re.Match[str]) -> SqlError:
-    """A text that is no number of the type, or too large a one."""
+    """The error for a text that is not a number of the type, or a number that is too large."""
     value, target = match["value"], match["type"]
     if target != "UUID" and re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", value, re.IGNORECASE):
         if target.startswith("DECIMAL"):
@@ -70,12 +70,12 @@ _LEAST: Final = {-(1 << bits - 1): f"INT{bits}" for bits in (8, 16, 32, 64)}
 
 
 def _least(match: re.Match[str]) -> SqlError:
-    """The least value of a type has no opposite in it."""
+    """The error for negating the least value of a type."""
     return out_of_range(f"{_name(_LEAST.get(int(match['value']), 'INT128'))} out of range")
 
 
 def _no_day(match: re.Match[str]) -> SqlError:
-    """A date whose year, month or day is none."""
+    """The error for a date with an invalid year, month or day."""
     year, month, day = (int(match[name]) for name in ("year", "month", "day"))
     return SqlError("22008", f"date field value out of range: {year:04}-{month:02}-{day:02}")
 
@@ -109,7 +109,7 @@ def _fixed(state: str, message: str) -> Callable[[re.Match[str]], SqlError]:
 
 
 def _damaged(match: re.Match[str]) -> SqlError:
-    """The tables' file, or its log, is damaged. DuckDB compares checksums as it reads."""
+    """The error for damage in the tables' file or its log, which DuckDB finds by checksums while it reads."""
     text = match.string
     name = "tables.duckdb.wal" if "Corrupt WAL file" in text else "tables.duckdb"
     if "checkpoint iteration" in text:
@@ -126,7 +126,7 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
     (re.compile(pattern, re.DOTALL), make)
     for pattern, make in (
         (r"\AINTERRUPT Error", _fixed("57014", "canceling statement due to user request")),
-        # A cast that fails is no error() to an optimiser, which may move it.
+        # An optimiser does not treat a failing cast as error(), and may move it.
         (r"string '!(?P<state>[0-9A-Z]{5})!(?P<message>[^']*)'", _cast_raised),
         (
             r"!(?P<state>[0-9A-Z]{5})!(?P<message>.*?)(\x1e(?P<detail>[^\x1e]*)\x1e(?P<hint>[^\x1e]*?))?"
@@ -183,7 +183,7 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
             _fixed("22025", "LIKE pattern must not end with escape character"),
         ),
         (
-            r"invalid repetition size|pattern too large",  # RE2's
+            r"invalid repetition size|pattern too large",  # RE2's message
             _fixed("2201B", "invalid regular expression: regular expression is too complex"),
         ),
         (r"expression depth limit|stack overflow", _fixed("54001", "stack depth limit exceeded")),
@@ -203,7 +203,7 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
             r"(Out of Memory|could not allocate|failed to allocate|MemoryError|bad_alloc)",
             _fixed("53200", "out of memory"),
         ),
-        (r"[Mm]alloc of size|[Rr]ealloc of size", _fixed("53200", "out of memory")),  # Arrow's
+        (r"[Mm]alloc of size|[Rr]ealloc of size", _fixed("53200", "out of memory")),  # Arrow's message
         (r"Too many open files", _fixed("53000", "too many open files")),
         (r'Could not set lock on file "(?P<file>[^"]*)".*\(PID (?P<process>\d+)\)', _in_use),
         (r"No space left on device", _fixed("53100", "could not write: No space left on device")),

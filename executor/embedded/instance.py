@@ -1,6 +1,6 @@
-"""One DuckDB instance: its settings, the functions and macros that our SQL calls, and its connections.
+"""One DuckDB instance: its settings, the functions and macros that the printed SQL calls, and its connections.
 
-Owns: what all connections share. Statements do not pass through here (``connection``).
+Owns: what all connections share. Statements are run by ``connection``.
 """
 
 from __future__ import annotations
@@ -32,24 +32,25 @@ _SETTINGS: Final[dict[str, Any]] = {
     "ieee_floating_point_ops": False,  # 1.0 / 0.0 is an error
     "error_on_division_by_zero": True,
     "default_null_order": "nulls_last",
-    "order_by_non_integer_literal": True,  # what orders nothing is no error
+    "order_by_non_integer_literal": True,  # ORDER BY of a constant is no error
     "max_expression_depth": 5000,
-    "immediate_transaction_mode": True,  # a snapshot is of the moment of BEGIN, not of the first read
-    # The one makes sum(x) + count(x) of sum(x + 1), in which no x + 1 overflows; the other, where a statement joins a
-    # table with itself at two places, takes a column of one side for that of the other.
+    "immediate_transaction_mode": True,  # a snapshot is as of BEGIN, not of the first read
+    # The first replaces sum(x + 1) with sum(x) + count(x), which misses the overflow of x + 1. The second, if a
+    # statement joins a table with itself at two places, confuses the columns of the two sides.
     "disabled_optimizers": "aggregate_function_rewriter,common_subplan",
-    # A query in which an assertion of DuckDB's fails is no end of the others: ``Instance`` refuses all that come after
-    # only where changes were under way.
+    # After a failed assertion, other queries may go on: ``Instance`` refuses later ones only if changes were being
+    # made.
     "disable_database_invalidation": True,
 }
 
-#: Settings that change after the start: to set the limit again is what makes DuckDB give freed memory back.
+#: Settings that change after the start; setting the memory limit again makes DuckDB return freed memory.
 _LATER: Final = [*MEASURING, "memory_limit"]
 _RESTART: Final = "Restart the server."
 
 
 def _unopened(path: Path, error: SqlError) -> SqlError:
-    """What keeps DuckDB from a file, where it has no state of its own, is the file's content or the disk."""
+    """The error that prevents DuckDB from opening a file; without an SQLSTATE of its own, it concerns the file's
+    content or the disk."""
     if error.sqlstate != "XX000":
         return error
     is_disk = error.message.startswith("IO Error")
@@ -57,9 +58,8 @@ def _unopened(path: Path, error: SqlError) -> SqlError:
 
 
 class Instance:
-    """A DuckDB instance in memory, the tables' file attached where there is one. No SQL reaches the network, nor files
-    outside ``folders`` and ``spill``, where it writes what exceeds its memory (53200 without one).
-    """
+    """A DuckDB instance in memory, with the tables' file attached if there is one. No SQL can reach the network, or
+    files outside of ``folders`` and ``spill``, the folder for data that exceeds its memory (53200 without one)."""
 
     def __init__(
         self,
@@ -90,17 +90,17 @@ class Instance:
         )
         self._memory = self._database.execute("SELECT current_setting('memory_limit')").fetchall()[0][0]
         self._path = path
-        self._is_left = False  # whether a statement may run whose connection is lost
+        self._is_left = False  # whether a statement may be running whose connection was given up
         self._failure: SqlError | None = None
         self._idle: list[Connection] = []
-        #: Whose they are: what was named, and the client whose thread asked.
+        #: The owners of the connections: the named owner, and the client for which the thread worked.
         self._busy: dict[Connection, tuple[object, Calls | None]] = {}
-        #: Those that functions within other statements use.
+        #: Connections that functions within other statements use.
         self._within: set[Connection] = set()
         self._lock = threading.Lock()
 
     def power(self) -> Power:
-        """Its threads and memory, which it says in words: 18.8 GiB."""
+        """The instance's threads and memory, which DuckDB gives as text: 18.8 GiB."""
         threads, limit = self._database.execute(
             "SELECT current_setting('threads'), current_setting('memory_limit')"
         ).fetchall()[0]
@@ -108,10 +108,10 @@ class Instance:
         return Power(int(threads), float(number) * _UNITS[unit])
 
     def acquire(self, owner: object = None) -> Connection:
-        """A connection for the caller alone, until ``release``. ``interrupt`` may name its ``owner``, or the client for
+        """A connection for the caller only, until ``release``. ``interrupt`` may name its ``owner``, or the client for
         which the thread works.
 
-        Raises XX000 where changes have failed within DuckDB: a start reads them from the log again.
+        Raises XX000 if a change has failed within DuckDB: the next start reads the changes from the log.
         """
         with self._lock:
             if self._failure is not None:
@@ -122,11 +122,11 @@ class Instance:
 
     def _connect(self) -> Connection:
         connection = Connection(self._database.cursor(), self._fail, self._interrupt_functions)
-        connection.may_be_left = self._path is None  # of tables' the transaction may have to be undone
+        connection.may_be_left = self._path is None  # a transaction on tables may have to be rolled back
         return connection
 
     def release(self, connection: Connection) -> None:
-        """Gives a connection back; it must be outside a transaction."""
+        """Returns a connection, which must be outside of a transaction."""
         with self._lock:
             self._busy.pop(connection, None)
             if not connection.is_lost:
@@ -136,11 +136,11 @@ class Instance:
                 self._is_left = True
 
     def _fail(self, error: SqlError) -> None:
-        """What the tables hold is not known any more."""
+        """The content of the tables is unknown from now on."""
         self._failure = error
 
     def _query(self, relation: Relation, bindings: Bindings, timezone: str) -> pa.Table:
-        """A relation's rows, on a connection of its own: for functions within another connection's statement."""
+        """A relation's rows, on another connection: for functions within a connection's statement."""
         connection = self.acquire()
         self._within.add(connection)
         try:
@@ -150,7 +150,7 @@ class Instance:
             self.release(connection)
 
     def give_back(self) -> None:
-        """Returns to the system what DuckDB's allocator keeps, as it does whenever its limit is set."""
+        """Makes DuckDB's allocator return free memory to the system, as it does whenever its limit is set."""
         with self._lock:
             cursor = self._database.cursor()
         try:
@@ -159,20 +159,19 @@ class Instance:
             cursor.close()
 
     def is_idle(self) -> bool:
-        """Whether no connection is in use."""
+        """Whether all connections are unused."""
         with self._lock:
             return not self._busy
 
     def interrupt(self, owner: object = None) -> None:
-        """Interrupts what runs for an owner or a client; without one, everything."""
+        """Interrupts the statements of an owner or a client; without one, all."""
         with self._lock:
             for connection, whose in self._busy.items():
                 if owner is None or any(item is owner for item in whose):
                     connection.interrupt()
 
     def _interrupt_functions(self) -> None:
-        """Ends what functions compute for statements, by themselves or by others, where no statement goes on for which
-        that may be."""
+        """Ends the functions' calls for statements, unless they may belong to a statement that goes on."""
         running = [item for item in tuple(self._busy) if item.began and item not in self._within]
         before = min((item.began for item in running if not item.is_interrupted), default=math.inf)
         self._batches.interrupt(before)
@@ -181,7 +180,7 @@ class Instance:
                 connection.interrupt()
 
     def close(self) -> None:
-        """Closes the instance; nothing may run."""
+        """Closes the instance; no statement may be running."""
         with self._lock:
             for connection in (*self._idle, *self._busy):
                 connection.close()

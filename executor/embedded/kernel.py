@@ -1,8 +1,8 @@
-"""Expressions over columns, computed for another process: what a Python worker of Spark's asks of this engine.
+"""Expressions over columns, computed for another process: the engine's interface for Spark's Python workers.
 
-Owns: ``evaluate``, an instance of the engine for this process, made at the first call, and the relations of earlier
-calls, which stay prepared. An expression comes as its projection over a leaf of its arguments (``LEAF``), in JSON
-(``planner.algebra.serialize``). Values come and go as ``executor.carriers`` has them.
+Owns: ``evaluate``, an instance of the engine for this process, created at the first call, and the relations of earlier
+calls, which stay prepared. An expression arrives as a projection of it over a leaf with its arguments (``LEAF``), in
+JSON (``planner.algebra.serialize``). Values are passed as ``executor.carriers`` defines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from executor.printing.nodes import leaf_name
 from planner.algebra.nodes import Project, Snapshot
 from planner.algebra.serialize import decode_relation
 
-#: The name of the snapshot that stands for the arguments.
+#: The name of the snapshot with the arguments.
 LEAF: Final = "arguments"
 _RELATIONS: Final = 256
 
@@ -30,7 +30,7 @@ _RELATIONS: Final = 256
 def evaluate(document: str, columns: Sequence[pa.Array], time_zone: str = "UTC") -> pa.Array:
     """The expression's values for rows of its arguments. Raises SqlError.
 
-    A call without arguments has one column, which says how many rows there are.
+    A call without arguments has one column, which gives the number of rows.
     """
     relation, leaf = _relation(document)
     kinds = [column.type.arrow for column in leaf.columns] or [columns[0].type]
@@ -42,7 +42,8 @@ def evaluate(document: str, columns: Sequence[pa.Array], time_zone: str = "UTC")
 
 @cache
 def _connection() -> Connection:
-    """The process's own; a worker computes on one core. It is closed before the interpreter, which it needs, ends."""
+    """The connection of this process; a worker computes on one core. It is closed before the interpreter ends, which it
+    needs."""
     instance = Instance(threads=1)
     atexit.register(instance.close)
     return instance.acquire()
@@ -50,7 +51,7 @@ def _connection() -> Connection:
 
 @lru_cache(_RELATIONS)
 def _relation(document: str) -> tuple[Project, Snapshot]:
-    """The relation, which must stay the same object for its plan to be found again, and its leaf."""
+    """The relation, kept as the same object so that its plan is found again, and its leaf."""
     relation = decode_relation(json.loads(document))
     assert isinstance(relation, Project)
     assert isinstance(relation.input, Snapshot)

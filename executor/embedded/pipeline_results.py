@@ -1,9 +1,9 @@
 """Results of a query's finished pipelines, in temporary tables of the connection that runs the next ones.
 
-Owns: the tables' names (those of the snapshots that read them), their sizes, and their removal. The engine knows how
-many rows such a table has, which it cannot know of rows in Arrow, and moves the table to disk where memory is short. A
-result leaves the table by a query like any other. Few rows, which Python alone goes on with, are fetched and become a
-table only if Python cannot. Decimals are computed wide, as in any transaction.
+Owns: the tables' names (those of the snapshots that read them), their sizes, and their removal. The engine knows the
+row count of such a table, unlike that of Arrow rows, and moves the table to disk if memory is short. A result leaves
+the table through a query. If Python can compute the following pipelines from few rows, these are fetched instead, and
+become a table only once the engine must read them. Decimals are computed with 38 digits, as in any transaction.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from executor.small.values import CELLS
 from planner.algebra.nodes import ROW_ID, Column, Join, Relation, Scan, Snapshot
 from planner.algebra.walk import walk
 
-#: What stands for a slice's bounds in a text that is printed once for all of them.
+#: A placeholder for a slice's bounds in a text that is printed once for all slices.
 _LOW: Final = 0x3A5F_0C77_91D2_4E6B
 _HIGH: Final = 0x5C19_E83D_27B6_F04D
-#: Rows from which on texts and the like of a result are measured, by so many of them, and the bytes that they are taken
-#: to have in smaller ones: to measure takes 2 to 3 ms, in which some hundred kilobytes are carried.
+#: Rows from which on texts and similar values in a result are measured, by a sample of this many rows, and their
+#: assumed bytes in smaller results: measuring takes 2 to 3 ms, in which some hundred kilobytes can be transferred.
 _MANY: Final = 65_536
 _MEASURED: Final = 2048
 _SHORT: Final = 32
-#: Bytes of a result below which it is not worth a statement to drop it before its transaction ends.
+#: The size in bytes below which a result is not dropped before its transaction ends, as the statement costs more.
 _SMALL: Final = 1 << 20
 
 
 class Kept(Struct, frozen=True):
-    """How large a result is; ``size`` is in bytes, about."""
+    """The size of a result; ``size`` is in bytes, approximately."""
 
     rows: int
     size: int
@@ -56,8 +56,8 @@ class KeptResults:
         texts: MutableMapping[str, str] | None = None,
         counts: MutableMapping[str, int] | None = None,
     ) -> None:
-        """``bindings`` are the rows of the leaves that are no tables of the engine; ``texts`` those of pipelines that
-        were printed before, by their names, and ``counts`` how many rows they had."""
+        """``bindings`` are the rows of leaves that are not tables of the engine; ``texts`` are the texts of pipelines
+        that were printed before, by name, and ``counts`` their results' row counts."""
         self.number = ROW_ID
         self._connection = connection
         self._bindings = bindings
@@ -66,7 +66,7 @@ class KeptResults:
         self._texts = {} if texts is None else texts
         self._counts = {} if counts is None else counts
         self._slices: dict[str, str] = {}
-        self._tables: dict[str, int] = {}  # with their rows
+        self._tables: dict[str, int] = {}  # with their row counts
         self._fetched: dict[str, pa.Table] = {}
         self._results: dict[str, Snapshot] = {}
         self._is_computing = False
@@ -74,12 +74,12 @@ class KeptResults:
         connection.measure()
 
     def progress(self) -> float:
-        """How much of what is computed now is done, as the engine tells: 0 to 1, for any thread."""
+        """The finished share of the running step, as the engine reports it: 0 to 1, for any thread."""
         return self._connection.progress() if self._is_computing else 0.0
 
     @contextlib.contextmanager
     def _computing(self) -> Iterator[None]:
-        """What runs now is a pipeline, or a slice of one."""
+        """Marks that a pipeline, or a slice of one, is being computed."""
         self._is_computing = True
         try:
             yield
@@ -87,9 +87,9 @@ class KeptResults:
             self._is_computing = False
 
     def keep(self, result: Snapshot, relation: Relation, readers: Sequence[Relation]) -> Kept:
-        """Computes a relation's rows and keeps them as those of a snapshot, which these ``readers`` read."""
+        """Computes a relation's rows and keeps them as the rows of a snapshot, which the relations ``readers`` read."""
         name = leaf_name(result)
-        # The engine has no table of what was fetched.
+        # The engine has no table of fetched rows.
         found = self._without_engine(relation) if self._fetched else None
         if found is None:
             self._settle()
@@ -104,13 +104,13 @@ class KeptResults:
         return Kept(found.num_rows, self._size(name, result.columns, found.num_rows))
 
     def _is_few(self, result: Snapshot) -> bool:
-        """Whether a result had few rows before."""
+        """Whether a result had few rows in an earlier run."""
         rows = self._counts.get(result.trace)
         return rows is not None and rows * len(result.columns) <= CELLS
 
     def add(self, result: Snapshot, sliced: Callable[[int, int], Relation], low: int, high: int) -> Kept:
-        """Adds the result of one slice to the rows that the snapshot has already; ``sliced`` gives the relation over
-        the rows of a leaf that are numbered from ``low`` to below ``high``. All slices are printed at once."""
+        """Adds the result of one slice to the snapshot's rows. ``sliced`` gives the relation over the rows of a leaf
+        numbered from ``low`` to below ``high``. The text is printed once for all slices."""
         self._settle()
         if result.trace not in self._slices:
             self._slices[result.trace] = self._printed(sliced(_LOW, _HIGH))
@@ -130,7 +130,7 @@ class KeptResults:
         return Kept(rows, self._size(name, result.columns, rows))
 
     def numbers(self, leaf: Scan | Snapshot) -> tuple[int, int]:
-        """The least and the greatest number of a leaf's rows, by which it can be read in slices; of files, theirs."""
+        """The least and the greatest number of a leaf's rows, or of its files, with which it can be read in slices."""
         self._settle()
         name = leaf_name(leaf)
         if name in self._files:
@@ -142,17 +142,17 @@ class KeptResults:
         return (0, -1) if low is None else (low, high)
 
     def reads_parts(self, leaf: Scan | Snapshot) -> bool:
-        """Whether a leaf's rows are those of files, which have a number each."""
+        """Whether a leaf reads files, which are numbered instead of rows."""
         return leaf_name(leaf) in self._files
 
     @property
     def left(self) -> Bindings:
-        """What is bound otherwise than as a table."""
+        """The bound leaves that are not tables."""
         return {name: rows for name, rows in self._bindings.items() if name not in self._tables}
 
     def load(self, relation: Relation) -> None:
-        """Makes tables of all bound rows where a relation has several joins: of tables the engine knows how many rows
-        there are, and orders joins by it."""
+        """Makes tables of all bound rows if a relation has several joins: the engine knows tables' row counts, and
+        orders joins by them."""
         if sum(isinstance(node, Join) for node in walk(relation)) < 2:
             return
         for name, rows in self._bindings.items():
@@ -160,14 +160,14 @@ class KeptResults:
                 self._load(name)
 
     def _settle(self) -> None:
-        """What was fetched becomes tables: the engine is to read it."""
+        """Makes tables of the fetched rows, for the engine."""
         while self._fetched:
             name, rows = self._fetched.popitem()
             self._connection.bind({name: rows})
             self._load(name)
 
     def _load(self, name: str) -> None:
-        """Bound rows become a table."""
+        """Makes a table of bound rows."""
         copy = quoted(f"{name}_loaded")
         create = f"CREATE TEMPORARY TABLE {copy} AS SELECT * FROM {quoted(name)}"
         ((rows,),) = self._connection.execute(create).fetchall()
@@ -176,8 +176,8 @@ class KeptResults:
         self._tables[name] = rows
 
     def rows(self, relation: Relation, name: str | None = None) -> pa.Table:
-        """A relation's rows over what is kept and bound, columns c<id> in exactly their Arrow types; ``name`` is the
-        pipeline's that it is of. Of few rows Python makes them, in a third of the time."""
+        """A relation's rows over the kept results and bound leaves, columns c<id> in exactly their Arrow types;
+        ``name`` is the pipeline that computes them. For few rows Python computes them, in a third of the time."""
         found = self._without_engine(relation)
         if found is not None:
             return found
@@ -200,7 +200,7 @@ class KeptResults:
         return None if small is None or table is None else small.run({small.leaf: table})
 
     def _few(self, name: str) -> pa.Table | None:
-        """The rows of a result or of a bound leaf; None of a large result, and of what is no such thing."""
+        """The rows of a result or of a bound leaf; None for a large result and for other leaves."""
         if name in self._fetched:
             return self._fetched[name]
         result = self._results.get(name)
@@ -212,7 +212,7 @@ class KeptResults:
         return self._connection.once(f"FROM {quoted(name)}", result)
 
     def _text(self, name: str, relation: Relation) -> str:
-        """Which files there are is of one run."""
+        """The text of a pipeline. Texts with files are printed anew for each run, as the files may differ."""
         if self._files:
             return self._printed(relation)
         if name not in self._texts:
@@ -223,7 +223,7 @@ class KeptResults:
         return self._connection.printed(relation, self._time_zone, self._files)
 
     def drop(self, result: Snapshot) -> None:
-        """Nothing will read a result any more. A small one goes with its transaction."""
+        """Drops a result that nothing reads any more. A small one is dropped with its transaction."""
         name = leaf_name(result)
         del self._results[name]
         if self._fetched.pop(name, None) is not None:
@@ -234,7 +234,7 @@ class KeptResults:
             self._connection.execute(f"DROP TABLE {quoted(name)}")
 
     def close(self) -> None:
-        """Drops what is left. Where a transaction has failed its end does that."""
+        """Drops all results. After a failed transaction, its end does that."""
         self._connection.unbind(self._bindings)
         if self._connection.in_transaction:
             self._connection.makes_nothing = True
@@ -258,13 +258,13 @@ class KeptResults:
 
 
 def _is_computed_here(relation: Relation, leaf: str) -> bool:
-    """Whether Python computes a relation over a leaf alone."""
+    """Whether Python computes a relation that reads one leaf."""
     small = small_of(relation)
     return small is not None and small.leaf == leaf
 
 
 def width_of(kind: SqlType) -> int | None:
-    """Bytes of a value; None where they differ from value to value."""
+    """Bytes of a value; None if values differ in size."""
     try:
         return 1 if kind.name == "bool" else int(kind.arrow.byte_width)
     except ValueError:

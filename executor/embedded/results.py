@@ -1,11 +1,11 @@
-"""Results of DuckDB as Arrow: in exactly the types that were asked for, and read while they are computed.
+"""Results of DuckDB as Arrow, in exactly the requested types, whole or read while they are computed.
 
 Owns: ``arrow_table`` and ``arrow_reader``, which run a text; ``OpenRows``, a result that is computed while it is read;
-and ``conform``. Knows nothing of statements, which are the connection's.
+and ``conform``. Knows nothing of statements, which belong to the connection.
 
-DuckDB's documented ways to Arrow do some of the work twice: a cursor's rows are read back through a second statement,
-which costs a small result half as much again, and ``sql()`` binds a text before it runs it, which costs a small query
-two thirds of its time. Both end in ``submit``, which is called here.
+DuckDB's documented ways to Arrow do some work twice: a cursor's rows are read through a second statement, which costs a
+small result half as much again, and ``sql()`` binds a text before it runs it, which costs a small query two thirds of
+its time. Both call ``submit``, which is called directly here.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from duckdb import _seam
 from catalog.values.errors import SqlError
 from executor.embedded.errors import translate
 
-#: What fails behind the first batch is pyarrow's to tell, which calls it an OSError.
+#: An error after the first batch comes from pyarrow, which raises an OSError.
 STREAMED: Final = (duckdb.Error, pa.ArrowException, OSError)
-#: Rows of a batch for a client that may read slowly.
+#: Rows per batch for a client that may read slowly.
 PORTION: Final = 16_384
 
 
@@ -34,28 +34,28 @@ class Reading(Protocol):
     is_lost: bool
 
     def next_batch(self, reader: Any, is_apart: bool) -> pa.RecordBatch:
-        """The next batch of a reader. Raises StopIteration at its end."""
+        """The next batch of a reader. Raises StopIteration at the end."""
         ...
 
     def interrupt(self) -> None:
-        """Makes what runs raise 57014."""
+        """Makes the running call raise 57014."""
         ...
 
 
 def arrow_table(cursor: Any, sql: str) -> pa.Table:
-    """All rows of a query, in the types that DuckDB gives them. Raises DuckDB's errors."""
+    """All rows of a query, in DuckDB's types. Raises DuckDB's errors."""
     return _seam.submit(cursor, sql, None, "arrow").arrow_table()
 
 
 def arrow_reader(cursor: Any, sql: str, rows: int) -> Any:
-    """Batches of up to so many rows, computed while they are read; those of an EXECUTE are computed first. Raises
-    DuckDB's errors."""
+    """Batches of at most this many rows, computed while they are read; the rows of an EXECUTE are computed first.
+    Raises DuckDB's errors."""
     return _seam.submit(cursor, sql, None, "stream", rows).arrow_reader()
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The table with exactly the schema's types; DuckDB's decimals may be narrower or wider. Raises 22003."""
-    if table.num_columns > len(schema):  # the constant of a relation without columns
+    if table.num_columns > len(schema):  # the constant column of a relation without columns
         return pa.Table.from_arrays(table.columns[: len(schema)], schema=schema) if len(schema) else table
     if table.schema.equals(schema):
         return table
@@ -66,13 +66,13 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _nothing() -> None:
-    """An open result of which no other object needs to hear."""
+    """The callback of an open result that no other object observes."""
 
 
 class OpenRows:
-    """The rows of a result that is computed while it is read. It has its connection to itself until its end: what else
-    runs there first takes the rest of the rows into memory. Used by one thread at a time; ``interrupt`` by any.
-    """
+    """The rows of a result that is computed while it is read. Until its end it needs its connection alone: another
+    statement there first reads the remaining rows into memory. Used by one thread at a time, except that any thread may
+    call ``interrupt``."""
 
     def __init__(
         self,
@@ -82,8 +82,8 @@ class OpenRows:
         closed: Callable[[], None],
         is_apart: bool,
     ) -> None:
-        """``reader`` gives DuckDB's batches; ``closed`` is called at the end, before the reader is closed.
-        ``is_apart``: a batch may not hear an interrupt for long."""
+        """``reader`` gives DuckDB's batches. ``closed`` is called at the end, before the reader is closed.
+        ``is_apart``: a batch may not react to an interrupt for long."""
         self._connection = connection
         self._is_apart = is_apart
         self._reader = reader
@@ -98,12 +98,13 @@ class OpenRows:
         return self
 
     def begin(self) -> pa.Table | None:
-        """All rows where they are less than a batch; else None, and the first are at hand. Raises DuckDB's errors."""
+        """All rows if they fit in one batch; else None, with the first rows kept for reading. Raises DuckDB's
+        errors."""
         try:
             while sum(batch.num_rows for batch in self._taken) < PORTION:
                 self._taken.append(self._next())
         except StopIteration:
-            # A relation without columns has a constant, which counts its rows.
+            # A relation without columns has a constant column, which counts its rows.
             schema = self._taken[0].schema if self._taken else self._schema
             table = pa.Table.from_batches(self._taken, schema)
             self.close()
@@ -154,18 +155,18 @@ class OpenRows:
         return batches[0] if batches else pa.RecordBatch.from_pylist([], self._schema)
 
     def at_end(self, call: Callable[[], None]) -> None:
-        """Has ``call`` made when the connection is free again; at once where it is."""
+        """Calls ``call`` when the connection is free again; at once if it is free."""
         if self._reader is None:
             call()
         else:
             self._ended.append(call)
 
     def at_failure(self, call: Callable[[], None]) -> None:
-        """Has ``call`` made when a row that is still to come raises an error."""
+        """Calls ``call`` if a later row raises an error."""
         self._failed = call
 
     def settle(self) -> None:
-        """Takes the rest of the rows into memory, and an error for when they have been read."""
+        """Reads the remaining rows into memory; an error is kept and raised after them."""
         try:
             while (batch := self._read()) is not None:
                 self._taken.append(batch)
@@ -173,12 +174,12 @@ class OpenRows:
             self._error = error
 
     def interrupt(self) -> None:
-        """Makes a read that runs raise 57014."""
+        """Makes a running read raise 57014."""
         if self._reader is not None:
             self._connection.interrupt()
 
     def close(self) -> None:
-        """Computes no more rows; the connection is free. Closing twice is harmless."""
+        """Stops computing rows; the connection is free. Closing twice is harmless."""
         reader, self._reader = self._reader, None
         if reader is None:
             return

@@ -1,4 +1,5 @@
-"""A view's static inputs cut to what a few rows of the stream can join, so that an engine need not hash all of them.
+"""Restricts a view's static inputs to the rows that a few rows of the stream can join, so that an engine need not hash
+all of them.
 
 The static side of a join was computed when the view was created and may have millions of rows; a join hashes all of it
 for a thousand rows of the stream. With the order of its key, which is found once, the rows with a partner are a look-up
@@ -26,7 +27,7 @@ from planner.algebra.construction import conjuncts
 from planner.algebra.nodes import Call, Cast, Column, ColumnRef, Delta, Join, Relation, Scalar, Snapshot
 from planner.algebra.walk import walk
 
-#: Rows up to which a static input is hashed in less time than it takes to cut it.
+#: The most rows of a static input that is hashed in less time than restricting it takes.
 _LITTLE: Final = 4096
 _KEPT: Final = ("inner", "left", "semi", "anti")
 #: From narrow to wide.
@@ -36,8 +37,8 @@ _Integers = npt.NDArray[np.int64]
 
 
 class Reduction:
-    """One static input of a statement: ``leaf`` is its engine's name, ``key`` its column that is equal to ``source`` of
-    the changes of the relation ``oid``. Used by any thread."""
+    """One static input of a statement: ``leaf`` is its engine name; its column ``key`` equals ``source`` of the changes
+    of the relation ``oid``. Used by any thread."""
 
     def __init__(self, leaf: str, key: str, oid: int, source: str) -> None:
         self.leaf = leaf
@@ -48,11 +49,11 @@ class Reduction:
         self._order: tuple[pa.Table, _Integers, _Integers] | None = None
 
     def reduced(self, static: pa.Table, delta: pa.Table) -> pa.Table:
-        """The static rows that a delta's rows meet, in their order; all of them where that saves nothing."""
+        """The static rows that join with a delta's rows, in their order; all rows if restricting saves nothing."""
         if static.num_rows <= max(_LITTLE, delta.num_rows) or static.column(self._key).null_count:
             return static
         again, self._last = self._last is static, static
-        if not again:  # to order the keys takes longer than to hash them once
+        if not again:  # sorting the keys takes longer than hashing them once
             return static
         keys, rows = self._ordered(static)
         wanted = np.unique(delta.column(self._source).drop_null().to_numpy())
@@ -62,7 +63,7 @@ class Reduction:
         return static.take(pa.array(np.sort(rows[places])))
 
     def _ordered(self, static: pa.Table) -> tuple[_Integers, _Integers]:
-        """The keys in order, and the row of each."""
+        """The keys in ascending order, and the row of each."""
         known = self._order
         if known is None or known[0] is not static:
             values = static.column(self._key).to_numpy()
@@ -72,7 +73,7 @@ class Reduction:
 
 
 def reductions_of(relation: Relation) -> tuple[Reduction, ...]:
-    """The static inputs of a statement that can be cut."""
+    """The static inputs of a statement that can be restricted."""
     uses = Counter(item.trace for item in walk(relation) if isinstance(item, Snapshot))
     sources = {
         column: (item.oid, source)
@@ -86,7 +87,7 @@ def reductions_of(relation: Relation) -> tuple[Reduction, ...]:
 
 
 def _reduction(join: Join, sources: dict[Column, tuple[int, str]]) -> tuple[Reduction, str] | None:
-    """How a join's static side is cut, and its trace."""
+    """How a join's static side is restricted, and its trace."""
     for static in (join.right, join.left) if join.kind == "inner" else (join.right,):
         if isinstance(static, Snapshot):
             keys = dict(zip(static.columns, static.sources, strict=True))
@@ -98,7 +99,7 @@ def _reduction(join: Join, sources: dict[Column, tuple[int, str]]) -> tuple[Redu
 
 
 def _equal(predicate: Scalar | None) -> Iterator[tuple[Column, Column]]:
-    """The columns of integers that a predicate asks to be equal."""
+    """Pairs of integer columns whose equality a predicate requires."""
     for item in conjuncts(predicate):
         if isinstance(item, Call) and item.function == "eq":
             left, right = map(_column, item.arguments)
@@ -107,7 +108,7 @@ def _equal(predicate: Scalar | None) -> Iterator[tuple[Column, Column]]:
 
 
 def _column(scalar: Scalar) -> Column | None:
-    """The column of integers whose values an expression has, be it as a wider type."""
+    """The integer column that an expression passes on, possibly as a wider type."""
     if isinstance(scalar, Cast) and scalar.type.name in _INTEGERS:
         found = _column(scalar.argument)
         widens = found is not None and _INTEGERS.index(found.type.name) <= _INTEGERS.index(scalar.type.name)

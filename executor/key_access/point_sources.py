@@ -37,15 +37,15 @@ class ViewSource(Struct, frozen=True):
         except SqlError as error:
             if error.sqlstate not in ("55000", "22003"):
                 raise
-            return None  # it has left meanwhile, or has quotients that an ordinary query may show
+            return None  # the view has left meanwhile, or has quotients, which an ordinary query can show
 
     def within(self, write: Finder, key: Key) -> Row | None:
-        """None: what a view shows beside a transaction's own changes takes time."""
+        """None: a view's rows with a transaction's own changes take time to compute."""
         return None
 
 
 class TableSource(Struct, frozen=True):
-    """A unique key of a table as a query was bound to it."""
+    """A table's unique key, as bound in a query."""
 
     table_keys: TableKeys
     table: Table

@@ -1,8 +1,9 @@
-"""Single rows of tables, changed by key: many sessions' changes become one log record and one fsync.
+"""Changes of single table rows by key, grouped: many sessions' changes become one log record and one fsync.
 
-Owns: the write transaction that gathers what comes while the disk is busy with the one before (group commit),
-and its way to the log's writer thread and back to the event loop's thread, which never waits. Which changes these are:
-``executor/tables/statements/row_plans``. Streams' rows go by ``executor/streams/appender``.
+Owns: the write transaction that collects changes while the disk is busy with the one before (group commit), and its way
+to the log's writer thread and back to the event loop's thread, which never waits.
+``executor/tables/statements/row_plans`` decides which changes these are. Rows of streams go through
+``executor/streams/appender``.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from executor.transactions.transaction import Transaction
 
 Done = Callable[[SqlError | None], None]
-#: Calls back: soon, or on another thread.
+#: Schedules a callback: soon, or from another thread.
 Caller = Callable[[Callable[[], None]], object]
-#: Commits changes: the changes, whether to sync, the callback, and its fallback.
+#: Commits changes; arguments: the changes, whether to sync, the callback, and a fallback.
 CommitRows = Callable[[WriteTransaction, bool, Callable[[Exception | None], None], Caller], None]
 
 _PLANS: Final = 1024
@@ -45,8 +46,7 @@ class _Group(Struct):
 
 
 class RowChanges:
-    """Gathers changes of rows by key. On one thread, an event loop's, once ``serve`` has said how it is called back;
-    before that it takes no change."""
+    """Collects changes of rows by key, on an event loop's thread. Takes no changes before ``serve`` is called."""
 
     def __init__(self, core: Core, commit_rows: CommitRows) -> None:
         self._core, self._commit_rows = core, commit_rows
@@ -54,11 +54,12 @@ class RowChanges:
         self._later: Caller | None = None
         self._plans: dict[int, tuple[RowChange, Catalog, RowPlan | None]] = {}
         self._group: _Group | None = None
-        #: Whether a group is on its way to the disk.
+        #: Whether a group is being written to disk.
         self._commits = False
 
     def serve(self, soon: Caller, later: Caller) -> None:
-        """``soon`` calls back on the calling thread when it has nothing else to do, ``later`` from any other."""
+        """``soon`` schedules a callback on the calling thread once it is idle, ``later`` does so from any other
+        thread."""
         self._soon, self._later = soon, later
 
     @property
@@ -69,8 +70,11 @@ class RowChanges:
     def change(
         self, statement: RowChange, parameters: tuple[Value, ...], time_zone: str, sync: bool, done: Done
     ) -> bool:
-        """Changes one row; ``done`` is called when that is durable. False, with nothing changed, if the change is not
-        that plain, another transaction writes, or there is no such row. Raises what a value raises."""
+        """Changes one row; ``done`` is called once the change is durable.
+
+        Returns False, with nothing changed, if the change is not simple enough, another transaction is writing, or the
+        row does not exist. Raises the errors of values.
+        """
         plan = None if self._soon is None else self._plan_of(statement)
         if plan is None:
             return False
@@ -102,8 +106,8 @@ class RowChanges:
     def change_within(
         self, transaction: Transaction, statement: RowChange, parameters: tuple[Value, ...], time_zone: str
     ) -> bool:
-        """Changes one row within an open transaction. False where it is not so plain, or would have to wait: nothing
-        happened."""
+        """Changes one row within an open transaction. Returns False, with nothing changed, if the change is not simple
+        enough or would have to wait."""
         plan = None if self._soon is None else self._plan_of(statement)
         if plan is None:
             return False
@@ -114,18 +118,18 @@ class RowChanges:
                 return False
             transaction.write_with(write)
         try:
-            if write.is_by_key:  # what it stands on, its commit waits for
+            if write.is_by_key:  # its commit waits for the transactions whose changes it has seen
                 write.change_row(plan, parameters, time_zone)
                 return True
-        except (NotByKey, SqlError, *FAILURES):  # the ordinary way says what is wrong
+        except (NotByKey, SqlError, *FAILURES):  # the general way raises the error
             pass
         if is_first:
-            transaction.write = None  # it has changed nothing; the locks are the block's
+            transaction.write = None  # nothing was changed; the locks belong to the block
         return False
 
     def commit(self, write: WriteTransaction, sync: bool, done: Done) -> None:
-        """Commits a transaction that has changed rows by key, without waiting; ``done`` is told when that is durable,
-        or why not. Only once ``serve`` was called."""
+        """Commits a transaction that has changed rows by key, without waiting; ``done`` is told when it is durable, or
+        the error. ``serve`` must have been called."""
 
         def ended(error: Exception | None) -> None:
             done(None if error is None else _known(error))
@@ -141,14 +145,14 @@ class RowChanges:
         catalog = self._core.catalog
         known = self._plans.get(id(statement))
         if known is None or known[0] is not statement or known[1] is not catalog:
-            if len(self._plans) >= _PLANS:  # the oldest: statements with now() are others each time
+            if len(self._plans) >= _PLANS:  # the oldest: statements with now() differ each time
                 del self._plans[next(iter(self._plans))]
             plan = row_plan(statement, self._core.tables.definitions)
             known = self._plans[id(statement)] = (statement, catalog, plan)
         return known[2]
 
     def _flush(self) -> None:
-        """Has what has gathered committed, and lets the next writer in."""
+        """Submits the collected changes for commit and lets the next writer begin."""
         group, self._group = self._group, None
         if group is None:
             return
@@ -170,11 +174,11 @@ class RowChanges:
         for done in group.done:
             try:
                 done(None if error is None else _known(error))
-            except Exception:  # an error of its owner alone
+            except Exception:  # an error that concerns its own client only
                 _LOGGER.exception("an answer to a change failed")
 
     def close(self) -> None:
-        """Submits what has gathered; the sequencer's own end makes it durable."""
+        """Submits the collected changes; the end of the sequencer makes them durable."""
         self._flush()
 
 

@@ -1,4 +1,4 @@
-"""The rows of tables by key: read from the store when reads by key have paid for it, and kept right by every commit.
+"""Table rows by key: read from the store once reads by key have paid for it, and updated by every commit.
 
 Owns: which tables have ``TableRows``, which count in the budget of all traces (``executor.traces.budget``), and that a
 reader sees what is committed and visible, never less and never more:
@@ -9,7 +9,7 @@ reader sees what is committed and visible, never less and never more:
 - what changes a table otherwise than row by row (its definition, very many rows) drops them, and so does a budget that
   has no room for them.
 
-Anything else than the committed rows of a table by one of its unique keys is not answered here.
+Only committed rows of a table, by one of its unique keys, are answered here.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ from planner.algebra.nodes import Relation
 SHARE: Final = 1 / 3
 #: Rows that are read in the time of one read by key that an engine answers.
 _ROWS_PER_READ: Final = 4096
-#: Reads by key that an engine answers in the time in which it changes a row by key: a transaction of its own.
+#: Reads by key that an engine answers in the time of one change of a row by key, which has its own transaction.
 _READS_PER_CHANGE: Final = 16
 
 
 class _Interest(Struct):
-    """Reads by key of a table that has no index: how many, and how many make one worth while (None: none do)."""
+    """Reads by key of a table without an index: how many there were, and how many justify building one (None: no number
+    does)."""
 
     reads: int = 0
     enough: int | None = 1
@@ -63,7 +64,8 @@ class TableKeys:
         self._limit = int(core.trace_budget.limit * SHARE)
         self._kept: dict[int, _Kept] = {}
         self._interests: dict[int, _Interest] = {}
-        #: Changes of tables that are being read, since their snapshot; None: what is read is of no use any more.
+        #: Changes, since their snapshot, of tables that are being read; None if the rows being read are of no use any
+        #: more.
         self._building: dict[int, list[tuple[int, RowsChanged]] | None] = {}
         self._lock = threading.Lock()
 
@@ -84,7 +86,7 @@ class TableKeys:
         return row if rows.lsn <= self._core.sequencer.visible else None
 
     def read(self, table: Table, columns: Columns, key: Key) -> Row | None:
-        """The rows by key, built if necessary; None where an engine must read the table."""
+        """The row with a key, after building the table's rows if due; None if an engine must read the table."""
         if table.oid in self._core.tables.locks.barriers or self.prepare(table) is None:
             return None
         with self._core.sequencer.lock:
@@ -101,7 +103,7 @@ class TableKeys:
         return rows
 
     def find(self, table: Table) -> TableRows | None:
-        """A table's rows for a writer that has locked them: all that is committed, visible or about to be."""
+        """A table's rows for a writer that has locked them: all that is committed, also if not visible yet."""
         rows = self.prepare(table, _READS_PER_CHANGE)
         return rows if rows is not None and rows.is_of(table) else None
 
@@ -139,7 +141,7 @@ class TableKeys:
     # Building ---------------------------------------------------------------------------------------------------
 
     def _build(self, table: Table) -> TableRows | None:
-        """Reads a table; None if another thread does, or it is too large."""
+        """Reads a table; None if another thread is reading it, or it is too large."""
         core, oid = self._core, table.oid
         with core.sequencer.lock:
             known = core.catalog.objects.get(oid)
@@ -152,7 +154,7 @@ class TableKeys:
         try:
             rows = snapshot.rows(table, self._limit)
             built = None if rows is None else TableRows(known, rows, lsn)
-        except (SqlError, pa.ArrowException, OverflowError, ValueError):  # a value that Python does not have
+        except (SqlError, pa.ArrowException, OverflowError, ValueError):  # a value that Python cannot hold
             built = None
         except BaseException:
             self._building.pop(oid, None)
@@ -203,7 +205,7 @@ class TableKeys:
     # Changes ----------------------------------------------------------------------------------------------------
 
     def publish(self, lsn: int, journal: Sequence[Entry]) -> None:
-        """What a transaction did, before it becomes visible. Under the sequencer's lock."""
+        """Applies a transaction's changes before they become visible. Called under the sequencer's lock."""
         for entry in journal:
             table = getattr(entry, "table", None)
             if table is None or is_temporary(table):

@@ -1,7 +1,7 @@
-"""The key indexes of continuous views: built at the first point read, and kept for the next.
+"""The key indexes of continuous views: built at the first point read, and kept for later ones.
 
-Owns: which index belongs to which version of its view, and how one is brought to the present LSN. What an index is,
-and how a query becomes a read of one, is ``executor.key_access.point_sources``.
+Owns: which index belongs to which version of its view, and how an index is brought to the current LSN.
+``executor.key_access.point_sources`` turns a query into a read of an index.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from executor.views.runtime import ViewRuntime
 
 
 class _Kept(Struct):
-    """A view's index, the version of the view that it belongs to, and an LSN at which that was still the newest."""
+    """A view's index, the version of the view that it belongs to, and an LSN at which that version was still the
+    newest."""
 
     version: int
     index: KeyedRows
@@ -47,21 +48,21 @@ class ViewIndexes:
             made.held.close()
 
     def key_of(self, oid: int) -> tuple[str, ...]:
-        """Names of a continuous view's columns that a point read gives values for; () where there is no such read."""
+        """The names of the view's columns for which a point read gives values; () if the view has no point reads."""
         runtime = self._core.view(oid)
         program = runtime.program
         names = {column: item.name for column, item in zip(program.columns, runtime.view.stored, strict=True)}
         return tuple(names[column] for column in program.point_key)
 
     def peek(self, oid: int, key: Key) -> Row | None:
-        """One row of a view's index if nothing arrived since it was refreshed. Never blocks."""
+        """One row of a view's index if nothing arrived since its last refresh. Never blocks."""
         known = self._indexes.get(oid)
         if known is None:
             return None
         core = self._core
         if self._replicas.are_behind((oid,)) or core.versions.are_suspended((oid,)):
             return None
-        visible = core.sequencer.visible  # before the version: what is published meanwhile is asked for next time
+        visible = core.sequencer.visible  # before the version: changes published meanwhile are found the next time
         if visible != known.checked:
             if known.version != core.version_of((oid,)):
                 return None
@@ -70,12 +71,12 @@ class ViewIndexes:
         return known.index.get(known.key, key)
 
     def read(self, oid: int, key: Key) -> Row | None:
-        """One row of a view that has a point key, at the present LSN."""
+        """One row, at the current LSN, of a view that has a point key."""
         runtime = self._core.view(oid)
         self._replicas.refresh((oid,))
         runtime.check_inputs()
         with runtime.lock:
-            with self._core.sequencer.lock:  # a record being published has changed the version before it is visible
+            with self._core.sequencer.lock:  # a record being published changes the version before it is visible
                 version, lsn = self._core.version_of((oid,)), self._core.sequencer.visible
             runtime.advance(lsn)
             columns = self.key_of(oid)
@@ -98,7 +99,7 @@ class ViewIndexes:
         return row
 
     def final(self, runtime: ViewRuntime, states: Mapping[str, pa.Table]) -> pa.Table:
-        """The rows that a view with a point key has over its state, or over some groups of it."""
+        """The rows of a view with a point key, over its state or over some groups of the state."""
         final = self._core.plans.get(runtime.program.final)
         table = None if final.small is None else final.small.run(states)
         if table is None:

@@ -1,7 +1,7 @@
-"""The locks of one transaction: what it has taken, and when it gives that back.
+"""The locks of one transaction: which it has taken, and when it releases them.
 
-Locks on rows end where the transaction's place in the log is fixed, which is before the disk has it; all others end
-with the transaction, or with ROLLBACK TO a savepoint from before they were taken.
+Locks on rows end once the transaction's place in the log is fixed, which is before its record is on disk. All others
+end with the transaction, or with ROLLBACK TO a savepoint made before they were taken.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OF_ROWS: Final = (Rows, Row, Keys)
 
 
 class TransactionLocks:
-    """Used by one thread at a time."""
+    """One transaction's locks. Used by one thread at a time."""
 
     def __init__(
         self,
@@ -28,12 +28,12 @@ class TransactionLocks:
         timeout: Callable[[], float] = lambda: 0.0,
         is_cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
-        """``timeout``: the seconds that a wait may take, 0 without limit."""
+        """``timeout``: the longest wait in seconds, 0 without limit."""
         self.locks, self.owner = locks, owner
         self._timeout, self._is_cancelled = timeout, is_cancelled
         #: In the order in which they were taken.
         self._taken: dict[Taken, None] = {}
-        #: What ``try_take`` did not get last.
+        #: The lock that the last ``try_take`` did not get.
         self.refused: Taken | None = None
 
     def has(self, target: Target, mode: Mode) -> bool:
@@ -41,8 +41,8 @@ class TransactionLocks:
         return (target, mode) in self._taken
 
     def take(self, target: Target, mode: Mode, refusal: str | None = None) -> bool:
-        """Takes a lock, once; whether it is new. With ``refusal`` it does not wait: 55P03 with that message. Raises
-        40P01, 55P03 and 57014."""
+        """Takes a lock unless the transaction has it; returns whether it is new. With ``refusal``, raises 55P03 with
+        that message instead of waiting. Raises 40P01, 55P03 and 57014."""
         if (target, mode) in self._taken:
             return False
         waits = refusal is None
@@ -52,7 +52,7 @@ class TransactionLocks:
         return True
 
     def try_take(self, target: Target, mode: Mode) -> bool:
-        """Takes a lock, once, if it is free."""
+        """Takes a lock if it is free or held already; returns whether the transaction has it."""
         if (target, mode) in self._taken:
             return True
         if not self.locks.take(self.owner, target, mode, waits=False):
@@ -62,7 +62,7 @@ class TransactionLocks:
         return True
 
     def try_all(self, wanted: Iterable[Taken]) -> bool:
-        """Takes different locks, each once, in their order as far as they are free; whether all were."""
+        """Takes different locks, each once, in order until one is not free; returns whether all were taken."""
         taken = self._taken
         missing = [each for each in wanted if each not in taken]
         left = self.locks.take_free(self.owner, missing) if missing else 0
@@ -73,29 +73,29 @@ class TransactionLocks:
         return not left
 
     def note(self, target: Target, mode: Mode) -> None:
-        """The manager has granted what an event loop asked it for."""
+        """Records a lock that the manager has granted to a request of an event loop."""
         if (target, mode) in self._taken:
             self.locks.give_back(self.owner, target, mode)
         self._taken[target, mode] = None
 
     def mark(self) -> int:
-        """For ``release_after``."""
+        """The current number of locks, for ``release_after``."""
         return len(self._taken)
 
     def release_after(self, mark: int) -> None:
-        """Gives back what was taken since."""
+        """Releases the locks that were taken since a mark."""
         self._release(list(self._taken)[mark:][::-1])
 
     def release_rows(self) -> None:
-        """Gives back the locks on rows and keys."""
+        """Releases the locks on rows and keys."""
         self._release([taken for taken in self._taken if isinstance(taken[0], _OF_ROWS)])
 
     def release_reads(self) -> None:
-        """Gives back what keeps relations that are only read as they are."""
+        """Releases the locks that protect relations while they are read."""
         self._release([item for item in self._taken if isinstance(item[0], Relation) and item[1] is Mode.ACCESS_SHARE])
 
     def release_all(self) -> None:
-        """Gives everything back."""
+        """Releases all locks."""
         taken, self._taken = self._taken, {}
         self.locks.release(self.owner, taken)
 

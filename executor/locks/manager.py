@@ -1,9 +1,9 @@
 """The lock manager: the holders and waiters of each target, their modes and their order.
 
-A request is granted where no other owner holds a mode that conflicts, and no request before it in the target's queue
-wants one; a request of an owner for whose locks a request in the queue waits comes before that request, so that an
-owner never waits for its own waiters. The request that closes a circle of waiting gets 40P01 at once. A thread waits in
-``take``; an event loop asks with ``ask`` and is called back.
+A request is granted if no other owner holds a conflicting mode and no request before it in the target's queue wants
+one. If a waiting request conflicts with locks that the new request's owner holds, the new request goes before it in the
+queue, so that an owner never waits for a request that waits for this owner. The request that closes a circle of waits
+gets 40P01 at once. A thread waits in ``take``; an event loop calls ``ask`` and is called back.
 
 https://www.postgresql.org/docs/15/explicit-locking.html
 """
@@ -21,26 +21,26 @@ from catalog.values.errors import SqlError
 from executor.locks.modes import CONFLICTS, EXCLUDING, Mode
 from executor.locks.targets import Relation, Row, Target
 
-#: Seconds from one look at whether the statement was cancelled to the next.
+#: Seconds between two checks whether the statement was cancelled.
 _POLL: Final = 0.05
 _COUNTS: Final = max(Mode) + 1
 
 
 class Owner:
-    """A session, whose locks never exclude each other. ``pid`` is its process number for clients, 0 where it has
+    """A session; its own locks never conflict with each other. ``pid`` is its process number for clients, 0 for
     none."""
 
     __slots__ = ("awaited", "held", "pid")
 
     def __init__(self, pid: int = 0) -> None:
         self.pid = pid
-        #: How often it holds each target in each mode. Changed by the manager.
+        #: How often the owner holds each target in each mode. Changed by the manager.
         self.held: dict[Target, dict[Mode, int]] = {}
         self.awaited: Request | None = None
 
 
 class Request:
-    """One owner's wish for a target in a mode that it must wait for."""
+    """One owner's request for a target in a mode for which it must wait."""
 
     __slots__ = ("granted", "is_granted", "mode", "owner", "target")
 
@@ -61,7 +61,7 @@ class Shown(Struct, frozen=True):
 
 
 class _Queue:
-    """What is held and wanted of one target."""
+    """The holders and the waiting requests of one target."""
 
     __slots__ = ("counts", "held", "owners", "waiting")
 
@@ -81,12 +81,13 @@ class _Queue:
         return any(self.counts[each] > (each in own) for each in CONFLICTS[mode])
 
     def is_wanted_against(self, owner: Owner, mode: Mode) -> bool:
-        """Whether others that wait for a mode which excludes this one come before a request that is new."""
+        """Whether requests of others for a conflicting mode are in the queue before the place of a new request."""
         before = self.waiting[: self.place_of(owner)]
         return any(each.mode in CONFLICTS[mode] and each.owner is not owner for each in before)
 
     def place_of(self, owner: Owner) -> int:
-        """Where in the queue an owner's request belongs: before those that its own locks hold up."""
+        """The place of an owner's new request in the queue: before the first request that the owner's own locks
+        block."""
         own = self.owners.get(owner)
         if own:
             for place, request in enumerate(self.waiting):
@@ -95,7 +96,7 @@ class _Queue:
         return len(self.waiting)
 
     def blockers(self, owner: Owner, mode: Mode, place: int) -> Iterator[Owner]:
-        """The other owners that a request in a place of the queue waits for."""
+        """The other owners that a request at a place in the queue waits for."""
         for other, modes in self.owners.items():
             if other is not owner and not CONFLICTS[mode].isdisjoint(modes):
                 yield other
@@ -110,8 +111,8 @@ class Locks:
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._queues: dict[Target, _Queue] = {}
-        #: By oid of a relation, how many requests for it in ACCESS EXCLUSIVE mode are granted or wait: reading any
-        #: other by itself needs no look at the locks.
+        #: The number of granted and waiting requests in ACCESS EXCLUSIVE mode, by a relation's oid: a read of any other
+        #: relation needs no look at the locks.
         self.barriers: dict[int, int] = {}
 
     # Taking -----------------------------------------------------------------------------------------------------
@@ -125,10 +126,10 @@ class Locks:
         timeout: float = 0.0,
         is_cancelled: Callable[[], bool] = lambda: False,
     ) -> bool:
-        """Takes a lock; False where it is not free and ``waits`` is not said.
+        """Takes a lock; returns False if it is not free and ``waits`` is false.
 
-        Waits at most ``timeout`` seconds (0: without limit; 55P03 then), and until ``is_cancelled`` says so (57014).
-        Raises 40P01 where that would close a circle.
+        Waits at most ``timeout`` seconds (0: without limit), then raises 55P03; raises 57014 once ``is_cancelled`` is
+        true, and 40P01 if the wait would close a circle.
         """
         if not self.take_free(owner, ((target, mode),)):
             return True
@@ -152,8 +153,8 @@ class Locks:
         return True
 
     def ask(self, owner: Owner, target: Target, mode: Mode, granted: Callable[[], object]) -> Request | None:
-        """Takes a lock, or waits for it without a thread: ``granted`` is called when the owner has it. None where it
-        has it now. Raises 40P01."""
+        """Takes a lock, or waits for it without a thread: ``granted`` is called once the owner has it. Returns None if
+        the owner has it now. Raises 40P01."""
         with self._mutex:
             if self._take_free(owner, target, mode):
                 return None
@@ -163,7 +164,7 @@ class Locks:
             return request
 
     def take_free(self, owner: Owner, locks: Sequence[tuple[Target, Mode]]) -> int:
-        """Takes locks in their order until one is not free, without waiting; how many are left."""
+        """Takes locks in order until one is not free, without waiting; returns how many are left."""
         with self._mutex:
             for place, (target, mode) in enumerate(locks):
                 if not self._take_free(owner, target, mode):
@@ -172,7 +173,7 @@ class Locks:
 
     def _take_free(self, owner: Owner, target: Target, mode: Mode) -> bool:
         queue = self._queues.get(target)
-        if queue is None:  # as most are
+        if queue is None:  # as most targets are
             queue = self._queues[target] = _Queue()
         else:
             own = queue.owners.get(owner)
@@ -214,7 +215,7 @@ class Locks:
     # Giving back ------------------------------------------------------------------------------------------------
 
     def withdraw(self, request: Request) -> bool:
-        """Ends a wait; True where the lock was granted meanwhile, which it then still is."""
+        """Ends a wait. Returns True if the lock was granted meanwhile; the owner then keeps it."""
         with self._mutex:
             if request.is_granted:
                 return True
@@ -226,13 +227,13 @@ class Locks:
             return False
 
     def release(self, owner: Owner, locks: Iterable[tuple[Target, Mode]]) -> None:
-        """Gives locks back, each once. Those that are not held are left out."""
+        """Releases locks, each once. Locks that are not held are skipped."""
         with self._mutex:
             for target, mode in locks:
                 self._release(owner, target, mode)
 
     def give_back(self, owner: Owner, target: Target, mode: Mode) -> bool:
-        """Gives one lock back once; whether it was held."""
+        """Releases one lock once; returns whether it was held."""
         with self._mutex:
             return self._release(owner, target, mode)
 
@@ -260,7 +261,7 @@ class Locks:
         return True
 
     def _wake(self, target: Target, queue: _Queue) -> None:
-        """Grants what can go on now, in the queue's order."""
+        """Grants the requests that can proceed, in the queue's order."""
         left: list[Request] = []
         for request in queue.waiting:
             waits = queue.is_held_against(request.owner, request.mode) or any(
@@ -277,7 +278,7 @@ class Locks:
     # Looking ----------------------------------------------------------------------------------------------------
 
     def shown(self) -> list[Shown]:
-        """All locks that are held or awaited."""
+        """All locks that are held or waited for."""
         with self._mutex:
             found = [
                 Shown(owner, target, mode, True)
@@ -294,7 +295,7 @@ class Locks:
             return list(dict.fromkeys(self._blocking(owner)))
 
     def rows_of(self, oid: int, owner: Owner, mode: Mode) -> list[Row]:
-        """The rows of a table that others hold against an owner and a mode."""
+        """The rows of a table on which others hold locks that conflict with an owner's mode."""
         with self._mutex:
             return [
                 target
@@ -310,8 +311,8 @@ class Locks:
         return list(queue.blockers(owner, request.mode, queue.waiting.index(request)))
 
     def _circle(self, owner: Owner, blockers: list[Owner]) -> list[Owner]:
-        """The owners through which an owner that waits for ``blockers`` would wait for itself; empty where there is no
-        such circle."""
+        """The owners in a circle of waits that would result if an owner waited for ``blockers``; empty if none
+        would."""
         seen = dict[Owner, Owner | None](dict.fromkeys(blockers))
         pending = list(seen)
         while pending:
@@ -334,7 +335,7 @@ def _path(seen: dict[Owner, Owner | None], last: Owner | None) -> list[Owner]:
 
 
 def _deadlock(request: Request, circle: list[Owner]) -> SqlError:
-    """40P01, which names the processes that wait for each other."""
+    """The error 40P01, which names the processes that wait for each other."""
     pids = [request.owner.pid, *(owner.pid for owner in circle)]
     modes = [request.mode, *(owner.awaited.mode for owner in circle if owner.awaited is not None)]
     targets = [request.target, *(owner.awaited.target for owner in circle if owner.awaited is not None)]

@@ -1,4 +1,4 @@
-"""PostgreSQL's eight lock modes, and which of them two owners cannot have at once.
+"""PostgreSQL's eight lock modes, and which of them conflict.
 
 https://www.postgresql.org/docs/15/explicit-locking.html#LOCKING-TABLES
 """
@@ -10,7 +10,7 @@ from typing import Final
 
 
 class Mode(enum.IntEnum):
-    """A mode; the numbers are those that the parser gives LOCK TABLE's."""
+    """A mode; the numbers are the parser's for LOCK TABLE."""
 
     ACCESS_SHARE = 1
     ROW_SHARE = 2
@@ -23,13 +23,13 @@ class Mode(enum.IntEnum):
 
     @property
     def shown(self) -> str:
-        """As pg_locks shows it."""
+        """The mode's name in pg_locks."""
         return _SHOWN[self]
 
 
 _SHOWN: Final = {mode: "".join(map(str.title, mode.name.split("_"))) + "Lock" for mode in Mode}
 
-#: The modes that exclude each mode.
+#: The modes that conflict with each mode.
 CONFLICTS: Final[dict[Mode, frozenset[Mode]]] = {
     Mode(mode): frozenset(map(Mode, conflicting))
     for mode, conflicting in {
@@ -44,5 +44,5 @@ CONFLICTS: Final[dict[Mode, frozenset[Mode]]] = {
     }.items()
 }
 
-#: By mode, a bit for each that excludes it: ``1 << mode``.
+#: For each mode, a bit for each conflicting mode: ``1 << mode``.
 EXCLUDING: Final = tuple(sum(1 << other for other in CONFLICTS.get(Mode(mode), ())) if mode else 0 for mode in range(9))

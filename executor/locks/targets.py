@@ -1,4 +1,4 @@
-"""What is locked."""
+"""What can be locked."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from executor.traces.keyed_rows import Columns, Key
 
 
 class Relation(Struct, frozen=True, cache_hash=True):
-    """A relation, in the modes that statements and LOCK TABLE take on it."""
+    """A relation, in the modes of statements and LOCK TABLE."""
 
     oid: int
 
 
 class Rows(Struct, frozen=True, cache_hash=True):
-    """All rows of a table. Changes of single rows by key share it (ROW EXCLUSIVE); changes of rows that a query finds
-    have it alone (SHARE ROW EXCLUSIVE), and FOR SHARE keeps both away (SHARE)."""
+    """All rows of a table. Changes of single rows by key share it (ROW EXCLUSIVE); a change of rows found by a query
+    takes it alone (SHARE ROW EXCLUSIVE); FOR SHARE excludes both (SHARE)."""
 
     oid: int
 
 
 class Row(Struct, frozen=True, cache_hash=True):
-    """The row of a table that has, had or gets a key."""
+    """The row of a table that has, had or will have a key."""
 
     oid: int
     columns: Columns
@@ -29,27 +29,27 @@ class Row(Struct, frozen=True, cache_hash=True):
 
 
 class Keys(Struct, frozen=True, cache_hash=True):
-    """The keys of a table that others refer to: rows that come to refer to them share it (ROW EXCLUSIVE), and rows that
-    go, or get another key, keep those away (SHARE)."""
+    """The keys of a table to which other tables refer. Rows that begin to refer to them share it (ROW EXCLUSIVE);
+    deletes and key changes exclude such rows (SHARE)."""
 
     oid: int
 
 
 class Definition(Struct, frozen=True, cache_hash=True):
-    """What one object is in the catalog, by oid."""
+    """One object's definition in the catalog, by oid."""
 
     oid: int
 
 
 class Name(Struct, frozen=True, cache_hash=True):
-    """A name in a schema that an object gets or gives up."""
+    """A name in a schema that an object takes or gives up."""
 
     schema: str
     name: str
 
 
 class Advisory(Struct, frozen=True, cache_hash=True):
-    """A number of the client's, in pg_locks' columns: the halves of one bigint (``parts`` 1), or two integers (2)."""
+    """A client's number, in the columns of pg_locks: the halves of one bigint (``parts`` 1), or two integers (2)."""
 
     high: int
     low: int
@@ -60,7 +60,7 @@ Target = Relation | Rows | Row | Keys | Definition | Name | Advisory
 
 
 def advisory(*numbers: int) -> Advisory:
-    """The target of an advisory lock function's arguments."""
+    """The target for the arguments of an advisory lock function."""
     if len(numbers) == 1:
         return Advisory(numbers[0] >> 32 & 0xFFFFFFFF, numbers[0] & 0xFFFFFFFF, 1)
     return Advisory(numbers[0] & 0xFFFFFFFF, numbers[1] & 0xFFFFFFFF, 2)

@@ -1,8 +1,8 @@
-"""What of a printed statement each engine writes in its own way.
+"""The parts of a printed statement that each engine writes in its own way.
 
 Owns: ``Dialect``, the tables and methods that the engines override (``executor/embedded/printing/dialect.py``,
-``executor/spark/printing/dialect.py``). What a dialect's tables do not name is refused (0A000): an allow-list. Knows
-nothing of how relations become SELECTs (``executor/printing/selects.py``).
+``executor/spark/printing/dialect.py``). A function that a dialect's tables do not list is refused (0A000): they are an
+allow-list. Knows nothing of how relations become SELECTs (``executor/printing/selects.py``).
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ class Dialect(ABC):
 
     #: Scalar functions of ``planner.algebra.functions`` by canonical name.
     functions: ClassVar[Mapping[str, Build]] = {}
-    #: What stands around names.
+    #: The quotation mark around names.
     quote: ClassVar[str] = '"'
 
     def name(self, name: str) -> str:
-        """A name in quotes, as text: a node for each takes as long to make and to print as an operator's."""
+        """A name in quotes, as text: a node for each name takes as long to make and print as an operator's node."""
         return f"{self.quote}{name.replace(self.quote, 2 * self.quote)}{self.quote}"
 
     def column(self, column: Column) -> str:
-        """The name of a column, which has no quotes within."""
+        """The name of a column, which contains no quotes."""
         return f"{self.quote}{column_name(column)}{self.quote}"
 
     @abstractmethod
     def expression(self, scalar: Any) -> Expr:
-        """One expression as a node, for a dialect that writes it elsewhere than where it stands."""
+        """One expression as a node, for a dialect that writes it at another place than its own."""
 
     def generator(self) -> Generator:
         """The dialect's generator, quoting every name."""
@@ -65,7 +65,7 @@ class Dialect(ABC):
         raise unsupported(f"type {sql_type}")
 
     def literal(self, literal: Literal) -> Expr:
-        """A constant of exactly its type."""
+        """A constant of exactly the given type."""
         raise unsupported(f"literal of type {literal.type}")
 
     def parameter(self, parameter: Parameter) -> Expr:
@@ -77,7 +77,7 @@ class Dialect(ABC):
         return exp.Cast(this=argument, to=self.type(node.type))
 
     def call(self, node: Call, arguments: list[Expr]) -> Expr:
-        """A function or operator of the allow-list."""
+        """A function or operator from the allow-list."""
         build = self.functions.get(node.function)
         if build is None:
             raise unsupported(f"function {node.function}")
@@ -88,7 +88,7 @@ class Dialect(ABC):
         raise unsupported(f"aggregate {node.function}")
 
     def window(self, node: WindowCall, arguments: list[Expr], where: Expr | None, over: Expr) -> Expr:
-        """A window call; ``over`` (exp.Window) has everything but what it is over."""
+        """A window call; ``over`` (exp.Window) is complete except for the function."""
         raise unsupported(f"window function {node.function}")
 
     def leaf(self, leaf: Scan | Snapshot | Delta) -> str:
@@ -116,19 +116,19 @@ class Dialect(ABC):
         return exp.Values(expressions=tuples, alias=exp.TableAlias(this=identifier(alias), columns=names))
 
     def in_zone(self, name: str) -> str:
-        """What is printed from now on is of another TimeZone setting; that before."""
+        """Prints the following parts for another TimeZone setting; returns the setting before."""
         raise unsupported("the time zone of another view")
 
     def unnest(self, items: Expr) -> Expr:
-        """The elements of an array as rows, in the select list; several advance in step."""
+        """The elements of an array as rows, in the select list; several arrays are unnested in parallel."""
         raise unsupported("a set-returning function")
 
     def places(self, items: list[Expr]) -> Expr:
-        """The array of the numbers from 1 to the length of the longest array."""
+        """An array of the numbers from 1 to the length of the longest array."""
         raise unsupported("WITH ORDINALITY")
 
     def series(self, node: Unnest, alias: str) -> Expr | None:
-        """A FROM item that yields the rows without an array in between, where the engine has one."""
+        """A FROM item that yields the rows without an intermediate array, if the engine has one."""
         return None
 
     def subquery_scalar(self, node: ScalarSubquery, select: Expr) -> Expr:

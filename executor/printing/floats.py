@@ -1,14 +1,15 @@
-"""Sums, products and quotients of floating point numbers that raise where PostgreSQL's do (float.c, float8_mul).
+"""Sums, products and quotients of floating point numbers that raise PostgreSQL's errors (float.c, float8_mul).
 
-Owns: ``checked``, for both engines. No engine raises by itself, and asking each operation what it made would bind every
-operand to a name. So a whole expression of operations is computed as it is written, and its result asked once:
+Owns: ``checked``, for both engines. No engine raises by itself, and a check of each operation's result would bind every
+operand to a name. So a whole expression of operations is computed as written, and only its result is checked:
 
     CASE WHEN abs(a * b + c) <= 1e308 AND abs(a * b) >= 1e-300 THEN a * b + c ELSE add(mul(a, b), c) END
 
-Nothing that became infinite or NaN on the way is of ordinary size again, but a product of nothing may hide in a sum:
-every product that is summed, or divides, is asked, too. NULLs come next, then what is made of zeros: finite, and each
-product of nothing has a factor that is nothing. The rest (infinite values and NaN, what overflows) is computed once
-more by ``exact``, an operation at a time, which raises or gives the right result.
+An intermediate infinity or NaN never becomes an ordinary number again, but a product that underflowed to zero can be
+hidden by a sum. So every product that is summed, or is a divisor, is checked as well. NULL results come next, then
+results with zeros: they are right if finite and if each product that is zero has a zero factor. In all other cases
+(infinite values and NaN, overflow), ``exact`` computes the expression again, one operation at a time, and raises or
+gives the right result.
 """
 
 from __future__ import annotations
@@ -23,19 +24,21 @@ from executor.printing.nodes import Expr, operand
 from planner.algebra.nodes import Call, ColumnRef, Literal, Scalar
 
 SYMBOLS: Final = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-#: Sizes that are neither overflow nor underflow.
+#: Absolute values that are neither overflow nor underflow.
 _HIGHEST: Final = {"float8": "1e308", "float4": "1e38"}
 _LOWEST: Final = {"float8": "1e-300", "float4": "1e-37"}
-#: Characters up to which an operand is written as often as it is needed, and an expression is one with its operand's.
+#: The most characters of an operand that is written out wherever it is needed, and of an expression that is merged with
+#: its operand's.
 _SHORT: Final = 80
 _LONG: Final = 200
 _META: Final = "floats"
 
 
 class _Part(Struct, frozen=True):
-    """An operand: as it is written, as it is computed an operation at a time, and the products that it sums.
+    """An operand: its expression as written, the same computed one operation at a time, and the products that it sums.
 
-    ``zeros`` are conditions under which its products are rightly nothing, ``values`` what the names in it stand for.
+    ``zeros`` are conditions under which its products are rightly zero; ``values`` are the expressions of the names in
+    it.
     """
 
     raw: str
@@ -47,12 +50,13 @@ class _Part(Struct, frozen=True):
 
 
 def quotient(left: str, right: str) -> str:
-    """x / y where engines raise for y = 0, but PostgreSQL not for a NaN's quotient, which is NaN (float8_div)."""
+    """x / y for engines that raise for y = 0; PostgreSQL does not raise for x = NaN, whose quotient is NaN
+    (float8_div)."""
     return f"({left} / CASE WHEN {right} = 0 AND ISNAN({left}) THEN {left} ELSE {right} END)"
 
 
 class Checker(ABC):
-    """What an engine writes in its own way."""
+    """The parts of a check that each engine writes in its own way."""
 
     @abstractmethod
     def double(self, digits: str, kind: str) -> str:
@@ -60,26 +64,27 @@ class Checker(ABC):
 
     @abstractmethod
     def exact(self, name: str, left: str, right: str, are_short: bool) -> str:
-        """One operation that raises; operands that are not short are evaluated once."""
+        """One operation that raises PostgreSQL's errors; an operand that is not short is evaluated once."""
 
     @abstractmethod
     def bound(self, values: dict[str, str], body: str) -> str:
-        """``body`` with values bound to what ``variable`` calls them."""
+        """``body`` with values bound to the names that ``variable`` gives them."""
 
     @abstractmethod
     def variable(self, name: str) -> str:
-        """A bound name."""
+        """The text of a bound name."""
 
 
 def checked(checker: Checker, dialect: Any, arguments: list[Expr], node: Call) -> Expr:
-    """An operation on two floats of the call's type."""
+    """A checked operation on two floats of the call's type."""
     values: dict[str, str] = {}
     left, right = (
         _part(checker, dialect, value, scalar, values) for value, scalar in zip(arguments, node.arguments, strict=True)
     )
     is_product = node.function in ("mul", "div")
     products = [*left.products, *right.products]
-    # A product of nothing makes a product nothing, but neither a sum nor, as its divisor, a quotient.
+    # A zero product as a factor makes the product zero and so is still seen; as a term of a sum or as a divisor it is
+    # not.
     products += [left.raw] if left.is_product and not is_product else []
     products += [right.raw] if right.is_product and node.function != "mul" else []
     are_short = all(isinstance(item, ColumnRef | Literal) for item in node.arguments)
@@ -109,7 +114,7 @@ def checked(checker: Checker, dialect: Any, arguments: list[Expr], node: Call) -
 
 
 def _part(checker: Checker, dialect: Any, value: Expr, scalar: Scalar, values: dict[str, str]) -> _Part:
-    """An operand; one that is long is bound to a name among the ``values``."""
+    """An operand; a long one is bound to a name, which is added to ``values``."""
     known = value.meta.get(_META) if isinstance(value, exp.Paren) else None
     if known is not None and len(known.raw) < _LONG and not (known.values and values):
         values.update(known.values)
@@ -123,7 +128,7 @@ def _part(checker: Checker, dialect: Any, value: Expr, scalar: Scalar, values: d
 
 
 def _asked(checker: Checker, part: _Part, kind: str) -> str:
-    """The expression where its result is ordinary, else what is exact."""
+    """The expression if its result is ordinary, else its exact evaluation."""
     highest, lowest = checker.double(_HIGHEST[kind], kind), checker.double(_LOWEST[kind], kind)
     size = f"ABS({part.raw})"
     conditions = [f"{size} BETWEEN {lowest} AND {highest}" if part.is_product else f"{size} <= {highest}"]

@@ -1,6 +1,6 @@
-"""Values of Arrow as literals and parameters hold them (``planner.algebra.nodes.Value``).
+"""Arrow values in the form in which literals and parameters hold them (``planner.algebra.nodes.Value``).
 
-Owns: the conversion. Knows nothing of SQL types: what an Arrow type is to a client, the protocol knows.
+Owns: the conversion. Knows nothing of SQL types: the protocol knows what an Arrow type is to a client.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def literal_value(scalar: pa.Scalar) -> Value:
 
 
 def infinite(scalar: pa.Scalar) -> float | None:
-    """An infinite date or timestamp as a float; None of all else."""
+    """An infinite date or timestamp as a float; None for other values."""
     if not isinstance(scalar, pa.Date32Scalar | pa.TimestampScalar):
         return None
     count, most = scalar.value, INFINITE_DAYS if isinstance(scalar, pa.Date32Scalar) else INFINITE_MICROSECONDS

@@ -1,6 +1,6 @@
 """Small builders of sqlglot nodes that every dialect uses: names, literals, operators with their parentheses.
 
-Owns: how a Column and a leaf are called in engine SQL, and when an operand needs parentheses. Knows no dialect.
+Owns: the names of columns and leaves in engine SQL, and when an operand needs parentheses. Knows no dialect.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from catalog.values.errors import SqlError
 from catalog.values.types import MAX_PRECISION
 from planner.algebra.nodes import Call, Column, Delta, Scan, Snapshot
 
-#: A node of sqlglot's tree. (sqlglot ships no types that mypy follows here.)
+#: A node of sqlglot's tree. (sqlglot ships no types that mypy follows.)
 Expr = Any
 Build = Callable[[Any, list[Expr], Call], Expr]
 
@@ -37,7 +37,7 @@ _ATOMS: Final = (
 
 
 def column_name(column: Column) -> str:
-    """How a column is called in engine SQL and in what an engine returns."""
+    """A column's name in engine SQL and in an engine's results."""
     return f"c{column.id}"
 
 
@@ -55,7 +55,7 @@ def leaf_name(leaf: Scan | Snapshot | Delta) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name in SQL's double quotes, as text."""
+    """A name in SQL's double quotes."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -80,7 +80,7 @@ def text(value: str) -> Expr:
 
 
 def digits(value: Decimal) -> str:
-    """A numeric without an exponent. Raises 22003 for more digits than any holds."""
+    """A numeric literal without an exponent. Raises 22003 for more digits than a numeric can hold."""
     exponent = value.as_tuple().exponent
     if value.adjusted() >= MAX_PRECISION or (isinstance(exponent, int) and exponent < -MAX_PRECISION):
         raise SqlError("22003", "value overflows numeric format", "At most 38 digits are kept.")
@@ -94,7 +94,7 @@ def number(value: int) -> Expr:
 
 
 def condition(node: Expr) -> Expr:
-    """The node as an operand of AND or OR: comparisons bind tighter already."""
+    """The node as an operand of AND or OR; comparisons need no parentheses there."""
     return node if type(node) in _COMPARISONS else operand(node)
 
 
@@ -104,7 +104,7 @@ def operand(node: Expr) -> Expr:
 
 
 def binary(kind: type[Any], left: Expr, right: Expr) -> Expr:
-    """left OP right; chains of one operator lean left without parentheses."""
+    """left OP right; a chain of one operator nests to the left, without parentheses."""
     logical = kind in (exp.And, exp.Or)
     wrap = condition if logical else operand
     keep = kind in CHAINS and type(left) is kind

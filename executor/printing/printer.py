@@ -1,9 +1,9 @@
 """Prints algebra as an engine's SQL, through sqlglot's expression nodes and its generator.
 
-Owns: the walk over a statement's tree, children first, and the shape of expressions that both engines share: sort
-keys, aggregates, windows with their frames, subqueries. How relations become SELECTs is in ``selects``, what an engine
-writes in its own way in its dialect (``dialect``). No client text comes through here but as literals and quoted names,
-and no SQL is ever parsed.
+Owns: the walk over a statement's tree, children first, and the shape of expressions that both engines share: sort keys,
+aggregates, windows with their frames, subqueries. ``selects`` turns relations into SELECTs; an engine's ``dialect`` has
+what only that engine writes. Client text appears in the output only as literals and quoted names, and no SQL is ever
+parsed.
 
 Trees of any depth print: the fold is iterative, and an expression deeper than ``FREEZE`` levels is generated at
 once and embedded as text, since sqlglot's generator recurses.
@@ -55,7 +55,7 @@ class Printer(Selects):
         return self.generate(self._select(block))
 
     def _definition(self, name: str, relation: Relation) -> str:
-        """A WITH item, found under the name of a state, with its columns under their own."""
+        """A WITH item under the name of a state, whose columns keep their own names."""
         return f"{self.generate(identifier(f's_{name}'))} AS MATERIALIZED ({self.print_relation(relation)})"
 
     def print_scalar(self, scalar: Any) -> str:
@@ -63,7 +63,7 @@ class Printer(Selects):
         return self.generate(self._fold(scalar)[0])
 
     def expression(self, scalar: Any) -> Expr:
-        """One expression as a node, for a dialect that writes it elsewhere than where it stands."""
+        """One expression as a node, for a dialect that writes it at another place than its own."""
         result: Expr = self._fold(scalar)[0]
         return result
 
@@ -118,13 +118,13 @@ class Printer(Selects):
         return result, deepest + 1
 
     def _frozen(self, value: Any, depth: int) -> tuple[Any, int]:
-        """The value, or its text once it is so deep that the generator's recursion would matter."""
+        """The expression, or its text if it is so deep that sqlglot's generator would recurse too far."""
         if depth < FREEZE or isinstance(value, Block | exp.Ordered):
             return value, depth
         return exp.Var(this=f"({self.generate(value)})"), 1
 
     def _scalar(self, node: Scalar, below: list[Any]) -> Expr:
-        """A scalar over what became of its children."""
+        """A scalar over the printed forms of its children."""
         leaf = _LEAVES.get(type(node))
         return _SCALARS[type(node)](self, node, below) if leaf is None else leaf(self, node)
 
@@ -157,13 +157,13 @@ class Printer(Selects):
         return exp.In(this=operand(argument), query=exp.Subquery(this=self._select(block)))
 
 
-#: What becomes of scalars that have nothing below them.
+#: Printing methods of scalars without children.
 _LEAVES: Final[Mapping[type[Any], Callable[[Any, Any], Expr]]] = {
     Literal: lambda to, node: to.literal(node),
     ColumnRef: lambda to, node: exp.Column(this=to.column(node.column)),
     Parameter: lambda to, node: to.parameter(node),
 }
-#: What becomes of all other scalars, of calls and of sort keys, over what became of their children.
+#: Printing methods of all other scalars, of calls and of sort keys, over their children's printed forms.
 _SCALARS: Final[Mapping[type[Any], Callable[[Any, Any, list[Any]], Expr]]] = {
     Call: lambda to, node, below: to.call(node, below),
     Cast: lambda to, node, below: to.cast(below[0], node),
@@ -192,7 +192,7 @@ def _frame(node: WindowCall, offsets: list[Expr]) -> Expr:
 
 
 def _bound(bound: str, offsets: Iterator[Expr]) -> tuple[Any, str | None]:
-    """What sqlglot calls the value and the side of a frame's bound."""
+    """sqlglot's names for the value and the side of a frame's bound."""
     match bound:
         case "current_row":
             return "CURRENT ROW", None

@@ -6,8 +6,8 @@ extends the SELECT while SQL's order of clauses allows it, else becomes a subque
     Filter(Scan)            SELECT * FROM (SELECT "a" AS "c1" FROM "t5") AS "q1" WHERE ...
     Project(Sort(Filter))   one SELECT with ORDER BY; an order below a subquery is repeated above it
 
-Every Column prints as ``"c<id>"``, which is unique, so references need no qualification and a subquery's reference
-to an enclosing row simply is that name. Expressions come printed (``executor/printing/printer.py``).
+Every Column prints as ``"c<id>"``, which is unique. So references need no qualifier, and a subquery refers to a column
+of an enclosing row by this name alone. Expressions are printed already (``executor/printing/printer.py``).
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ FREEZE: Final = 30
 
 
 class Block(Struct):
-    """A SELECT under construction. ``output`` None passes all columns of FROM on."""
+    """A SELECT under construction. ``output`` None passes on all columns of FROM."""
 
     columns: tuple[Column, ...]
-    source: Expr  # the first FROM item; None: none
+    source: Expr  # the first FROM item, or None
     joins: list[Expr] = field(default_factory=list)
     where: list[Expr] = field(default_factory=list)
     output: list[Expr] | None = None
@@ -61,22 +61,22 @@ class Block(Struct):
     limit: Expr = None
     offset: Expr = None
     depth: int = 1
-    #: Arms of a UNION, when the block is nothing else.
+    #: Arms of a UNION, if the block is nothing else.
     arms: tuple[str, bool, list[Block]] | None = None
 
     @property
     def limited(self) -> bool:
-        """Whether rows were cut already."""
+        """Whether the block has a LIMIT or OFFSET."""
         return self.limit is not None or self.offset is not None
 
     @property
     def open(self) -> bool:
-        """Whether FROM may still be joined and filtered."""
+        """Whether joins and filters may still be added."""
         return self.output is None and not self.limited and not self.order
 
 
 class Selects(Dialect):
-    """Relations into Blocks, one node at a time, and Blocks into SELECTs."""
+    """Turns relations into Blocks, one node at a time, and Blocks into SELECTs."""
 
     def __init__(self) -> None:
         self._generator = self.generator()
@@ -88,7 +88,7 @@ class Selects(Dialect):
         return result
 
     def relation(self, node: Any, rest: Iterator[Any]) -> Block:
-        """One relation; ``rest`` has what its inputs and expressions became."""
+        """The Block of one relation; ``rest`` has the results for its inputs and expressions."""
         match node:
             case Scan() | Snapshot() | Delta():
                 return self._leaf(node)
@@ -148,7 +148,7 @@ class Selects(Dialect):
         return block
 
     def _below_output(self, block: Block) -> Block:
-        """The block, wrapped unless it may still get its select list."""
+        """The block, wrapped in a subquery if it has a select list already."""
         return block if block.output is None and not block.limited and block.arms is None else self._wrap(block)
 
     def _join(self, node: Join, left: Block, right: Block, on: Expr | None) -> Block:
@@ -162,7 +162,7 @@ class Selects(Dialect):
         return left
 
     def _lateral(self, block: Block) -> Expr:
-        """A block that uses the columns of the items before it."""
+        """A block that uses columns of the FROM items before it."""
         alias = exp.TableAlias(this=identifier(self._alias()))
         return exp.Lateral(this=exp.Subquery(this=self._select(block)), alias=alias)
 
@@ -176,7 +176,7 @@ class Selects(Dialect):
         columns = node.columns
         block.order = ()
         block.output = [self._named(value, column) for column, value in zip(columns, rest, strict=True)]
-        if not columns:  # one row of no columns
+        if not columns:  # one row without columns
             block.output = [exp.Alias(this=function("count", exp.Star()), alias=self.name("__none"))]
         block.columns = columns
         block.group = len(node.keys)
@@ -238,7 +238,7 @@ class Selects(Dialect):
         return Block(node.columns, self._derived(union), depth=max(left.depth, right.depth) + 1)
 
     def _fixpoint(self, node: Fixpoint, base: Block, step: Block) -> Block:
-        """A FROM item of its own, in which alone its name is known."""
+        """A FROM item with WITH RECURSIVE inside, so that its name is known only there."""
         union = exp.Union(
             this=self._arm(base, node.columns), expression=self._arm(step, node.columns), distinct=not node.all
         )
@@ -273,16 +273,16 @@ class Selects(Dialect):
         return exp.Subquery(this=select, alias=self.name(self._alias()))
 
     def _nothing(self) -> str:
-        """What stands for no columns."""
+        """The select list of a SELECT without columns."""
         return f"1 AS {self.name('__none')}"
 
     def _clauses(self, outputs: list[Expr], source: Expr | None) -> Expr:
-        """SELECT outputs FROM source. An empty list selects a constant, since SQL knows no row without columns."""
+        """SELECT outputs FROM source. An empty list selects a constant, since SQL has no rows without columns."""
         outputs = outputs or [exp.Var(this=self._nothing())]
         return exp.Select(expressions=outputs, **({"from_": exp.From(this=source)} if source is not None else {}))
 
     def _wrap(self, block: Block) -> Block:
-        """The block as a subquery in a new block's FROM; its order is repeated above where it still can be."""
+        """The block as a subquery in a new block's FROM. Its order is repeated in the new block if possible."""
         order = block.order if all(self._visible(key, block.columns) for key in block.order) else ()
         if order and not block.limited:
             block.order = ()
@@ -294,7 +294,7 @@ class Selects(Dialect):
         return (exp.Var(this=self.generate(select)), 1) if depth > FREEZE else (select, depth)
 
     def _kept(self, block: Block) -> Block:
-        """The block as a FROM item whose rows are all made before the first is read."""
+        """The block as a FROM item that the engine materializes before its first row is read."""
         name = identifier(self._alias())
         table = exp.CTE(this=self._select(block), alias=exp.TableAlias(this=name), materialized=True)
         select = self._clauses([reference(column) for column in block.columns], exp.Table(this=name.copy()))
@@ -303,11 +303,11 @@ class Selects(Dialect):
         return Block(block.columns, self._derived(select), depth=depth)
 
     def _in_order(self, block: Block) -> Block:
-        """The block as a FROM item whose rows come in its order, which no ORDER BY above can repeat."""
+        """The block as a FROM item that keeps its order, for an order that no ORDER BY above can repeat."""
         return self._finished(block) if block.order else block
 
     def _finished(self, block: Block) -> Block:
-        """The block as a FROM item, of which nothing is printed later."""
+        """The block as a FROM item, as its final text."""
         return Block(block.columns, self._derived(self._select(block)), depth=block.depth + 3)
 
     def _visible(self, key: SortKey, columns: tuple[Column, ...]) -> bool:

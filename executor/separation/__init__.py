@@ -1,7 +1,8 @@
-"""Queries that run pipeline by pipeline, and leave with their state (architecture, section 8; thesis, chapter 6).
+"""Queries that run pipeline by pipeline and can leave with their state (architecture, section 8; thesis, chapter 6).
 
-``service`` is what a database offers of them. ``choosing`` says which queries do, and ``slicing`` which of their
-aggregations read in slices; ``stepwise`` runs them (``on_spark`` keeps its results there), ``forecasting`` estimates
-what leaving costs, and ``explaining`` shows all of that. ``running`` knows those that run now and what is asked of
-them, ``artifact`` keeps what has left on storage, ``moving`` takes queries from server to server.
+``service`` is the database's interface to them. ``steps`` decides which queries run so, and ``slices`` which of their
+aggregations read their input in slices. ``step_runner`` runs them (``spark_results`` keeps results on Spark),
+``forecasts`` estimates the cost of leaving, and ``step_texts`` shows these decisions in EXPLAIN. ``running_queries``
+knows the queries that run now and the requests for them, ``artifact`` keeps the state of separated queries on storage,
+and ``query_moves`` moves queries from server to server.
 """

@@ -1,7 +1,7 @@
-"""Values of enums by the places that their labels have here.
+"""Converts enum values of another server to this server's positions of their labels.
 
-Owns: that translation, within arrays and rows, too. The places of a type that another server has, or that was dropped
-and created again, are where its labels were put there; the labels are what both have.
+Owns: the conversion, also within arrays and rows. If a type comes from another server, or was dropped and created
+again, its labels may have other positions; the labels themselves are the same.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from executor.carriers import of_fields, with_values
 
 
 def own_values(column: pa.ChunkedArray, kind: SqlType, own: SqlType) -> pa.ChunkedArray:
-    """A column of a type, as one of the same type here (``catalog.type_mapping``)."""
+    """A column of a type, converted to this server's type of the same name (``catalog.type_mapping``)."""
     if kind == own:
         return column
     return pa.chunked_array([_own(chunk, kind, own) for chunk in column.chunks], own.arrow)

@@ -1,8 +1,8 @@
-"""What a query's pipelines give and take, as far as it is known: measured where they have run, estimated elsewhere.
+"""Forecasts of what a query's pipelines read and produce: measured for finished pipelines, estimated for others.
 
-Owns: where the numbers of a ``Forecast`` are from: rows by the tables' statistics, bytes by the types of columns, time
-by what a core takes through one pass (``planner/placement``) and by how long finished pipelines took beside
-their estimates. They decide with how much work a query leaves, never its rows.
+Owns: the sources of a ``Forecast``'s numbers: rows from the tables' statistics, bytes from the columns' types, time
+from a core's speed in one pass (``planner/placement``) and from how long finished pipelines took compared with their
+estimates. They decide with which state a query leaves, never which rows it returns.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from planner.separation.cuts import Pipelined
 from planner.separation.inputs import inputs_apart
 from planner.statistics import Statistics, TableStatistics
 
-#: Bytes of a value of which the type does not tell.
+#: Bytes of a value whose type does not determine its size.
 _LONG: Final = 24
 
 
 class Forecasting(Struct):
-    """One query's; ``speed`` is its engine's in rows a second, ``runs`` are what it reads besides tables, ``files``
-    what of shared files, by name. Estimates are made when first asked for."""
+    """One query's forecasts. ``speed`` is its engine's speed in rows per second, ``runs`` are its inputs other than
+    tables, ``files`` its shared files, by name. Estimates are made on first use."""
 
     core: Core
     plan: Pipelined
@@ -45,11 +45,11 @@ class Forecasting(Struct):
 
     @property
     def bandwidth(self) -> float:
-        """Bytes a second to the storage and back."""
+        """Bytes per second to and from the storage."""
         return self.core.options.storage_bandwidth
 
     def forecast(self, kept: Mapping[str, Kept] | None = None, took: Mapping[str, float] | None = None) -> Forecast:
-        """What is known where the results that are ``kept`` have been measured, and the seconds that pipelines took."""
+        """The forecast after the results ``kept`` and the seconds of finished pipelines were measured."""
         kept, took = kept or {}, took or {}
         statistics, rows = self._estimated()
         rows = {**rows, **{name: item.rows for name, item in kept.items()}}
@@ -65,7 +65,7 @@ class Forecasting(Struct):
         )
 
     def _estimated(self) -> tuple[Statistics, dict[str, float]]:
-        """Statistics of tables, and rows of the pipelines' results."""
+        """Statistics of tables, and the estimated rows of the pipelines' results."""
         if self._statistics is None:
             core = self.core
             known = dict(all_statistics_of(self.plan.whole, core.catalog, core.tables, {}))
@@ -78,14 +78,15 @@ class Forecasting(Struct):
         return self._statistics, self._rows
 
     def _seconds(self, took: Mapping[str, float]) -> dict[str, float]:
-        """Estimates, times how long finished pipelines took beside theirs."""
+        """The estimated seconds of pipelines, scaled by how long finished pipelines took compared with their
+        estimates."""
         found = {name: effort / self.speed for name, effort in zip(self.plan.names, self.efforts, strict=True)}
         expected = sum(found[name] for name in took)
         factor = sum(took.values()) / expected if expected else 1.0
         return {name: seconds * factor for name, seconds in found.items()}
 
     def _read(self, left: Relation, statistics: Statistics) -> float:
-        """Bytes of what a plan reads of tables and views, and of runs; shared files stay where they are."""
+        """The bytes of tables, views and runs that a plan reads; shared files stay in place and do not count."""
         options, catalog = self.core.options, self.core.catalog
         scans = [node for node in walk(left) if isinstance(node, Scan) and is_shared(options, catalog, node)]
         left, shared = shared_apart(left, dict.fromkeys(map(leaf_name, scans)))
@@ -97,5 +98,5 @@ class Forecasting(Struct):
 
 
 def _width(relation: Relation) -> int:
-    """Bytes of a row, about."""
+    """The approximate bytes of a row."""
     return sum(width_of(column.type) or _LONG for column in relation.columns)

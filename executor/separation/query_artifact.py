@@ -1,4 +1,4 @@
-"""Separated queries on storage: a manifest, and Parquet files of all that the rest of the query reads.
+"""Separated queries on storage: a manifest, and Parquet files with all rows that the rest of the query reads.
 
 Owns: the layout below shared/queries (architecture, section 8), in which a folder copied to another server is that
 query there; and that a manifest is used only after all of it has been checked. The plan in it is our algebra, read
@@ -48,9 +48,9 @@ from planner.algebra.validate import validate
 from planner.algebra.walk import Node, walk
 from planner.statements.statement import Output
 
-#: What is shown of rows and bytes has 64 bits.
+#: Row and byte counts are shown as 64-bit numbers.
 _MOST: Final = (1 << 63) - 1
-#: Files that are synced at once.
+#: The most files that are synced concurrently.
 _SYNCS: Final = 8
 _ID: Final = re.compile(r"[0-7][0-9a-f]{15}")
 _FILE: Final = re.compile(r"r\d+-[0-9a-f]+\.parquet")
@@ -59,7 +59,7 @@ _CLASSES: Final = classes(SqlType, Enumeration, Composite, Output, FileColumn, S
 
 
 class Run(Struct, frozen=True):
-    """A result or an input that is to be written: its columns, and its rows, computed when they are."""
+    """A result or an input to write: its columns, and its rows, which are computed when they are written."""
 
     columns: tuple[tuple[str, SqlType], ...]
     batches: Callable[[], Iterable[pa.RecordBatch]]
@@ -71,7 +71,7 @@ class Run(Struct, frozen=True):
 
 
 class StoredRun(Struct, frozen=True):
-    """A result or an input: the columns of its file, and the file."""
+    """A stored result or input: the columns of its file, and the file."""
 
     columns: tuple[tuple[str, SqlType], ...]
     rows: int
@@ -84,11 +84,11 @@ class StoredRun(Struct, frozen=True):
 
 
 class SeparatedQuery(Struct, frozen=True):
-    """What is left of a query: ``relation`` over ``runs``, whose columns are ``outputs`` position by position."""
+    """The rest of a query: ``relation`` over ``runs``; ``outputs`` describe the relation's columns in their order."""
 
     id: str
     number: int  # how often its manifest has been written
-    #: Of a checkpoint the query goes on; of one that has finished nothing is left but its rows.
+    #: A checkpoint's query goes on running; of a finished query, only its rows are left.
     state: Literal["suspended", "checkpoint", "finished"]
     role: str
     text: str
@@ -100,17 +100,18 @@ class SeparatedQuery(Struct, frozen=True):
     outputs: tuple[Output, ...]
     relation: Relation
     runs: Mapping[str, StoredRun]
-    way: str = ""  # by which it left: "move" or "redo", at once or "wait, then ..."
-    #: The identity of the server that was asked, and the oid of its role there, whose name may be another's by now.
+    way: str = ""  # how it left: "move" or "redo", at once or "wait, then ..."
+    #: The identity of the server that the client asked, and the oid of the client's role there (the role's name may
+    #: belong to another role by now).
     asked: tuple[str, int] = ("", 0)
-    #: What it reads of files that all servers share, by name.
+    #: The files shared by all servers that the query reads, by name.
     files: tuple[tuple[str, SharedFiles], ...] = ()
-    #: On which it ran when it left.
+    #: The engine on which it ran when it left.
     engine: EngineName = "embedded"
 
     @property
     def rows(self) -> int:
-        """Of all runs."""
+        """The rows of all runs."""
         return sum(run.rows for run in self.runs.values())
 
     @property
@@ -128,15 +129,15 @@ _TYPED: Final = Typed((SeparatedQuery,), within=(StoredRun, StoredFile, *_CLASSE
 
 
 class SeparatedQueries:
-    """Those in one folder. Safe for many threads."""
+    """The separated queries in one folder. Safe for many threads."""
 
     def __init__(self, folder: Path, claims: Claims) -> None:
-        """Only what is claimed is written."""
+        """Only queries that ``claims`` holds for this server are written."""
         self._folder = folder
         self._claims = claims
 
     def ids(self) -> list[str]:
-        """The ids of what looks like one. Raises 58030 where the storage does not answer."""
+        """The ids of all folders that may hold a query. Raises 58030 if the storage does not answer."""
         self._claims.require_answer()
         if not self._folder.is_dir():
             return []
@@ -150,10 +151,10 @@ class SeparatedQueries:
             try:
                 yield self.get(query_id)
             except SqlError:
-                continue  # a request by its id gets the reason
+                continue  # a request for its id gets the reason
 
     def get(self, query_id: str) -> SeparatedQuery:
-        """A query's manifest, checked. Raises 42704, 58030, XX001, and 0A000 for a format of a later version."""
+        """A query's manifest, checked. Raises 42704, 58030, XX001, and 0A000 for a later format version."""
         self._claims.require_answer()
         path = self._folder / query_id / MANIFEST
         if not _ID.fullmatch(query_id) or not path.is_file():
@@ -171,7 +172,7 @@ class SeparatedQueries:
         return found
 
     def paths(self, query: SeparatedQuery) -> dict[str, Path]:
-        """The files of a query's runs by their names, all checked. Raises 58030, XX001."""
+        """The paths of a query's run files, by the runs' names, after a check of all. Raises 58030, XX001."""
         folder = self._folder / query.id
         with _as_written(query):
             paths = {name: verify_file(run.file, folder) for name, run in query.runs.items()}
@@ -181,37 +182,37 @@ class SeparatedQueries:
         return paths
 
     def tables(self, query: SeparatedQuery) -> dict[str, pa.Table]:
-        """The rows of a query's runs by their names; all files are checked before one is read. Raises 58030, XX001."""
+        """The rows of a query's runs, by the runs' names; all files are checked before one is read. Raises 58030,
+        XX001."""
         paths = self.paths(query)
         with _as_written(query):
             return {name: _read(paths[name], run.schema) for name, run in query.runs.items()}
 
     def write(self, query_id: str, runs: Mapping[str, Run], used: Collection[Path] = (), **about: Any) -> None:
-        """Makes a query's artifact, or a new one in its place: all files, then the manifest, which counts only if the
-        query is still this server's. Files of the one before stay where they are ``used``. Raises 53100, 55000,
-        58030."""
+        """Writes a query's artifact, or replaces it: first all files, then the manifest, if the query still belongs to
+        this server. Files of the previous manifest that are ``used`` stay. Raises 53100, 55000, 58030."""
         folder = self._folder / query_id
         self._claims.require_storage()  # nothing is written to an empty mount point
-        unique = secrets.token_hex(8)  # a former owner overwrites nothing of the present owner
+        unique = secrets.token_hex(8)  # a former owner must not overwrite the present owner's files
         try:
             self._folder.mkdir(exist_ok=True)
             folder.mkdir(exist_ok=True)
             paths = [folder / f"r{place}-{unique}.parquet" for place in range(1, len(runs) + 1)]
             stored = _stored(folder, dict(zip(paths, runs.items(), strict=True)))
             failpoint("files")
-            # Only the server with the claim writes the query, so only the claim is checked under the lock.
+            # Only the server with the claim writes the query, so the lock is needed only for the check of the claim.
             number = self._number(query_id) + 1
             query = SeparatedQuery(query_id, number, runs=stored, **about)
             with self._claims.owned(query_id) as storage:
                 storage.replace(folder / MANIFEST, encode_manifest("query", _encoded(query)))
                 for path in set(folder.iterdir()) - {folder / name for name in query.stored} - set(used):
-                    storage.delete(path, lasting=False)  # no manifest names it: the next one deletes it, too
+                    storage.delete(path, lasting=False)  # no manifest names the file: the next write also deletes it
         except OSError as error:
             raise disk_error(error, f'write separated query "{query_id}"') from error
         failpoint("manifest")
 
     def _number(self, query_id: str) -> int:
-        """How often a query's manifest has been written. Raises XX001; what else is in it is not looked at."""
+        """How often a query's manifest has been written; the rest of the manifest is not read. Raises XX001."""
         try:
             return int(json.loads(read_document(self._folder / query_id / MANIFEST))["query"]["number"])
         except FileNotFoundError:
@@ -220,7 +221,7 @@ class SeparatedQueries:
             raise SqlError("XX001", f'separated query "{query_id}" has no valid manifest: {error}') from error
 
     def delete(self, query_id: str) -> bool:
-        """Deletes a query, of any owner; whether there was one."""
+        """Deletes a query of any owner; returns whether there was one."""
         folder = self._folder / query_id
         if not _ID.fullmatch(query_id):
             return False
@@ -230,10 +231,10 @@ class SeparatedQueries:
         return is_there
 
     def drop_orphans(self) -> None:
-        """Deletes what was written of queries and never came to a manifest."""
+        """Deletes files of queries that never got a manifest."""
         for path in list(self._folder.glob("*")):
-            with contextlib.suppress(SqlError):  # a claim that cannot be read stays, and what it is of
-                # Claimed before it is made, and until it has a manifest: so the claim is looked at first.
+            with contextlib.suppress(SqlError):  # an unreadable claim stays, and so do its query's files
+                # A query is claimed before its files are written, until it has a manifest: so look at the claim first.
                 is_free = _ID.fullmatch(path.name) and self._claims.get(path.name) is None
                 if is_free and not (path / MANIFEST).exists():
                     self.delete(path.name)
@@ -241,11 +242,11 @@ class SeparatedQueries:
 
 @contextlib.contextmanager
 def _as_written(query: SeparatedQuery) -> Iterator[None]:
-    """Raises XX001 where a file is damaged, and 58030 if the file cannot be read."""
+    """Checks a file. Raises XX001 if it is damaged, and 58030 if it cannot be read."""
     try:
         yield
     except (OSError, pa.ArrowException, *WRONG) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # else it is the file that is wrong
+        if isinstance(error, OSError) and error.errno is not None:  # otherwise the file itself is wrong
             raise disk_error(error, f'read separated query "{query.id}"') from error
         raise SqlError("XX001", f'a file of separated query "{query.id}" cannot be read: {error}') from error
 
@@ -254,7 +255,7 @@ def _as_written(query: SeparatedQuery) -> Iterator[None]:
 
 
 def _stored(folder: Path, runs: Mapping[Path, tuple[str, Run]]) -> dict[str, StoredRun]:
-    """Writes runs, by their files in a folder that may be new; all by their names, or no file."""
+    """Writes runs to files in a folder, which is created if needed; returns all by name, or leaves no file."""
     try:
         found = {name: _store(path, run) for path, (name, run) in runs.items()}
         _sync([*runs, folder.parent])
@@ -266,7 +267,7 @@ def _stored(folder: Path, runs: Mapping[Path, tuple[str, Run]]) -> dict[str, Sto
 
 
 def _sync(paths: Sequence[Path]) -> None:
-    """Files and folders are on the disk: at once, which costs the file system little more than one of them."""
+    """Syncs files and folders concurrently, which costs the file system little more than syncing one of them."""
     with ThreadPoolExecutor(min(len(paths), _SYNCS), "sync") as workers:
         list(workers.map(sync_file, paths))
 
@@ -292,7 +293,7 @@ def _read(path: Path, schema: pa.Schema) -> pa.Table:
 
 
 def is_query_id(text: str) -> bool:
-    """Whether a text is an id that a query may have."""
+    """Whether a text is a possible query id."""
     return _ID.fullmatch(text) is not None
 
 
@@ -326,7 +327,7 @@ def _decoded_run(run: Any) -> StoredRun:
 
 
 def _check(query: SeparatedQuery) -> None:
-    """Whether a plan is one that this server would make. Raises ValueError, among others."""
+    """Checks that a plan is one that this server could have made. Raises ValueError, among others."""
     _TYPED.require(query)
     if query.created.tzinfo is None:
         raise ValueError("it has no time of writing")
@@ -349,7 +350,7 @@ def _check(query: SeparatedQuery) -> None:
         raise ValueError("it reads the working table of another recursion")
     validate(query.relation)
     _ = [run.schema for run in query.runs.values()]
-    DuckPrinter(wide=True).print_relation(query.relation)  # what no server can write down, none has
+    DuckPrinter(wide=True).print_relation(query.relation)  # a value that no server can serialize
 
 
 def _check_node(node: Node, runs: Mapping[str, dict[str, SqlType]], shared: Mapping[str, Relation]) -> None:

@@ -1,10 +1,10 @@
 """Queries that move between servers: sent, waited for, received, and taken over from a failed server.
 
-Owns: the thread that renews this server's lease and executes the requests of others. There are no messages between
-servers but what lies on their storage: a claim that is **ordered** is a query to begin, an entry that is ``draining``
-tells its server to give away what it runs, and rows come back as the artifact of a finished query. So a failure of
-either server at any moment loses nothing, and rows without a waiting client stay on the storage, where they can be read
-by the query's id.
+Owns: the thread that renews this server's lease and serves requests of other servers. Servers exchange messages only
+through their storage: a claim that is **ordered** is a query to begin, an entry that is ``draining`` tells its server
+to give away its running queries, and rows return as the artifact of a finished query. So a failure of either server at
+any moment loses nothing, and rows without a waiting client stay on the storage, where they can be read by the query's
+id.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 #: Seconds between two checks of the storage, by the thread and by sessions that wait for a query.
 _LOOK: Final = 0.1
 _WAIT: Final = 0.02
-#: Queries of others that run at once.
+#: The most queries of other servers that run concurrently.
 _AT_ONCE: Final = 8
-#: A query that is to be begun is running already.
+#: A query to begin is running already.
 _IS_RUNNING: Final = "55006"
 
 _LOGGER = logging.getLogger(__name__)
 
 
 class OwnQueries(Protocol):
-    """The separable queries of one server, which a query that moves comes from or joins."""
+    """One server's separable queries, from which a moving query comes or which it joins."""
 
     @property
     def claims(self) -> Claims:
@@ -70,7 +70,7 @@ class OwnQueries(Protocol):
         ...
 
     def go_on(self, reader: Reader, query: SeparatedQuery, keep: bool = False) -> None:
-        """Runs a stored query here to its end."""
+        """Runs a stored query to its end on this server."""
         ...
 
 
@@ -80,15 +80,15 @@ class MovingViews(Protocol):
     left: int
 
     def leaving(self) -> Sequence[ViewRuntime]:
-        """The views that are still to leave."""
+        """The views that have not left yet."""
         ...
 
 
 class Moving:
-    """What moves to and from one server."""
+    """The queries that move to and from one server."""
 
     def __init__(self, core: Core, separation: OwnQueries, reader: Callable[[], OwnReader], views: MovingViews) -> None:
-        """``reader`` makes a reader of the server's own, ``views`` are those that leave with the queries."""
+        """``reader`` creates a reader of this server, ``views`` are the views that leave together with the queries."""
         self._core = core
         self._separation = separation
         self._reader = reader
@@ -98,23 +98,24 @@ class Moving:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="cluster", daemon=True)
         self._workers = ThreadPoolExecutor(_AT_ONCE, "moved")
-        #: Queries of others that were begun here.
+        #: Queries of other servers that this server has begun.
         self._begun: dict[str, OwnReader] = {}
-        #: While it is drained: what is asked of its queries, those that cannot leave, and those that have. One that
-        #: its target gives up comes back, and leaves once more.
+        #: During a drain: the requests to its queries, the queries that cannot leave, and those that have left. A query
+        #: that its target gives up comes back, and leaves again.
         self._drained: dict[str, Request] = {}
         self._staying: set[str] = set()
         self._left: set[str] = set()
         self._draining = False
 
     def start(self) -> None:
-        """Renews the lease from now on."""
+        """Starts the thread that renews the lease."""
         if self._core.options.storage:
             self._core.shared.pulse.start()
         self._thread.start()
 
     def close(self) -> None:
-        """Leaves the storage to the others; what runs here for them is cancelled, and theirs to go on with."""
+        """Hands the storage over to the other servers: the queries of others that run here are cancelled and left to
+        them."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -129,20 +130,23 @@ class Moving:
     # For sessions -----------------------------------------------------------------------------------------------
 
     def rows(self, reader: Reader, query_id: str) -> pa.Table:
-        """The rows of a query that goes on elsewhere, as soon as it has ended there; of a query that no server runs any
-        more, from here. Raises 57014; then it ends there, too, unless only the client disconnected. While the storage
-        cannot be read, the end of the query is not noticed."""
+        """The rows of a query that continues on another server, once it has ended there; if no server runs the query
+        any more, it is computed here.
+
+        Raises 57014; the query then ends on the other server too, unless the client only disconnected. While the
+        storage cannot be read, the end of the query is not noticed.
+        """
         while True:
             self._wait(reader, query_id)
             failpoint("ended")
             try:
                 return self._separation.rest(reader, self._separation.stored.get(query_id))
             except SqlError as error:
-                if error.sqlstate != _IS_RUNNING:  # or else the server's own thread took it over first
+                if error.sqlstate != _IS_RUNNING:  # unless the server's own thread took it over first
                     raise
 
     def _wait(self, reader: Reader, query_id: str) -> None:
-        """Waits until no server runs a query. Raises 57014."""
+        """Waits until no server runs the query. Raises 57014."""
         while self._is_claimed(query_id) or self._separation.running.has(query_id):
             if reader.is_cancelled():
                 if not reader.client().is_gone:
@@ -160,8 +164,11 @@ class Moving:
             return True
 
     def drain(self, name: str, is_cancelled: Callable[[], bool], tell: Callable[[int], None]) -> int:
-        """Everything that can leaves a server, which gets nothing from others until it starts again; how many queries
-        and views left, of which ``tell`` hears meanwhile. Raises 42704, 55000, 57014."""
+        """Drains a server: everything that can leaves it, and it gets nothing from others until it starts again.
+
+        Returns how many queries and views have left; ``tell`` is called with these numbers meanwhile. Raises 42704,
+        55000, 57014.
+        """
         member = self._registry.require(name)
         if all(other.name == name or other.state != "up" for other in self._registry.all()):
             raise SqlError("55000", f'no server can take over the queries of server "{name}"')
@@ -196,15 +203,15 @@ class Moving:
                 if not is_well:
                     _LOGGER.info("the storage can be used again")
                 is_well = True
-            except Exception as error:  # whatever it is: without its heartbeat the server would count as lost
+            except Exception as error:  # whatever the error: without its heartbeat the server counts as lost
                 if is_well:
                     is_known = isinstance(error, OSError | SqlError)
                     _LOGGER.warning("the storage cannot be used: %s", error, exc_info=not is_known)
                 is_well = False
 
     def _take_over(self) -> None:
-        """Queries of servers that are gone are continued here, from what they have left on storage; also those of one
-        that another has found to be lost, and died before it had them."""
+        """Continues queries of lost servers from their state on storage, including queries of a server that another one
+        declared lost before it failed itself."""
         for member in self._registry.silent():
             if self._registry.take_over(member):
                 _LOGGER.warning("server %s is lost: its queries are taken over", member.name)
@@ -216,15 +223,15 @@ class Moving:
 
     def _look(self) -> None:
         own = self._registry.require(self._registry.name)
-        begun = dict(self._begun)  # before the claims: one that ends meanwhile has been claimed, and is not begun again
+        begun = dict(self._begun)  # before the claims: a query that ends meanwhile is not begun again
         claims = self._claims.all()
         mine = {query_id: claim for query_id, claim in claims.items() if self._claims.is_mine(claim)}
         for query_id, reader in begun.items():
             if query_id not in mine:
-                reader.cancel()  # it was deleted
+                reader.cancel()  # the query was deleted
         for query_id, claim in mine.items():
             if not claim.ordered and not self._claims.holds(query_id):
-                self._claims.drop_unheld(query_id)  # that was to be released, and could not
+                self._claims.drop_unheld(query_id)  # a claim whose release has failed
         ordered = [query_id for query_id, claim in mine.items() if claim.ordered and query_id not in begun]
         if own.state == "up":
             for query_id in ordered:
@@ -237,14 +244,14 @@ class Moving:
         self._workers.submit(self._run, query_id, reader)
 
     def _run(self, query_id: str, reader: Reader) -> None:
-        """Goes on with a query of another server's; its rows, or what is left of it, are on storage then."""
+        """Continues a query of another server; afterwards its rows, or the rest of the query, are on storage."""
         try:
             with contextlib.suppress(Moved):
                 self._finish(query_id, reader)
                 self._claims.decline(query_id)
-        except Exception as error:  # any error: the session that waits for the query continues it
+        except Exception as error:  # whatever the error: the session that waits for the query continues it
             if isinstance(error, SqlError) and error.sqlstate == _IS_RUNNING:
-                return  # the session that waits for it continues it already
+                return  # the session that waits for the query continues it already
             _LOGGER.warning("query %s of another server cannot continue: %s", query_id, error)
             with contextlib.suppress(SqlError):
                 self._claims.decline(query_id)

@@ -1,4 +1,4 @@
-"""Where an engine keeps the results of a query's finished pipelines.
+"""The interface through which an engine keeps the results of a query's finished pipelines.
 
 Owns: ``Results``, which ``executor.embedded.pipeline_results`` implements with temporary tables and ``spark_results``
 with Parquet files, and ``EngineName``.
@@ -19,42 +19,42 @@ EngineName = Literal["embedded", "spark"]
 
 
 class Results(Protocol):
-    """Where an engine keeps the results of finished pipelines."""
+    """Keeps the results of finished pipelines in an engine."""
 
     @property
     def number(self) -> str:
-        """The source of a leaf's column by which it is read in slices."""
+        """The source of a leaf's column that numbers its rows for slices."""
         ...
 
     def progress(self) -> float:
-        """The finished share of the running step, 0 to 1, for any thread; 0 if it is unknown."""
+        """The finished share of the running step, 0 to 1, for any thread; 0 if unknown."""
         ...
 
     def keep(self, result: Snapshot, relation: Relation, readers: Sequence[Relation]) -> Kept:
-        """Computes a relation's rows and keeps them as those of a snapshot, which these ``readers`` read."""
+        """Computes a relation's rows and keeps them as the rows of a snapshot, which the relations ``readers`` read."""
         ...
 
     def add(self, result: Snapshot, sliced: Callable[[int, int], Relation], low: int, high: int) -> Kept:
-        """Adds the result of one slice to the rows that the snapshot has already; ``sliced`` gives the relation over
-        the rows numbered from ``low`` to below ``high``."""
+        """Adds the result of one slice to the snapshot's rows; ``sliced`` gives the relation over the rows numbered
+        from ``low`` to below ``high``."""
         ...
 
     def numbers(self, leaf: Leaf) -> tuple[int, int]:
-        """The least and the greatest number of a leaf's rows, or of the files or parts that it has."""
+        """The least and the greatest number of a leaf's rows, or of its files or parts."""
         ...
 
     def reads_parts(self, leaf: Leaf) -> bool:
-        """Whether files or parts of a leaf are numbered instead of its rows."""
+        """Whether a leaf's files or parts are numbered instead of its rows."""
         ...
 
     def rows(self, relation: Relation, name: str | None = None) -> pa.Table:
-        """A relation's rows over what is kept; ``name`` is the pipeline's that it is of."""
+        """A relation's rows over the kept results; ``name`` is the pipeline that computes them."""
         ...
 
     def batches(self, relation: Relation) -> Iterator[pa.RecordBatch]:
-        """The rows, computed while they are read."""
+        """The rows in batches, computed while they are read."""
         ...
 
     def drop(self, result: Snapshot) -> None:
-        """Nothing will read a result any more."""
+        """Drops a result that nothing reads any more."""
         ...

@@ -1,7 +1,7 @@
-"""Queries that run pipeline by pipeline now: how far they are, and what others ask of them.
+"""The queries that run pipeline by pipeline now: their progress, and requests to them.
 
-Owns: the registry, and the meeting of two threads: one asks for a query's state, the other runs it and answers between
-two pipelines. A query that ends first answers that there is nothing to have. Safe for many threads.
+Owns: the registry, and the meeting of two threads: one asks for a query's state, the other runs the query and answers
+between two pipelines. A query that ends first answers that there is no state. Safe for many threads.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ from executor.queries.client import Client
 from planner.separation.carried_state import Way
 
 Wish = Literal["suspend", "checkpoint", "migrate"]
-#: How many times longer than a copy of its state takes a query runs on before the next one.
+#: The time from one copy of a query's state to the next is at least this many times as long as a copy takes.
 _PAUSE: Final = 9
 
 
 class Request(Struct):
-    """Something asked of a running query, until it is answered; ``target`` is the server to which it is to migrate.
+    """A request to a running query; ``target`` is the server to which the query is to migrate.
 
-    ``by_cost``: at the moment and with the results that make it cheapest, else at the next stop with all.
+    ``by_cost``: the query leaves at the moment and with the results that are cheapest; otherwise at the next stop with
+    all results.
     """
 
     wish: Wish
     target: str = ""
     by_cost: bool = True
-    #: Whether it was found better to wait for the pipeline that runs now.
+    #: Whether waiting for the running pipeline was found to be better.
     is_waiting: bool = False
-    #: By which way the query leaves, once it does (``planner/separation/carried_state``).
+    #: How the query leaves, once it does (``planner/separation/carried_state``).
     way: Way = "move"
     begun: float = field(default_factory=time.monotonic)
     ended: float = 0.0
@@ -47,13 +48,13 @@ class Request(Struct):
     error: SqlError | None = None
 
     def answer(self, done: bool, error: SqlError | None = None) -> None:
-        """The asking thread goes on."""
+        """Answers the request: the asking thread continues."""
         self.done, self.error, self.ended = done, error, time.monotonic()
         self._answered.set()
 
     @property
     def words(self) -> str:
-        """By which way the query has left."""
+        """How the query has left, in words."""
         return f"wait, then {self.way}" if self.is_waiting else self.way
 
     @property
@@ -62,7 +63,7 @@ class Request(Struct):
         return self._answered.is_set()
 
     def wait(self, is_cancelled: Callable[[], bool], step: float = 0.05) -> bool:
-        """Whether the state is on storage. Raises what prevented it, and 57014."""
+        """Waits for the answer: whether the state is on storage. Raises the error that prevented it, and 57014."""
         while not self._answered.wait(step):
             if is_cancelled():
                 raise SqlError("57014", "canceling statement due to user request")
@@ -72,8 +73,8 @@ class Request(Struct):
 
 
 class RunningQuery:
-    """One query. ``efforts`` are its pipelines' shares of the work, estimated; ``interval`` are the seconds after which
-    its state is copied, 0 for never."""
+    """One running query. ``efforts`` are its pipelines' estimated shares of the work; ``interval`` is the number of
+    seconds between copies of its state, 0 for no copies."""
 
     def __init__(
         self,
@@ -87,10 +88,12 @@ class RunningQuery:
         self.client = client
         self.names = names
         self.started = datetime.datetime.now(datetime.UTC)
-        #: Pipelines that have finished, how much of the next one, and what the results are that are kept now.
+        #: The number of finished pipelines, the finished share of the next one, and the size of the results kept now
+        #: (``rows``, ``size``).
         self.finished = 0
         self.share = 0.0
-        #: How much of it will have finished after what is computed now, and how much of that is done.
+        #: The share of the next pipeline that is finished after the current step, and a function for the finished share
+        #: of the step.
         self.until = 1.0
         self.measure: Callable[[], float] = unknown
         self._most = 0.0
@@ -105,34 +108,34 @@ class RunningQuery:
         self._lock = threading.Lock()
         self._requests: list[Request] = []
         self._ended = False
-        #: Whether all that is left of it is on storage, for the server that goes on with it.
+        #: Whether the whole rest of it is on storage, for the server that continues it.
         self.is_suspended = False
 
     @property
     def seconds(self) -> float:
-        """How long it runs."""
+        """How long it has been running."""
         return time.monotonic() - self._begun
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it will take, about; None while that is not known."""
+        """An estimate of the remaining seconds; None while unknown."""
         done = self.progress
         return self.seconds * (1 - done) / done if done else None
 
     @property
     def is_leaving(self) -> bool:
-        """Whether it will leave after the pipeline that runs now, or a later one, since that is cheaper."""
+        """Whether it will leave after the running pipeline or a later one, because that is cheaper."""
         with self._lock:
             return any(request.is_waiting for request in self._requests)
 
     @property
     def progress(self) -> float:
-        """The share of the work that is done, about. It never goes back, though between two statements there is none
-        that could tell how far it is."""
+        """An estimate of the finished share of the work. It never decreases, although between two statements the
+        running share is unknown."""
         efforts, step = self._efforts, (self.finished, self.share, self.until)
         finished, share, until = step
         measured = self.measure()
-        if step == (self.finished, self.share, self.until):  # else the step is not known
+        if step == (self.finished, self.share, self.until):  # otherwise the step is not known
             share += max(0.0, until - share) * measured
         done = sum(efforts[:finished]) + share * sum(efforts[finished : finished + 1])
         with self._lock:
@@ -141,7 +144,7 @@ class RunningQuery:
             return self._most
 
     def begin_anew(self, names: tuple[str, ...], efforts: tuple[float, ...]) -> None:
-        """It has given up what has finished, and runs in other steps."""
+        """Starts again with other steps, without the results so far."""
         with self._lock:
             self.names, self._efforts = names, efforts
             self.finished = self.rows = self.size = 0
@@ -149,17 +152,17 @@ class RunningQuery:
             self.until = 1.0
 
     def advance(self, rows: int, size: int) -> None:
-        """A pipeline has finished; all results that are kept have so many rows and bytes."""
+        """A pipeline has finished; all kept results together have ``rows`` rows and ``size`` bytes."""
         self.share, self.until = 0.0, 1.0
         self.finished += 1
         self.rows, self.size = rows, size
 
     def advance_slice(self, share: float, rows: int, size: int) -> None:
-        """So much of the pipeline that runs now has finished."""
+        """A share of the running pipeline has finished; all kept results have ``rows`` rows and ``size`` bytes."""
         self.share, self.rows, self.size = share, rows, size
 
     def ask(self, wish: Wish, target: str = "", by_cost: bool = True) -> Request:
-        """Asks for something between two pipelines."""
+        """Sends a request, which is answered between two pipelines."""
         request = Request(wish, target, by_cost)
         with self._lock:
             if not self._ended:
@@ -169,7 +172,7 @@ class RunningQuery:
         return request
 
     def asked(self) -> list[Request]:
-        """What is asked and not answered, the copy that is due among it: the caller answers."""
+        """The unanswered requests, including a copy that is due; the caller must answer them."""
         with self._lock:
             found, self._requests = self._requests, []
         if self._interval and time.monotonic() >= self._due():
@@ -184,7 +187,7 @@ class RunningQuery:
             self._requests.append(request)
 
     def _due(self) -> float:
-        """When the next copy is: those that take long come less often, and none after one that failed."""
+        """Whether a copy is due: copies that take long are less frequent, and after a failed one there are no more."""
         last = self._copy
         if last is None:
             return self._begun + self._interval
@@ -194,11 +197,11 @@ class RunningQuery:
 
     @property
     def copy_error(self) -> SqlError | None:
-        """Why there are no more copies."""
+        """Stops copies, with the reason."""
         return None if self._copy is None else self._copy.error
 
     def end(self) -> None:
-        """It runs no more: what is still asked is dismissed."""
+        """The query has ended: its open requests are dismissed."""
         with self._lock:
             self._ended = True
             left, self._requests = self._requests, []
@@ -206,14 +209,14 @@ class RunningQuery:
             self.dismiss(request)
 
     def dismiss(self, request: Request) -> None:
-        """Answers requests that come too late: a request for the state on storage succeeds if an earlier request wrote
+        """Answers requests that come too late. A request for the state on storage succeeds if an earlier request wrote
         it."""
         if not request.is_answered:
             request.answer(self.is_suspended and request.wish != "migrate")
 
 
 class RunningQueries:
-    """Those of one server."""
+    """The running queries of one server."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -221,7 +224,7 @@ class RunningQueries:
 
     @contextmanager
     def during(self, query: RunningQuery) -> Iterator[None]:
-        """The query runs. Raises 55006 where it does already."""
+        """Registers the query while it runs. Raises 55006 if it is running already."""
         with self._lock:
             if query.id in self._queries:
                 raise SqlError("55006", f'query "{query.id}" is running already')
@@ -234,11 +237,11 @@ class RunningQueries:
             query.end()
 
     def has(self, query_id: str) -> bool:
-        """Whether this one runs now."""
+        """Whether the query runs now."""
         return query_id in self._queries
 
     def get(self, query_id: str) -> RunningQuery | None:
-        """The query, if it runs now."""
+        """The query, or None if it does not run."""
         with self._lock:
             return self._queries.get(query_id)
 
@@ -248,15 +251,15 @@ class RunningQueries:
             return tuple(self._queries.values())
 
     def of_process(self, process: int) -> RunningQuery | None:
-        """The query of a session; those of other servers have none."""
+        """The query of a session, None for queries of other servers."""
         return next((query for query in self.all() if query.client.process == process != 0), None)
 
 
 def unknown() -> float:
-    """How much is done of what is not measured."""
+    """The finished share of a step that cannot be measured: 0."""
     return 0.0
 
 
 def new_id() -> str:
-    """An id that no other query has, on any server; below 2^63 as a number."""
+    """A new id, unique among all servers; below 2^63 as a number."""
     return f"{secrets.randbits(63):016x}"

@@ -1,8 +1,8 @@
-"""What a database offers of separable queries: to run one in steps, to take its state out, and to go on with one.
+"""The database's interface to separable queries: running one in steps, taking its state out, and continuing one.
 
-Owns: what an artifact is made of. What the rest of a query still reads of tables and views goes with it as runs, as it
-was in the query's snapshot: that snapshot is not kept, and another server does not have the tables. So what has left
-needs nothing but its folder.
+Owns: the content of an artifact. The rows of tables and views that the rest of the query reads are stored with it as
+runs, as of the query's snapshot, since the snapshot is not kept and another server lacks the tables. So a query that
+has left needs only its folder.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
     from executor.transactions.transaction import Transaction
 
 FOLDER: Final = "queries"
-#: What the rows of a finished query are called.
+#: The name of a finished query's rows.
 _ROWS: Final = "rows"
 
 
 class Separation:
-    """The separable queries of one server."""
+    """One server's separable queries."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Separation:
         reader: Callable[[], OwnReader],
         views: MovingViews,
     ) -> None:
-        """``reader`` makes a reader of the server's own, ``views`` are those that leave a draining server."""
+        """``reader`` creates a reader of this server, ``views`` are the views that leave a server being drained."""
         self._core = core
         self._analytics = analytics
         self.counts = RowCounts(core.tables)
@@ -87,7 +87,7 @@ class Separation:
         transaction: Transaction,
         engine: EngineName = "embedded",
     ) -> Steps:
-        """How a query of a session runs on an engine: whole, or pipeline by pipeline."""
+        """How a session's query runs on an engine: whole, or pipeline by pipeline."""
         return steps_of(reader, self.counts, self.known, plan, parameters, transaction, engine)
 
     def answer(
@@ -98,7 +98,7 @@ class Separation:
         transaction: Transaction,
         outputs: tuple[Output, ...],
     ) -> pa.Table | None:
-        """A query's rows, pipeline by pipeline; None where it is to run whole, or only so can say what fails."""
+        """A query's rows, computed pipeline by pipeline; None if it must run whole, also to report its own error."""
         steps = self.steps(reader, plan, parameters, transaction)
         if steps.plan is None:
             return None
@@ -109,7 +109,7 @@ class Separation:
         return self._here_or_there(reader, lambda: reader.at_moment(plan, transaction, run, parameters))
 
     def _here_or_there(self, reader: Reader, run: Callable[[], pa.Table]) -> pa.Table | None:
-        """The rows of a query that runs in steps, wherever it ends; None where it is to run whole."""
+        """The rows of a query that runs in steps, on whichever server it ends; None if it must run whole."""
         try:
             return run()
         except Moved as moved:
@@ -118,7 +118,7 @@ class Separation:
             return None
 
     def _back(self, reader: Reader, query_id: str) -> pa.Table:
-        """The rows of a query that has migrated; nothing of it is left, unless its client is gone."""
+        """The rows of a query that has migrated. Its artifact is deleted, unless its client has gone."""
         is_ended = False
         try:
             found = self.moving.rows(reader, query_id)
@@ -159,7 +159,7 @@ class Separation:
     def _begun(
         self, reader: Reader, steps: Steps, outputs: tuple[Output, ...], engine: EngineName
     ) -> tuple[RunningQuery, dict[str, Any]]:
-        """A query that is to run, and what its artifact says of it."""
+        """A query before it runs, and the description for its artifact."""
         assert steps.plan is not None
         client = reader.client()
         query = RunningQuery(client, steps.plan.names, steps.efforts, interval=reader.checkpoint_interval)
@@ -167,8 +167,8 @@ class Separation:
         return query, about | {"outputs": outputs or _outputs(steps.plan.whole), "engine": engine}
 
     def _ended(self, reader: Reader, query: RunningQuery) -> None:
-        """It has all its rows, so copies of its state are not needed any more; where it was taken over, it is another
-        server's."""
+        """Deletes the copies of a finished query's state. If another server has taken the query over, they belong to
+        that server."""
         if self.claims.holds(query.id):
             with contextlib.suppress(SqlError):
                 self.stored.delete(query.id)
@@ -195,12 +195,12 @@ class Separation:
 
     @contextlib.contextmanager
     def _alone(self, query: RunningQuery) -> Iterator[None]:
-        """A query runs, here; what was claimed for it meanwhile is free afterwards. Raises 55006."""
+        """Runs a query on this server only; its claim is released afterwards. Raises 55006."""
         with self.running.during(query):
             try:
                 yield
             finally:
-                with contextlib.suppress(SqlError):  # it is void where it cannot be released
+                with contextlib.suppress(SqlError):  # a claim that cannot be released becomes void
                     self.claims.release(query.id)
 
     @contextlib.contextmanager
@@ -216,8 +216,8 @@ class Separation:
     def ask_for(
         self, client: Client, wish: Wish, query_id: str, is_cancelled: Callable[[], bool], target: str = ""
     ) -> str | None:
-        """Asks (``ask``) a query that runs here, also for a session of another server. Raises 42501, too, and 55000
-        where it cannot be suspended, since a session of another server waits for it."""
+        """Sends a request (``ask``) to a query that runs here, also one of another server's session. Raises 42501, and
+        55000 for a query that cannot be suspended because a session of another server waits for it."""
         self._require_target(wish, target)
         query = self.running.get(query_id)
         if query is None:
@@ -231,9 +231,12 @@ class Separation:
         return query.id if query.ask(wish, target).wait(is_cancelled) else None
 
     def ask(self, wish: Wish, process: int, is_cancelled: Callable[[], bool], target: str = "") -> str | None:
-        """Takes the state of a session's query to storage, after the pipeline that runs now, and where it is to migrate
-        to another server there; the query's id, and None where the query ended first. Raises 55000 where no query of
-        the session runs in steps, or the target takes none, and 42704."""
+        """Takes the state of a session's query to storage after the running pipeline; with a target, the query migrates
+        there.
+
+        Returns the query's id, None if the query ended first. Raises 55000 if no query of the session runs in steps or
+        the target accepts none, and 42704.
+        """
         self._require_target(wish, target)
         query = self.running.of_process(process)
         if query is None:
@@ -252,8 +255,11 @@ class Separation:
         bindings: Bindings = NOTHING,
         used: Collection[Path] = (),
     ) -> Callable[..., None]:
-        """What writes a query's artifact; ``bound`` gives runs that it had from the beginning, ``bindings`` are what
-        the leaves stand for that are no tables, and ``used`` the files that it came with and goes on reading."""
+        """A function that writes a query's artifact.
+
+        ``bound`` gives runs that the query has had from the beginning, ``bindings`` are the rows of leaves other than
+        tables, and ``used`` the files that it came with and still reads.
+        """
 
         def extract(
             query: RunningQuery, left: Relation, state: Mapping[str, Snapshot], results: Results, request: Request
@@ -262,7 +268,7 @@ class Separation:
             relation, inputs = inputs_apart(left, files)
             read = {item.trace for item in walk(relation) if isinstance(item, Snapshot)}
             parts = {name: part for name, part in {**state, **dict(inputs)}.items() if name in read}
-            # A run that is read no more may have left its name to another one.
+            # The name of a run that is not read any more may belong to another run.
             unread = read - parts.keys() - files.keys()
             runs = {name: Run(_columns(part), partial(results.batches, part)) for name, part in parts.items()}
             runs |= {name: run for name, run in bound().items() if name in unread}
@@ -285,14 +291,14 @@ class Separation:
         self.stored.write(query.id, runs, created=now, pipelines=len(query.names), **about, **more)
 
     def _asked(self, role: str) -> tuple[str, int]:
-        """Which server a query was asked of, where it leaves that, and by which role there."""
+        """The server of which a query was asked, from which it now leaves, and the oid of the role there."""
         own = self._core.catalog.roles.find(role)
         return self._core.registry.identity, 0 if own is None else own.oid
 
     # Going on ---------------------------------------------------------------------------------------------------
 
     def columns(self, query_id: str) -> tuple[tuple[Output, SqlType], ...]:
-        """What a separated query's rows look like, and the types in which they are computed. Raises 42704, XX001."""
+        """The columns of a separated query's rows, and the types in which they are computed. Raises 42704, XX001."""
         query = self.stored.get(query_id)
         pairs = zip(query.outputs, _types(query.relation), strict=True)
         if self._is_own(query):
@@ -300,11 +306,11 @@ class Separation:
         return tuple((replace(item, type=numbered(item.type)), numbered(kind)) for item, kind in pairs)
 
     def _is_own(self, query: SeparatedQuery) -> bool:
-        """Whether this server was asked, as far as that is known."""
+        """Whether this server was asked, if that is known."""
         return query.asked[0] in ("", self._core.registry.identity)
 
     def resume(self, reader: Reader, scan: Scan) -> pa.Table:
-        """The rows of a separated query, by the places of its columns. Raises 42501, 42704, 55006, XX001."""
+        """The rows of a separated query, in the order of its columns. Raises 42501, 42704, 55006, XX001."""
         query = self.stored.get(scan.name)
         self._require_owner(reader.client(), query)
         rows = self.rest(reader, query)
@@ -318,15 +324,15 @@ class Separation:
         return pa.Table.from_arrays(columns, names=list(scan.sources)) if columns else rows
 
     def rest(self, reader: Reader, query: SeparatedQuery) -> pa.Table:
-        """The rows of what is left of a query, computed here unless it migrates. Raises 55006, XX001."""
+        """The rows of the rest of a query, computed here unless it migrates. Raises 55006, XX001."""
         try:
             return self.go_on(reader, query)
         except Moved as moved:
             return self.moving.rows(reader, moved.query_id)
 
     def go_on(self, reader: Reader, query: SeparatedQuery, keep: bool = False) -> pa.Table:
-        """Continues the query on this server; ``keep``: the rows stay on storage as all that is left of it. Raises
-        Moved, too."""
+        """Continues the query on this server. ``keep``: its rows stay on storage as its final state. Raises 55006,
+        XX001, and Moved."""
         if query.state == "finished":
             return self._kept_rows(query)
         engine = self._engine(reader, query)
@@ -342,8 +348,8 @@ class Separation:
             return found
 
     def _engine(self, reader: Reader, query: SeparatedQuery) -> EngineName:
-        """The engine on which the rest of a query runs: the requested one, or else the one on which it ran, if that is
-        available and computes it."""
+        """The engine for the rest of a query: the requested one; else the one on which it ran, if that engine is
+        available and can compute it."""
         if reader.query_engine != "auto":
             return "spark" if reader.query_engine == "spark" else "embedded"
         analytics = self._analytics
@@ -376,7 +382,7 @@ class Separation:
 
     def _on_spark(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
         """Runs the query on Spark over its own files, or on the embedded engine if Spark fails and was not requested.
-        Raises 0A000 for what Spark does not compute."""
+        Raises 0A000 if Spark cannot compute it."""
         try:
             return self._only_on_spark(reader, query, steps, running)
         except SqlError as error:
@@ -420,8 +426,8 @@ class Separation:
         return self.stored.tables(query)[query.relation.trace].select(query.relation.sources)
 
     def forget(self, client: Client, query_id: str) -> bool:
-        """Deletes a separated query; whether there was one. Raises 42501, and XX001 of a query with an unknown owner,
-        which only a superuser may delete."""
+        """Deletes a separated query; returns whether there was one. Raises 42501, and XX001 for a query with an unknown
+        owner, which only a superuser may delete."""
         try:
             self._require_owner(client, self.stored.get(query_id))
         except SqlError as error:
@@ -432,13 +438,13 @@ class Separation:
         return self.stored.delete(query_id)
 
     def _require_owner(self, client: Client, query: SeparatedQuery) -> None:
-        """Raises 42501 for a query of another role."""
+        """Raises 42501 if the query belongs to another role."""
         if client.role != self.role_of(query) and not self._is_superuser(client):
             raise SqlError("42501", f'must be owner of separated query "{query.id}"')
 
     def role_of(self, query: SeparatedQuery) -> str | None:
-        """What the role is called whose a query is: on another server than the one that was asked, as there; None where
-        it is gone, though another one may have its name."""
+        """The name of a query's owner: on another server than the one that was asked, the name there; None if the role
+        is gone, even if another role has its name now."""
         _, oid = query.asked
         if not oid or not self._is_own(query):
             return query.role
@@ -458,25 +464,26 @@ def _steps(reader: Reader, query: SeparatedQuery, engine: EngineName) -> Steps:
 
 
 def _about(query: SeparatedQuery, engine: EngineName) -> dict[str, Any]:
-    """What stays as it is in an artifact when its query leaves once more, and the engine on which it runs now."""
+    """The description that stays the same in the artifact when the query leaves again, with the engine on which it runs
+    now."""
     kept = {name: getattr(query, name) for name in ("role", "asked", "text", "time_zone", "outputs")}
     return kept | {"engine": engine}
 
 
 def _runs(query: SeparatedQuery, tables: Mapping[str, pa.Table]) -> dict[str, Run]:
-    """The runs that a query came with."""
+    """The runs stored with a query."""
     return {name: Run(query.runs[name].columns, table.to_batches) for name, table in tables.items()}
 
 
 def _tell(reader: Reader, query: RunningQuery) -> None:
-    """Warns of copies of a query's state that were wanted and could not be made."""
+    """Warns about copies of a query's state that were due and could not be made."""
     error = query.copy_error
     if error is not None:
         reader.notify(SqlError("01000", f'query "{query.id}" ran without a checkpoint: {error.message}'))
 
 
 def _outputs(relation: Relation) -> tuple[Output, ...]:
-    """The columns of a query without further description."""
+    """Descriptions of a query's columns by their names and types only."""
     return tuple(Output(column.name, column.type) for column in relation.columns)
 
 

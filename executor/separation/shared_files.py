@@ -1,9 +1,9 @@
-"""Files that every server of a storage reads as they are: queries leave without their rows, and name them instead, as
-where compute and storage are apart (thesis, figure 6.7).
+"""Files that all servers of a storage read in place: queries that leave name them instead of taking their rows along,
+as in systems with separate compute and storage (thesis, figure 6.7).
 
-Owns: which these are (Parquet below the setting ``shared_files``), that a plan reads them under a name of its manifest,
-and that a file which a manifest names is below that folder and as it was. So a forged manifest can read the files
-beside it and those that the operator has shared, and nothing else.
+Owns: which files these are (Parquet files below the setting ``shared_files``), that a plan reads them under a name in
+its manifest, and the check that a file named in a manifest is below that folder and unchanged. So a forged manifest can
+read only the files beside it and those that the operator has shared.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FORMATS: Final = ("parquet", "delta")
 
 
 class SharedFile(Struct, frozen=True):
-    """A file's path below the shared folder, and its size and time of change, by which a changed file is recognised."""
+    """A file's path below the shared folder, and its size and time of modification, by which changes are detected."""
 
     path: str
     size: int
@@ -43,7 +43,7 @@ class SharedFile(Struct, frozen=True):
 
 
 class SharedFiles(Struct, frozen=True):
-    """Some columns of files, with about how many rows they have."""
+    """Some columns of files, with the approximate number of their rows."""
 
     files: tuple[SharedFile, ...]
     columns: tuple[FileColumn, ...]
@@ -55,8 +55,8 @@ class SharedFiles(Struct, frozen=True):
         return {column.name: column.type for column in self.columns}
 
     def read(self, options: Options, query_id: str) -> FileRows:
-        """The files, for the engine to read. Raises 55000 where this server shares none, XX001 where one is not as it
-        was, or not below the folder."""
+        """The files, for an engine to read. Raises 55000 if this server has no shared folder, XX001 if a file has
+        changed or is outside of the folder."""
         if not options.shared_files:
             hint = "shared_files names the folder in which every server of the storage finds them."
             raise SqlError("55000", f'separated query "{query_id}" reads files that are not shared here', hint=hint)
@@ -81,7 +81,7 @@ def _verified(folder: str, file: SharedFile, query_id: str) -> str:
 
 
 def shared_of(options: Options, bindings: Bindings) -> dict[str, SharedFiles]:
-    """What a query reads of shared files, by the names of its leaves. Raises 58030."""
+    """The shared files that a query reads, by the names of its leaves. Raises 58030."""
     if not options.shared_files:
         return {}
     folder = Path(os.path.realpath(options.shared_files))
@@ -102,7 +102,7 @@ def _described(folder: Path, rows: FileRows) -> SharedFiles:
 
 
 def is_shared(options: Options, catalog: Catalog, scan: Scan) -> bool:
-    """Whether a scan reads shared files, as far as its table tells."""
+    """Whether a scan reads only shared files, as far as its table tells."""
     table = catalog.objects.get(scan.oid) if options.shared_files and scan.kind == "files" else None
     if not isinstance(table, FileTable) or table.option("format", "parquet") not in _FORMATS:
         return False
@@ -110,8 +110,8 @@ def is_shared(options: Options, catalog: Catalog, scan: Scan) -> bool:
 
 
 def shared_apart(relation: Relation, shared: Mapping[str, Any]) -> tuple[Relation, dict[str, Any]]:
-    """A plan that reads ``shared`` leaves, given by their engine names, as snapshots; and what these stand for, by
-    their own names."""
+    """A plan that reads the ``shared`` leaves, given by their engine names, as snapshots, and the snapshots' files by
+    name."""
     names = Names()
     for taken in taken_names(relation):
         names.unique(taken)

@@ -1,9 +1,9 @@
-"""Which pipelines of a query read their input in slices, and how large these are.
+"""Decides which pipelines of a query read their input in slices, and how large the slices are.
 
-Owns: the estimates behind it. A slice costs a statement, and what stands beside its leaf once more: so a leaf is cut
-where its rows take several slices' time, where other relations that they meet are small beside them, and where far
-fewer groups come out than rows go in, since groups are merged once more in the end; or few of the rows, where a query
-only orders them.
+Owns: the estimates for that. Each slice costs a statement and another read of the relations beside the leaf. So a leaf
+is sliced if its rows take the time of several slices, if the relations joined with it are small, and if far fewer
+groups come out than rows go in, as the groups are merged once more at the end; or, for a query that only sorts rows, if
+few rows are left.
 """
 
 from __future__ import annotations
@@ -29,30 +29,31 @@ from planner.statistics import Statistics
 if TYPE_CHECKING:
     from executor.queries.reader import Reader
 
-#: Estimated seconds of a slice, and most slices. Each costs some 10 ms (TPC-H 1 at scale 1), which is then 2 % or so.
+#: Estimated seconds of a slice, and the most slices. Each slice costs some 10 ms (TPC-H 1 at scale 1), which is then
+#: about 2 %.
 SLICE: Final = 0.5
-#: The same on Spark, where each is a job of its own.
+#: Estimated seconds of a slice on Spark, where each slice is a job of its own.
 SLICE_ON_SPARK: Final = 20 * SPARK_START
 _MOST: Final = 64
-#: A slice's rows are a multiple of this for each thread: those that DuckDB stores, and reads, together.
+#: For each thread, a slice's rows are a multiple of this number: the rows that DuckDB stores and reads together.
 GROUP: Final = 122_880
-#: How many times fewer groups there must be than rows.
+#: The least ratio of rows to groups.
 _FEWER: Final = 16
-#: How many times fewer rows that are only ordered: they are written once more.
+#: The least ratio of rows read to rows that are only sorted, as the latter are written once more.
 _CHOSEN: Final = 4
-#: Rows that each slice keeps of ORDER BY and LIMIT at least: where 50 or fewer are asked for DuckDB 2.0 reads columns
-#: late, and fails over rows that are chosen by their numbers.
+#: The least number of rows that each slice keeps for ORDER BY and LIMIT: if 50 or fewer are asked for, DuckDB 2.0 reads
+#: columns late and fails on rows that are chosen by their numbers.
 _FIRST: Final = 64
-#: What reading other relations once more for each slice may cost, of the leaf's own.
+#: The most that repeated reads of the other relations may cost, as a share of the leaf's cost.
 _BESIDE: Final = 0.1
 
 
-#: Rows of tables by oid, and of runs by name.
+#: Row counts of tables by oid, and of runs by name.
 Counts = Mapping[int, int] | Mapping[str, int]
 
 
 class Sliced(Struct, frozen=True):
-    """A pipeline's leaf, and the rows of each slice of it, about. Of files a slice has whole ones."""
+    """A pipeline's leaf, and the approximate number of rows in each slice. Files are not divided."""
 
     leaf: Leaf
     rows: int
@@ -60,11 +61,12 @@ class Sliced(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What the leaf is called."""
+        """The leaf's name."""
         return self.leaf.name if isinstance(self.leaf, Scan) else self.leaf.trace
 
     def bounds(self, results: Results) -> Iterator[tuple[float, int, int]]:
-        """For each slice: the share of the leaf that ends with it, its first row's number, and the next slice's."""
+        """For each slice: the share of the leaf up to its end, its first row's number, and the next slice's first
+        number."""
         low, high = results.numbers(self.leaf)
         total = max(high - low + 1, 1)
         step = -(-total // self.count) if results.reads_parts(self.leaf) else self.rows
@@ -73,15 +75,15 @@ class Sliced(Struct, frozen=True):
             yield min(1.0, (following - low) / total), first, following
 
     def of(self, number: str, relation: Relation, low: int, high: int) -> Relation:
-        """A pipeline's relation over one slice, by what the engine numbers."""
+        """A pipeline's relation over one slice, selected by the numbers that the engine gives rows or files."""
         return in_slice(relation, self.leaf, low, high, number)
 
 
 class Slicing:
-    """The choice for one plan."""
+    """The choice of slices for one plan."""
 
     def __init__(self, counts: Counts, groups: Cardinality, speed: float, seconds: float, threads: int) -> None:
-        """``speed`` is in rows a second, ``seconds`` are those of a slice."""
+        """``speed`` is in rows per second, ``seconds`` is the duration of a slice."""
         self._counts = counts
         self._groups = groups
         self._rows_of_slice = speed * seconds
@@ -89,7 +91,7 @@ class Slicing:
         self._beside = NodeSet()
 
     def in_two_phases(self, relation: Relation) -> Relation:
-        """A plan whose chosen aggregations are taken apart."""
+        """A plan in which the chosen aggregations are split into two phases."""
         changed = in_two_phases(relation, self._is_wanted)
         parts = partials(changed)
         for node in walk(changed):
@@ -98,9 +100,13 @@ class Slicing:
         return changed
 
     def gathered(self, relation: Relation, is_asked: bool) -> tuple[Relation, Relation] | None:
-        """A plan, and the part of it whose rows are only ordered, where they are gathered in slices: few of those that
-        it reads; or however many where that ``is_asked`` for, as the first rows of an order always have to be: an
-        engine skips most of the others (20 million rows: 0.02 s, and 0.24 in slices)."""
+        """A plan whose rows are sorted after they were gathered in slices, and the part that gathers them; None for
+        another plan.
+
+        Without ``is_asked``, only if few of the rows that the part reads are gathered. A LIMIT on sorted rows always
+        needs ``is_asked``, since the engine skips most rows of the whole query (20 million rows: 0.02 s, against 0.24 s
+        in slices).
+        """
         found = gathered(relation, self._rows, _FIRST)
         chosen = None if found is None else self._chosen(found[1])
         if found is None or chosen is None:
@@ -118,11 +124,11 @@ class Slicing:
                 self._beside.add(relation)
 
     def is_beside(self, relation: Relation) -> bool:
-        """Whether a relation is read once for each slice of another one."""
+        """Whether a relation is read again for each slice of another one."""
         return relation in self._beside
 
     def slices(self, plan: Pipelined) -> dict[str, Sliced]:
-        """The slices of a plan's pipelines, by their names."""
+        """The slices of a plan's pipelines, by the pipelines' names."""
         parts = partials(plan.whole)
         found = {}
         for item in plan.pipelines[:-1]:
@@ -138,7 +144,7 @@ class Slicing:
         return chosen is not None and self._groups.rows(node) * _FEWER <= self._rows(chosen[0].leaf)
 
     def _chosen(self, node: Relation) -> tuple[Driver, int] | None:
-        """What is read in slices, and how many rows go into each; None where there would be only one."""
+        """The leaf to read in slices and the rows of each slice; None if there would be only one slice."""
         chosen = driver(node, self._rows)
         if chosen is None:
             return None
@@ -157,13 +163,13 @@ class Slicing:
 
 
 def rows_of(counts: Counts, leaf: Leaf) -> int:
-    """A leaf's rows; none where they are not known."""
+    """The number of a leaf's rows, 0 if unknown."""
     known: Mapping[Any, int] = counts
     return known.get(leaf.oid if isinstance(leaf, Scan) else leaf.trace, 0)
 
 
 def slicing_of(reader: Reader, relation: Relation, counts: Counts, engine: EngineName) -> Slicing:
-    """The choice for a query's plan on an engine."""
+    """The choice of slices for a query's plan on an engine."""
     core = reader.core
     speed, seconds = speed_of(reader, engine), SLICE if engine == "embedded" else SLICE_ON_SPARK
     statistics: Statistics = {}
@@ -173,7 +179,7 @@ def slicing_of(reader: Reader, relation: Relation, counts: Counts, engine: Engin
 
 
 def speed_of(reader: Reader, engine: EngineName = "embedded") -> float:
-    """Rows a second that an engine takes through one pass."""
+    """An engine's speed in one pass over rows, in rows per second."""
     if engine == "spark":
         return SPARK_ROWS * reader.services.analytics.power.cores
     return EMBEDDED_ROWS * _threads(reader.core)

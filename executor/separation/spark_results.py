@@ -1,8 +1,8 @@
-"""Results of a query's finished pipelines on Spark: runs in Parquet files, which the next pipelines read.
+"""Results of a query's finished pipelines on Spark: Parquet files, which the following pipelines read.
 
-Owns: where they are, and which files a leaf stands for. Spark has no connection that keeps anything: every pipeline,
-and every slice of one, is a job of its own over files, the query's inputs among them, which are as they were in its
-snapshot. A slice has whole files.
+Owns: where the files are, and which files a leaf stands for. Spark has no connection that could keep results: every
+pipeline, and every slice of one, is a job of its own over files. The query's inputs are files as well, with the rows of
+its snapshot. A slice consists of whole files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from planner.separation.slicing import Leaf, slice_of
 
 
 class SparkResults:
-    """The results of one query, in a folder of its own."""
+    """The results of one query, in their own folder."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class SparkResults:
         time_zone: str,
         is_cancelled: Callable[[], bool],
     ) -> None:
-        """``job`` is the number and the folder of the query's job, ``inputs`` are the files of its leaves by name."""
+        """``job`` is the number and the folder of the query's job; ``inputs`` are the files of its leaves, by name."""
         self.number = PART
         self._analytics = analytics
         self._number, self._folder = job
@@ -54,7 +54,7 @@ class SparkResults:
         return 0.0
 
     def keep(self, result: Snapshot, relation: Relation, readers: Sequence[Relation]) -> Kept:
-        """Computes a relation's rows and keeps them as those of a snapshot."""
+        """Computes a relation's rows and keeps them as the rows of a snapshot."""
         query, folder = self._query(relation), self._next()
         made = self._analytics.write(self._number, query, self._stored, folder, self._is_cancelled)
         paths = (*self._kept.get(result.trace, ()), *made)
@@ -64,7 +64,7 @@ class SparkResults:
         return Kept(rows, sum(path.stat().st_size for path in paths))
 
     def add(self, result: Snapshot, sliced: Callable[[int, int], Relation], low: int, high: int) -> Kept:
-        """Adds the result of one slice to the rows that the snapshot has already."""
+        """Adds the result of one slice to the snapshot's rows."""
         return self.keep(result, sliced(low, high), ())
 
     def numbers(self, leaf: Leaf) -> tuple[int, int]:
@@ -73,11 +73,11 @@ class SparkResults:
         return 0, len(files.files if isinstance(files, OwnFiles) else files) - 1
 
     def reads_parts(self, leaf: Leaf) -> bool:
-        """Whether files of a leaf are numbered instead of its rows: always."""
+        """Whether a leaf's files are numbered instead of its rows: always."""
         return True
 
     def rows(self, relation: Relation, name: str | None = None) -> pa.Table:
-        """A relation's rows over what is kept and stored."""
+        """A relation's rows over the kept results and the inputs."""
         return self._analytics.run(self._number, self._query(relation), self._stored, self._next(), self._is_cancelled)
 
     def batches(self, relation: Relation) -> Iterator[pa.RecordBatch]:
@@ -85,7 +85,7 @@ class SparkResults:
         return iter(self.rows(relation).to_batches())
 
     def drop(self, result: Snapshot) -> None:
-        """Nothing will read a result any more."""
+        """Drops a result that nothing reads any more."""
         del self._stored[result.trace], self._kept[result.trace]
         for folder in self._folders.pop(result.trace):
             shutil.rmtree(folder, ignore_errors=True)
@@ -95,7 +95,7 @@ class SparkResults:
         return self._analytics.require(self._analytics.query(relation, (), {}, self._time_zone))
 
     def _part(self, taken: Collection[str], node: Any) -> Any:
-        """A leaf of some files alone in the place of a slice."""
+        """The relation with a leaf of only some files, for one slice."""
         part = slice_of(node)
         if part is None:
             return node

@@ -1,9 +1,8 @@
-"""A query's pipelines one after the other, on one connection and over one snapshot of the tables.
+"""Runs a query's pipelines one after the other, on one connection and over one snapshot of the tables.
 
-Owns: how long results are kept, and what happens between two pipelines, or two slices of one: requests for the query's
-state are answered then. What an engine raises before the end is not taken for the query's error: evaluated whole, the
-query may never have come to it (a subquery that no row asks for). So the caller runs it again as a whole, and that
-says.
+Owns: how long results are kept, and the work between two pipelines or two slices, when requests for the query's state
+are answered. An error in a pipeline may not be the query's error: the whole query might never evaluate the failing part
+(a subquery that no row needs). So the caller runs the query again as a whole, which decides.
 """
 
 from __future__ import annotations
@@ -26,12 +25,13 @@ from planner.separation.carried_state import LEAST, Decision, decide
 from planner.separation.cuts import Pipeline, Pipelined, remaining, select_state
 from planner.separation.slicing import Leaf, merged, rest
 
-#: Takes a query's state to storage: the plan that goes on and what it reads, by name, and of which there is no more.
+#: Takes a query's state to storage: the query, the plan that continues, the results that it reads by name, where they
+#: are kept, and the request.
 Extract = Callable[[RunningQuery, Relation, dict[str, Relation], Results, Request], None]
 
 
 class Moved(Exception):
-    """A query goes on on another server."""
+    """The query continues on another server."""
 
     def __init__(self, query_id: str) -> None:
         super().__init__(query_id)
@@ -39,11 +39,11 @@ class Moved(Exception):
 
 
 class NotInSteps(Exception):
-    """A pipeline failed, which the whole query may not."""
+    """A pipeline failed, which does not mean that the whole query fails."""
 
 
 class Stepwise(Struct):
-    """One run of a query."""
+    """One run of a query in steps."""
 
     plan: Pipelined
     slices: Mapping[str, Sliced]
@@ -53,11 +53,11 @@ class Stepwise(Struct):
     forecasting: Forecasting
     _kept: dict[str, Kept] = field(default_factory=dict)
     _finished: set[str] = field(default_factory=set)
-    #: Seconds of finished pipelines.
+    #: The seconds that finished pipelines took.
     _took: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> pa.Table:
-        """The query's rows. Raises 57014 where it was suspended or cancelled, Moved, and NotInSteps."""
+        """The query's rows. Raises 57014 if it was suspended or cancelled, Moved, and NotInSteps."""
         self.query.measure = self.results.progress
         try:
             return self._run()
@@ -84,7 +84,7 @@ class Stepwise(Struct):
         return self.results.rows(last.relation, last.name)
 
     def _keep(self, pipeline: Pipeline) -> None:
-        """Runs a pipeline, which others may ask for its state between two slices."""
+        """Runs a pipeline; between two slices, requests for the query's state are answered."""
         sliced = self.slices.get(pipeline.name)
         if sliced is None:
             readers = [item.relation for item in self.plan.pipelines if pipeline.name in item.reads]
@@ -99,8 +99,8 @@ class Stepwise(Struct):
                 self._answer(*self._within(pipeline, sliced.leaf, high))
 
     def _leaving(self, request: Request, is_inside: bool) -> Collection[str] | None:
-        """The finished pipelines whose results a query leaves with, inside a pipeline all; None where it is better to
-        wait for the one that runs."""
+        """The finished pipelines with whose results the query leaves, within a pipeline all of them; None if it is
+        better to wait for the running pipeline."""
         if not request.by_cost or is_inside:
             return None if request.is_waiting else self._finished
         decision = self._decided(may_wait=request.wish != "checkpoint")
@@ -108,7 +108,8 @@ class Stepwise(Struct):
         return None if decision.way == "wait" else decision.finished
 
     def _within(self, pipeline: Pipeline, leaf: Leaf, low: int) -> tuple[Pipelined, dict[str, Relation]]:
-        """The plan with what there is so far beside what comes of the rows from a number on; and the former by name."""
+        """The plan within a pipeline: the rows gathered so far, and the computation of the rows from a number on. Also
+        returns the gathered rows by name."""
         part = pipeline.place
         by_result = {item.name: item.place for item in self.plan.pipelines if item.breaker != "shared"}
         place = by_result.get(leaf.trace, leaf) if isinstance(leaf, Snapshot) else leaf
@@ -116,11 +117,11 @@ class Stepwise(Struct):
         return Pipelined(whole, self.plan.pipelines), {pipeline.name: merged(part, pipeline.result)}
 
     def _needed(self) -> set[str]:
-        """The results that unfinished pipelines read, and those from which it would be cheaper to go on elsewhere."""
+        """The results that unfinished pipelines read, or those with which continuing elsewhere is cheaper."""
         state = set(select_state(self.plan.pipelines, self._finished))
         size = sum(self._kept[name].size for name in state)
         if self._kept.keys() == state or size < LEAST * self.forecasting.bandwidth:
-            return state  # what is redone saves no more than it takes to carry this
+            return state  # redoing them saves less than carrying this result costs
         return state | set(select_state(self.plan.pipelines, self._decided(may_wait=False).finished))
 
     def _decided(self, may_wait: bool) -> Decision:
@@ -129,11 +130,11 @@ class Stepwise(Struct):
         return decide(self.plan, self._finished, self._kept, forecast, may_wait)
 
     def _sizes(self) -> tuple[int, int]:
-        """Rows and bytes that are kept."""
+        """The rows and bytes of the kept results."""
         return sum(item.rows for item in self._kept.values()), sum(item.size for item in self._kept.values())
 
     def _answer(self, plan: Pipelined, begun: dict[str, Relation]) -> None:
-        """Extracts the requested state, with the slices that have ``begun``. Raises 57014 where the query was to be
+        """Answers requests for the state, including the slices that have ``begun``. Raises 57014 if the query is to be
         suspended, and Moved."""
         asked = self.query.asked()
         try:
@@ -168,6 +169,6 @@ class Stepwise(Struct):
 
 
 def suspended(query_id: str) -> SqlError:
-    """The error that the waiting client gets."""
+    """The error for the waiting client."""
     hint = f"SELECT * FROM millstream.resume('{query_id}') gives the rows."
     return SqlError("57014", f'query "{query_id}" was suspended', hint=hint)

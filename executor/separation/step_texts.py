@@ -1,4 +1,4 @@
-"""EXPLAIN's part about pipelines: what each is estimated to give and take, and how the query would leave after it."""
+"""EXPLAIN's part about pipelines: their estimated inputs and results, and how the query would leave after each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from planner.separation.cuts import Pipeline, Pipelined, select_state
 
 
 def pipelines_text(core: Core, steps: Steps) -> list[str]:
-    """All pipelines, a line for each operator."""
+    """All pipelines, with one line for each operator."""
     return [line for item in _boundaries(core, steps) for line in _text(steps, *item)]
 
 
@@ -24,7 +24,7 @@ def pipelines_json(core: Core, steps: Steps) -> list[dict[str, Any]]:
 
 
 def _boundaries(core: Core, steps: Steps) -> Iterator[tuple[Pipeline, Forecast, Decision | None]]:
-    """The pipelines, and how the query would leave behind each but the last."""
+    """The pipelines, each except the last with how the query would leave after it."""
     plan = steps.plan
     if plan is None:
         return

@@ -1,10 +1,10 @@
-"""Whether a query runs pipeline by pipeline, and where its plan is cut for that.
+"""Decides whether a query runs pipeline by pipeline, and where its plan is cut.
 
-Owns: the setting's three words, and the estimate behind ``auto``: the rows of the tables and views that are read, times
-the passes over them (``planner/placement``'s constants). What is estimated short runs whole. A plan is cut at
-everything that an engine must finish before it goes on anyway, and at what several places would compute alike; on
-request a long one also where a join of several tables is what others are looked up in, which fixes the order of joins
-beforehand, by statistics.
+Owns: the setting's three values, and the estimate behind ``auto``: the rows of the tables and views that are read,
+times the passes over them (``planner/placement``'s constants). A query that is estimated to be short runs whole. A plan
+is cut where an engine must finish an operator before it continues, and at relations that several places would compute.
+On request, the plan of a long query is also cut at a join of several tables that is the build side of another join;
+this fixes the order of joins in advance, by statistics.
 """
 
 from __future__ import annotations
@@ -40,61 +40,62 @@ if TYPE_CHECKING:
     from executor.transactions.transaction import Transaction
     from executor.views.runtime import ViewRuntime
 
-#: The setting: auto, on or off.
+#: The values of the setting: auto, on or off.
 Separable = str
-#: Estimated seconds from which on a query runs pipeline by pipeline by itself. On TPC-H at scale 1 a quarter of a
-#: second costs some 9 % over all queries, and this nothing (``bench separation``).
+#: The estimated seconds from which on ``auto`` runs a query pipeline by pipeline. On TPC-H at scale 1, a quarter of a
+#: second costs some 9 % over all queries, and this value nothing (``bench separation``).
 LONG: Final = 1.0
-#: Those from which on it is to have a place to stop at, also where only a join's build side or a subquery is one.
+#: The estimated seconds from which on a query gets a place to stop, even if only a join's build side or a subquery
+#: offers one.
 _STOPPABLE: Final = 2.0
-#: How many times longer both are on Spark, where each pipeline is a job and its result goes to files.
+#: The factor for both limits on Spark, where each pipeline is a job whose result is written to files.
 _ON_SPARK: Final = 5
-#: Rows that are looked up in a build side from which on it is worth a pipeline of its own.
+#: The least number of rows looked up in a build side that makes a pipeline of its own worthwhile.
 _PROBED: Final = 100_000
-#: How much smaller than them it must be: what is kept is written once more.
+#: The least ratio of these rows to the build side's rows, since the result is written once more.
 _SMALLER: Final = 4
-#: Rows that are read for it from which on what several pipelines compute is computed once.
+#: The least number of rows read for a relation used by several pipelines that makes computing it once worthwhile.
 _REPEATED: Final = 100_000
-#: Plans whose steps are remembered, and how long their parameters may be for that, in characters.
+#: The most plans whose steps are remembered, and the most characters of their parameters.
 _KNOWN: Final = 256
 _LONGEST: Final = 4096
-#: The setting, the engine, how long the query is, and about how many rows it reads, in powers of two; the parameters as
-#: written: what the steps of a plan depend on.
+#: What a plan's steps depend on: the setting, the engine, the query's length and the approximate number of rows that it
+#: reads, in powers of two, and the parameters as written.
 Circumstances = tuple[Separable, EngineName, bool, bool, tuple[int, ...], str]
-#: Seconds for which tables are taken to have as many rows as when they were last counted.
+#: Seconds for which counted rows of tables stay valid.
 _COUNTED: Final = 1.0
 
 
 class Steps(Struct, frozen=True):
-    """How a query runs: cut into pipelines, each with its share of the work, and some of these into slices; or whole,
+    """How a query runs: cut into pipelines, each with its share of the work, and some of them into slices; or whole,
     for a ``reason``."""
 
     reason: str
     plan: Pipelined | None = None
     efforts: tuple[float, ...] = ()
-    #: Rows a second that the engine takes through one pass.
+    #: Rows per second of one pass of the engine.
     speed: float = 0.0
-    #: Into how many slices the input of a pipeline is cut, by its name.
+    #: The number of slices of a pipeline's input, by the pipeline's name.
     slices: Mapping[str, Sliced] = field(default_factory=dict)
-    #: The pipelines in the engine's words, by time zone, once they have been printed.
+    #: The pipelines as the engine's SQL, by time zone, once printed.
     texts: dict[str, dict[str, str]] = field(default_factory=dict)
-    #: How many rows their results had, once they have run.
+    #: The rows of their results, once they have run.
     counts: dict[str, int] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
-        """For EXPLAIN."""
+        """The decision in EXPLAIN's words."""
         return f"{'whole' if self.plan is None else 'pipeline by pipeline'} ({self.reason})"
 
 
-#: Of a query without anything to cut.
+#: The steps of a query without a place to cut.
 WHOLE: Final = Steps("one pipeline")
-#: Of one that calls what gives something else each time.
+#: The steps of a query with volatile calls, whose results differ between evaluations.
 CALLING: Final = Steps("it calls volatile functions")
 
 
 class RowCounts:
-    """About how many rows tables have: asked at most once a second, for all."""
+    """Approximate row counts of tables, counted at most once per second for all tables."""
 
     def __init__(self, tables: TableStore) -> None:
         self._tables = tables
@@ -103,7 +104,7 @@ class RowCounts:
         self._lock = threading.Lock()
 
     def of(self, oids: tuple[int, ...]) -> dict[int, int]:
-        """Rows by oid."""
+        """The row counts by oid."""
         if not oids:
             return {}
         if time.monotonic() >= self._until:
@@ -123,7 +124,7 @@ def steps_of(
     transaction: Transaction,
     engine: EngineName = "embedded",
 ) -> Steps:
-    """How a query of a session's runs on an engine."""
+    """How a session's query runs on an engine."""
     separable = reader.separable
     if separable == "off":
         return Steps("separable = off")
@@ -158,7 +159,7 @@ def _steps(
     counts: Mapping[int, int],
     words: str,
 ) -> Steps:
-    """A plan's steps, as it is cut for the reason in ``words``."""
+    """A plan's steps, with the reason for the cuts in ``words``."""
     relation = replace_parameters(plan.relation, parameters)
     found, slices = _cut(reader, relation, counts, engine, is_long, everywhere)
     if is_long and len(found.pipelines) == 1:
@@ -171,7 +172,7 @@ def _steps(
 def _cut(
     reader: Reader, relation: Relation, counts: Counts, engine: EngineName, is_long: bool, everywhere: bool
 ) -> tuple[Pipelined, Mapping[str, Sliced]]:
-    """A plan's pipelines, ``everywhere`` also at build sides and subqueries, and which of them are cut into slices."""
+    """A plan's pipelines, with ``everywhere`` cut also at build sides and subqueries, and their slices."""
     relation = compute_once(relation, partial(_is_worth_sharing, reader.core))
     statistics = statistics_of(relation, reader.core.catalog, reader.core.tables, {}) if everywhere else {}
     relation = with_ordered_joins(relation, statistics) if everywhere else relation
@@ -188,7 +189,7 @@ def _cut(
 
 
 def steps_of_rest(reader: Reader, relation: Relation, counts: Mapping[str, int], engine: EngineName) -> Steps:
-    """The steps of the rest of a query, over runs of so many rows."""
+    """The steps of the rest of a query, over runs with these row counts."""
     slicing = slicing_of(reader, relation, counts, engine)
     relation = slicing.in_two_phases(relation)
     relation, last = slicing.gathered(relation, is_asked=True) or (relation, None)
@@ -198,11 +199,11 @@ def steps_of_rest(reader: Reader, relation: Relation, counts: Mapping[str, int],
 
 
 class KnownSteps:
-    """The steps of plans that ran before with the same parameters, while no table has changed, and views and files have
-    about as many rows. Safe for many threads.
+    """Remembers the steps of plans that ran with the same parameters, while no table has changed and views and files
+    have about the same number of rows. Safe for many threads.
 
-    Of constants a client's text has become parameters, so that most plans have some. They are compared as written:
-    1.0 and 1.00 are equal, and shown otherwise.
+    Constants in a client's text have become parameters, so most plans have some. They are compared as written: 1.0 and
+    1.00 are equal, but are shown differently.
     """
 
     def __init__(self, version: Callable[[], int]) -> None:
@@ -212,7 +213,7 @@ class KnownSteps:
         self._found: dict[tuple[int, Circumstances], tuple[Plan, int, Steps]] = {}
 
     def get(self, plan: Plan, around: Circumstances, make: Callable[[], Steps]) -> Steps:
-        """A plan's steps in these circumstances."""
+        """A plan's steps under these conditions."""
         if len(around[-1]) > _LONGEST:
             return make()
         version = self._version()
@@ -228,11 +229,11 @@ class KnownSteps:
 
 
 def _rows_of_views(reader: Reader, plan: Plan) -> dict[int, int]:
-    """About how many rows a plan's views have, by oid: as many as the largest state that they are made of."""
+    """The approximate number of rows of each view that a plan reads, by oid: the rows of the largest of its states."""
     core = reader.core
     found = {}
     for oid in plan.views:
-        with suppress(SqlError):  # dropped meanwhile: its read raises that
+        with suppress(SqlError):  # dropped meanwhile: reading the view will raise the error
             views = [core.view(below) for below in core.views_below((oid,))]
             found[oid] = max(map(_rows_of_states, views), default=0)
     return found
@@ -243,7 +244,7 @@ def _rows_of_states(view: ViewRuntime) -> int:
 
 
 def _rows_of_files(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> dict[int, int]:
-    """About how many rows there are in the files that a plan reads, by the foreign table's oid."""
+    """The approximate number of rows in the files that a plan reads, by the foreign table's oid."""
     catalog = reader.core.catalog
     return {
         reading.scan.oid: file_tables.size(reader.files_of(reading, catalog, parameters), reading.scan.sources).rows
@@ -252,7 +253,7 @@ def _rows_of_files(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) ->
 
 
 def _obstacle(plan: Plan, transaction: Transaction) -> str | None:
-    """What keeps a query whole."""
+    """The reason why a query must run whole, or None."""
     if plan.arriving:
         return "a stream is read as its rows arrive"
     if not (plan.tables or plan.views or plan.left or plan.files):
@@ -265,12 +266,12 @@ def _obstacle(plan: Plan, transaction: Transaction) -> str | None:
 
 
 def _is_breaker(place: Place) -> bool:
-    """Whether an engine finishes what is below a place before it goes on, whatever the order of joins."""
+    """Whether an engine finishes this relation before it continues, whatever the order of joins."""
     return place.breaker != "build"
 
 
 def _is_worth_it(rows: Rows | None, place: Place) -> bool:
-    """Breakers, and also subqueries and build sides of several tables if many ``rows`` are looked up in them."""
+    """Breakers, and also subqueries and build sides of several tables in which many ``rows`` are looked up."""
     if place.breaker == "build" and place.probe is None:
         return sum(isinstance(node, Scan) for node in walk(place.relation)) > 1
     if place.probe is None or is_bare(place.relation):
@@ -281,14 +282,15 @@ def _is_worth_it(rows: Rows | None, place: Place) -> bool:
 
 
 def _is_worth_sharing(core: Core, relation: Relation) -> bool:
-    """Whether it is cheaper to keep a relation's rows for all places of a plan than to compute them at each."""
+    """Whether keeping a relation's rows for all places of a plan is cheaper than computing them at each."""
     known = Cardinality(relation, all_statistics_of(relation, core.catalog, core.tables, {}))
     read = sum(known.rows(node) for node in walk(relation) if isinstance(node, Scan | Snapshot))
     return read >= _REPEATED and known.rows(relation) * _SMALLER <= read
 
 
 def _efforts(plan: Pipelined, counts: Counts) -> tuple[float, ...]:
-    """The pipelines' work, in rows of tables that pass an operator; what reads only results has little."""
+    """The pipelines' work in rows of tables that pass an operator; pipelines that read only results have little
+    work."""
     return tuple(_effort(item, counts) for item in plan.pipelines)
 
 

@@ -1,17 +1,16 @@
-"""Few rows without an engine: statements over a small delta, merges of small states, and the final relations over them.
+"""Evaluates statements over a small delta, merges of small states and the final relations over them without an engine.
 
-An engine call costs some 0.4 ms before it looks at the first row, and a view of a few groups needs three of them at
-every read.
+An engine call costs some 0.4 ms before it reads the first row, and a view of a few groups needs three of them per read.
 
 1. ``grouped_statements.grouping_of`` compiles a statement that filters and groups a delta; ``Grouping.run`` computes it
    with numpy over at most ``grouped_statements.ROWS`` rows (``vector_expressions``, ``vector_operations``).
 2. ``merges.merge_of`` merges the runs of a state, and ``relations.small_of`` evaluates a program's final relation, in
    plain Python over at most ``values.CELLS`` exact integers and decimals (``value_expressions``, ``ordering``).
-3. For every other statement, and for every value out of the ordinary (an overflow, an infinity, NaN, a date that Python
-   does not know), the answer is None. The caller then asks the engine, and its result or error counts.
+3. For every other statement, and for unusual values (an overflow, an infinity, NaN, a date beyond Python's range), the
+   answer is None. The caller then asks the engine, and the engine's result or error counts.
 
-Nothing here may differ from what an engine gives. ``tests/executor/test_small_operations.py`` compares each operation
-of the tables ``OPERATIONS``, ``AGGREGATES`` and ``FOLDS`` with the engine.
+Results here must equal an engine's. ``tests/executor/test_small_operations.py`` compares each operation of the tables
+``OPERATIONS``, ``AGGREGATES`` and ``FOLDS`` with the engine.
 """
 
 from executor.small.grouped_statements import Grouping, grouping_of

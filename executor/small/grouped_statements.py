@@ -1,8 +1,8 @@
-"""A statement over a few thousand rows of a stream: filtered, grouped and aggregated without an engine.
+"""Filters, groups and aggregates a few thousand rows of a stream without an engine.
 
-Owns: which statements these are (a grouping over filters and projections of one delta, by columns of the stream) and
-their run. Sorting the rows by group once makes every aggregate one call of numpy, which ends before an engine begins.
-Values or expressions out of the ordinary give None, and the engine computes the run.
+Owns: the choice of such statements (a grouping over filters and projections of one delta, by columns of the stream) and
+their evaluation. The rows are sorted by group once; then every aggregate is one call of numpy, which ends before an
+engine would begin. For unusual values or expressions the answer is None, and the engine computes the run.
 """
 
 from __future__ import annotations
@@ -24,28 +24,29 @@ from executor.small.vector_expressions import Compiler
 from executor.small.vectors import LARGEST, Values, Vector, column_of, either
 from planner.algebra.nodes import Aggregate, AggregateCall, Column, ColumnRef, Delta, Filter, Project, Relation
 
-#: Rows up to which numpy, on one thread and with every intermediate column in memory, is quicker than an engine.
+#: The most rows for which numpy, on one thread and with every intermediate column in memory, is quicker than an engine.
 ROWS: Final = 8192
 _GROUPS: Final = 2**31
 
 
 class Groups(Struct, frozen=True):
-    """Rows by group: in ``order`` (None: as they are) each group's begin at ``starts``, ``sizes`` of them."""
+    """Rows sorted by group: their ``order`` (None: unchanged), where each group ``starts``, and the groups'
+    ``sizes``."""
 
     order: Values | None
     starts: Values
     sizes: Values
 
     def over(self, fold: np.ufunc, vector_values: Values) -> Values:
-        """One value for each group."""
+        """A numpy reduction over the rows of each group."""
         values = vector_values if self.order is None else vector_values[self.order]
         if values.dtype == np.float64:
-            with np.errstate(over="ignore"):  # an infinite sum is told from the column
+            with np.errstate(over="ignore"):  # the column check finds an infinite sum
                 return fold.reduceat(values, self.starts)
         return fold.reduceat(values, self.starts)
 
     def spread(self, of_groups: Values) -> Values:
-        """For each row its group's value."""
+        """Each group's value, repeated for each of its rows."""
         sorted_values = np.repeat(of_groups, self.sizes)
         if self.order is None:
             return sorted_values
@@ -58,18 +59,18 @@ _Aggregation = Callable[[Rows, Groups], pa.Array]
 
 
 class Grouping(Struct, frozen=True):
-    """A statement's relation: of the changes of the relation ``oid`` the rows that ``condition`` leaves, by ``keys``
-    (sources), aggregated."""
+    """A statement's relation: the changes of the relation ``oid`` for which ``condition`` is true, grouped by ``keys``
+    (sources) and aggregated."""
 
     oid: int
     sources: tuple[str, ...]
     condition: Computed | None
     keys: tuple[str, ...]
     aggregates: tuple[_Aggregation, ...]
-    nothing: pa.Table  # the relation's rows where no row is left
+    nothing: pa.Table  # the relation's rows if no row meets the condition
 
     def run(self, delta: pa.Table) -> pa.Table | None:
-        """The relation's rows, columns c<id>; None where the engine must."""
+        """The relation's rows, columns c<id>; None if the engine must compute them."""
         if not 0 < delta.num_rows <= ROWS:
             return None
         try:
@@ -99,7 +100,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _grouped(rows: Rows, keys: Sequence[pa.Array]) -> tuple[Groups, Values]:
-    """The rows by group, and for each group a place in the delta that has its keys."""
+    """The rows by group, and for each group the place of a row in the delta with the group's keys."""
     if not keys:
         start = np.zeros(1, np.int64)
         return Groups(None, start, np.array([rows.count])), start
@@ -121,12 +122,12 @@ def _grouped(rows: Rows, keys: Sequence[pa.Array]) -> tuple[Groups, Values]:
 
 
 def grouping_of(relation: Relation) -> Grouping | None:
-    """How a statement's relation is evaluated here, if it is."""
+    """The evaluation of a statement's relation without an engine; None if the engine must compute it."""
     if not isinstance(relation, Aggregate):
         return None
     try:
         return _grouping(relation)
-    except RecursionError:  # an expression of thousands of levels
+    except RecursionError:  # an expression nested thousands of levels deep
         return None
 
 
@@ -148,7 +149,7 @@ def _grouping(relation: Aggregate) -> Grouping | None:
 
 
 def _nothing(relation: Aggregate) -> pa.Table:
-    """What no rows make: no group, or the one that there is without keys."""
+    """The result over no rows: no group, or one group if there are no keys."""
     schema = pa.schema([pa.field(column_name(column), column.type.arrow) for column in relation.columns])
     if relation.keys:
         return schema.empty_table()
@@ -158,7 +159,7 @@ def _nothing(relation: Aggregate) -> pa.Table:
 
 
 def _below(relation: Relation) -> tuple[Compiler, list[Computed], Delta] | None:
-    """What a relation's columns are, the conditions under which its rows count, and the delta below it."""
+    """A relation's columns over the delta below it, the conditions on the delta's rows, and the delta."""
     match relation:
         case Delta():
             pairs = list(zip(relation.columns, relation.sources, strict=True))
@@ -177,7 +178,8 @@ def _below(relation: Relation) -> tuple[Compiler, list[Computed], Delta] | None:
 
 
 def _projected(relation: Project, below: Compiler) -> Compiler:
-    """The columns of a projection that are computed here; an unused column that is not does not matter."""
+    """The columns of a projection that can be computed here. A column that cannot be computed is left out, as it may be
+    unused."""
     scope, sources = {}, {}
     for column, scalar in relation.outputs:
         found = below.compiled(scalar)
@@ -189,7 +191,7 @@ def _projected(relation: Project, below: Compiler) -> Compiler:
 
 
 def _all(conditions: Sequence[Computed]) -> Computed | None:
-    """One condition of several."""
+    """The conjunction of several conditions, or None."""
     if len(conditions) <= 1:
         return conditions[0] if conditions else None
 
@@ -220,7 +222,7 @@ def _aggregation(compiler: Compiler, call: AggregateCall, column: Column) -> _Ag
 
 
 def _excluded(only: Computed | None, rows: Rows) -> npt.NDArray[np.bool_] | None:
-    """The rows that FILTER leaves out."""
+    """A mask of the rows that FILTER excludes."""
     if only is None:
         return None
     condition = only.run(rows)
@@ -240,11 +242,11 @@ def _count(compiler: Compiler, call: AggregateCall, only: Computed | None, kind:
 
 
 def _nowhere(_: Rows) -> None:
-    """count(*) counts every row."""
+    """The mask for count(*), which counts every row."""
 
 
 def _present(groups: Groups, rows: Rows, null: Values) -> Values:
-    """How many values of each group are not NULL."""
+    """The number of values of each group that are not NULL."""
     return groups.over(np.add, (~np.broadcast_to(null, rows.count)).astype(np.int64))
 
 
@@ -272,8 +274,8 @@ def _sum(call: AggregateCall, items: Sequence[Computed], only: Computed | None, 
 def _spread(
     call: AggregateCall, items: Sequence[Computed], only: Computed | None, kind: SqlType
 ) -> _Aggregation | None:
-    """Counts, and for each item the sum and the sum of squared distances from the mean; of pairs (Y, X) of X first, and
-    the sum of both distances' products behind them."""
+    """Counts, and for each item the sum and the sum of squared distances from the mean. For pairs (Y, X) the parts of X
+    come first, and the sum of the products of both distances last."""
     if any(item.type.name != "float8" for item in items):
         return None
 
@@ -283,7 +285,7 @@ def _spread(
         counts = groups.sizes if null is None else _present(groups, rows, null)
         divisors = np.maximum(counts, 1)
         columns, distances = [counts], []
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is told from the column
+        with np.errstate(over="ignore", invalid="ignore"):  # the column check finds values that are not finite
             for vector in vectors:
                 values, _ = _with(vector.values, null, 0, rows, groups)
                 totals = groups.over(np.add, values)
@@ -325,14 +327,14 @@ def _extreme(item: Computed, only: Computed | None, kind: SqlType, name: str) ->
         values, empty = _with(vector.values, null, _last(vector.values.dtype, name), rows, groups)
         found = groups.over(fold, values)
         if found.dtype == np.float64 and not found.all() and np.signbit(values[values == 0]).any():
-            raise Unusual  # of 0 and -0 the later counts
+            raise Unusual  # of 0 and -0, the later value counts
         return column_of(found if empty is None else np.where(empty, found.dtype.type(0), found), empty, kind.arrow)
 
     return run
 
 
 def _last(kind: np.dtype[Any], name: str) -> Any:
-    """What loses against every value."""
+    """A value that any value replaces in min or max."""
     if kind == np.bool_:
         return name == "min"
     if kind == np.float64:
@@ -341,7 +343,7 @@ def _last(kind: np.dtype[Any], name: str) -> Any:
 
 
 def _with(values: Values, null: Values | None, instead: Any, rows: Rows, groups: Groups) -> tuple[Values, Any]:
-    """A vector's values with something instead of NULLs, and which groups have NULLs alone, if any may."""
+    """A vector's values with ``something`` in place of NULLs, and a mask of the groups with only NULLs, or None."""
     if not values.ndim:
         values = np.broadcast_to(values, rows.count)
     if null is None:
@@ -350,7 +352,7 @@ def _with(values: Values, null: Values | None, instead: Any, rows: Rows, groups:
     return np.where(null, values.dtype.type(instead), values), empty if empty.any() else None
 
 
-#: The aggregates that numpy computes beside count, by canonical name.
+#: The aggregates other than count that numpy computes, by canonical name.
 AGGREGATES: Final[
     Mapping[str, Callable[[AggregateCall, Sequence[Computed], Computed | None, SqlType], _Aggregation | None]]
 ] = {

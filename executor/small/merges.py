@@ -1,4 +1,4 @@
-"""The merge of a state's rows of equal key (planner.incremental.programs.program.State)."""
+"""Merges a state's rows with equal keys (planner.incremental.programs.program.State)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from planner.incremental.programs.program import State
 
 
 class Merge(Struct, frozen=True):
-    """Rows of equal key become one. ``folds`` are for the columns behind the ``width`` key columns."""
+    """Merges rows with equal keys. ``folds`` merge the columns after the ``width`` key columns."""
 
     width: int
     folds: tuple[Fold, ...]
 
     def run(self, tables: Sequence[pa.Table]) -> pa.Table | None:
-        """The tables' rows merged, keys in the order of their first row; None where the engine must."""
+        """The tables' rows merged, with keys in the order of their first row; None if the engine must merge them."""
         if sum(table.num_rows for table in tables) * tables[0].num_columns > values.CELLS:
             return None
         try:
@@ -59,7 +59,7 @@ def _keys(table: pa.Table, width: int) -> Iterator[tuple[Any, ...]]:
 
 
 def _taken(tables: Sequence[pa.Table], width: int, rows: list[int]) -> list[pa.ChunkedArray]:
-    """The key columns of some rows; the first table's as they are where it has all keys."""
+    """The key columns of some rows; the first table's key columns unchanged if that table has all keys."""
     if len(rows) == tables[0].num_rows and rows[-1] == len(rows) - 1:
         return list(tables[0].columns[:width])
     chosen = pa.array(rows, pa.int64())
@@ -68,7 +68,7 @@ def _taken(tables: Sequence[pa.Table], width: int, rows: list[int]) -> list[pa.C
 
 
 def merge_of(state: State) -> Merge | None:
-    """How a state's small runs merge here, if they do."""
+    """The merge of a state's small runs without an engine; None if the engine must merge them."""
     if any(column.type.name not in KEYS for column in state.key):
         return None
     if state.kind == "distinct":

@@ -1,4 +1,4 @@
-"""The order of a few rows, and the first of them, as Python sorts.
+"""Sorts and limits few rows in Python.
 
 Owns: the types that Python orders as the engines do, which compare text by its bytes.
 """
@@ -14,19 +14,19 @@ from executor.small.value_expressions import Computed, Rows, compiled
 from executor.small.values import ORDERED, Cells
 from planner.algebra.nodes import Limit, Literal, Scalar, Sort, SortKey
 
-#: Order of code points is that of their bytes in UTF-8.
+#: Python compares code points, which have the order of their UTF-8 bytes.
 TEXTS: Final = frozenset(("text", "varchar", "bpchar"))
 
 
 def sort_of(relation: Sort) -> Callable[[Rows], Rows] | None:
-    """Rows in an order; None for what is the engine's."""
+    """A function that sorts rows; None if the engine must sort them."""
     found = [(key, _key(key)) for key in relation.keys]
     if any(value is None for _, value in found):
         return None
 
     def step(rows: Rows) -> Rows:
         order = list(range(rows.count))
-        for key, value in reversed(found):  # each sort leaves equals as they are
+        for key, value in reversed(found):  # each sort is stable
             assert value is not None
             order = _sorted(order, value(rows), key)
         return taken(rows, order)
@@ -46,7 +46,7 @@ def _sorted(order: list[int], cells: Cells, key: SortKey) -> list[int]:
 
 
 def limit_of(relation: Limit) -> Callable[[Rows], Rows] | None:
-    """The first rows after some; None where it is the engine's to say how many."""
+    """A function that applies LIMIT and OFFSET; None if the engine must compute the counts."""
     start = 0 if relation.offset is None else _count(relation.offset)
     count = None if relation.count is None else _count(relation.count)
     if start is None or (count is None and relation.count is not None):
@@ -65,7 +65,7 @@ def _count(scalar: Scalar) -> int | None:
 
 
 def taken(rows: Rows, places: list[int]) -> Rows:
-    """Some of the rows, in this order."""
+    """Some of the rows, in the given order."""
     chosen = pa.array(places, pa.int64())
     arrays = {column: array.take(chosen) for column, array in rows.arrays.items()}
     return Rows(len(places), arrays, parameters=rows.parameters)

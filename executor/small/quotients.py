@@ -1,4 +1,4 @@
-"""Averages and quotients of a handful of values at PostgreSQL's scale, and numerics with the decimals that they show.
+"""Averages and quotients of a few values at PostgreSQL's scale, and numerics with their display scale.
 
 Owns: select_div_scale of numeric.c, one value at a time. ``executor/embedded/functions/numbers/quotients`` is the
 embedded engine's counterpart.
@@ -23,8 +23,10 @@ def shows(kind: SqlType) -> bool:
 
 
 def scaled_text_of(kind: SqlType) -> Callable[[Any, Any], Any]:
-    """A function that writes a number with at least so many decimals. Where their number is NULL, a quotient shows as
-    many as its value lets expect, and another number those that it has."""
+    """A function that writes a number with at least the given number of decimals.
+
+    If that is NULL, a quotient gets the number of decimals expected for its value, and another number keeps its own.
+    """
     unknown = _expected_decimals if kind.modifiers == QUOTIENT else lambda _: 0
     scale = kind.scale
 
@@ -32,7 +34,7 @@ def scaled_text_of(kind: SqlType) -> Callable[[Any, Any], Any]:
         if value is None:
             return None
         least = unknown(value) if shown is None else shown
-        text = f"{value:.{max(scale, least)}f}"  # with a point, since the type has decimals
+        text = f"{value:.{max(scale, least)}f}"  # with a point, as the type has decimals
         end = len(text) - max(scale - least, 0)
         return (text[:end] + text[end:].rstrip("0")).rstrip(".")
 
@@ -40,15 +42,15 @@ def scaled_text_of(kind: SqlType) -> Callable[[Any, Any], Any]:
 
 
 def _expected_decimals(value: Decimal) -> int:
-    """16 for up to four digits before the point, 4 fewer for every four more; 4 more for none, and for a power of
-    10000 (``embedded.functions.quotients``)."""
+    """The decimals of a quotient by its value: 16 for up to four digits before the point, 4 fewer for every four more
+    digits, and 4 more for none and for a power of 10000 (``embedded.functions.quotients``)."""
     whole = str(abs(int(value)))
     starts_alike = whole == "0" or (value == int(value) and whole.rstrip("0") == "1" and len(whole) % 4 == 1)
     return min(max(16 - 4 * ((len(whole) - 1) // 4) + 4 * starts_alike, 0), 20)
 
 
 def quotient_scale_of(left: SqlType, right: SqlType) -> Callable[[Any, Any, Any], Any] | None:
-    """The decimals that a quotient of these types shows, at least as many as its third argument says."""
+    """A function for the display scale of a quotient of these types: at least its third argument."""
     if not all(kind.name in (*INTEGERS, "numeric") for kind in (left, right)):
         return None
     scale = max(kind.scale if kind.name == "numeric" else 0 for kind in (left, right))
@@ -62,12 +64,12 @@ def quotient_scale_of(left: SqlType, right: SqlType) -> Callable[[Any, Any, Any]
 
 
 def _units(value: Any, scale: int) -> int:
-    """A number without its sign as a count of 10^-scale."""
+    """A number's absolute value as a count of 10^-scale."""
     return int(EXACT.scaleb(abs(value), scale)) if type(value) is Decimal else abs(value) * 10**scale
 
 
 def average_of(total: SqlType) -> Callable[[Any, Any], Any] | None:
-    """avg from a sum of this type and a count."""
+    """A function that computes avg from a sum of this type and a count."""
     if total.name == "float8":
         return lambda value, count: None if value is None or not count else value / count
     if total.name not in (*INTEGERS, "numeric"):
@@ -89,7 +91,7 @@ def average_of(total: SqlType) -> Callable[[Any, Any], Any] | None:
 
 
 def quotient(left: int, right: int, scale: int, shown: int) -> int:
-    """left / right, both units of 10^-scale, as units of 10^-20, at the scale that PostgreSQL's division chooses."""
+    """left / right, both counts of 10^-scale, as a count of 10^-20, rounded to the scale of PostgreSQL's division."""
     a, b = abs(left), abs(right)
     if a == 0:
         return 0
@@ -103,9 +105,9 @@ def quotient(left: int, right: int, scale: int, shown: int) -> int:
     return -whole if (left < 0) != (right < 0) else whole
 
 
-@lru_cache(maxsize=4096)  # an average and its scale need one value
+@lru_cache(maxsize=4096)  # for an average, the value and its scale need the same quotient
 def quotient_decimals(a: int, b: int, scale: int, shown: int) -> int:
-    """The decimals of a / b, neither negative, b not zero, both units of 10^-scale.
+    """The number of decimals of a / b: neither negative, b not zero, both counts of 10^-scale.
 
     numeric.c, select_div_scale: 16 significant digits by the weights of both sides in base 10000, and at least
     ``shown`` decimals.
@@ -121,7 +123,7 @@ def _weight(units: int, scale: int) -> int:
 
 
 def _first(units: int, weight: int, scale: int) -> int:
-    """The first digit in base 10000."""
+    """A number's first digit in base 10000."""
     exponent = 4 * weight + scale
     power: int = 10 ** abs(exponent)
     return units // power if exponent >= 0 else units * power

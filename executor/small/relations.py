@@ -1,4 +1,5 @@
-"""Relations over one small state or view: projections, filters, orders, and the one row of a state without keys."""
+"""Evaluates relations over one small state or view: projections, filters, orders, and the single row of a state without
+keys."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ class Small(Struct, frozen=True):
     schema: pa.Schema
 
     def run(self, bindings: Mapping[str, pa.Table], parameters: Sequence[Any] = ()) -> pa.Table | None:
-        """The relation's rows, columns c<id>; None where the engine must."""
+        """The relation's rows, columns c<id>; None if the engine must compute them."""
         table = bindings[self.leaf]
         if table.num_rows * max(table.num_columns, len(self.columns)) > values.CELLS:
             return None
@@ -54,7 +55,7 @@ class Small(Struct, frozen=True):
 
 
 class _Columns(Mapping[Column, pa.ChunkedArray]):
-    """A table's columns, each made when it is asked for."""
+    """A table's columns as Python values, each converted on first use."""
 
     def __init__(self, table: pa.Table, sources: Mapping[Column, str]) -> None:
         self._table, self._sources = table, sources
@@ -70,12 +71,13 @@ class _Columns(Mapping[Column, pa.ChunkedArray]):
         return len(self._sources)
 
     def cells(self, column: Column) -> Cells:
-        """A column's values."""
+        """The values of a column."""
         return known_cells(self._table, self._place_of(self._sources[column]))
 
 
 def small_of(relation: Relation) -> Small | None:
-    """How a relation over one state, or over the rows of one continuous view, is evaluated here, if it is."""
+    """The evaluation of a relation over one state, or over the rows of one continuous view; None if the engine must
+    compute it."""
     leaf = relation
     while isinstance(leaf, Project | Filter | Aggregate | Sort | Limit):
         leaf = leaf.input
@@ -85,7 +87,7 @@ def small_of(relation: Relation) -> Small | None:
         return None
     try:
         step = _step(relation)
-    except RecursionError:  # an expression of thousands of levels
+    except RecursionError:  # an expression nested thousands of levels deep
         return None
     if step is None:
         return None
@@ -165,7 +167,7 @@ def _after(below: _Step | None, change: Callable[[Rows], Rows] | None) -> _Step 
 
 
 def _aggregate(relation: Aggregate, below: _Step | None) -> _Step | None:
-    """The one row of a state without keys."""
+    """The single row of a state without keys."""
     found = [(column, call, fold_of(call, column.type)) for column, call in relation.aggregates]
     if below is None or any(fold is None for _, _, fold in found):
         return None
@@ -185,7 +187,7 @@ def _aggregate(relation: Aggregate, below: _Step | None) -> _Step | None:
 
 
 def output_of(scalar: Scalar) -> Computed | None:
-    """An expression that becomes a column, which checks that the values fit."""
+    """An expression whose values become a column; raises if a value does not fit the column's type."""
     if isinstance(scalar, Cast) and keeps(scalar.argument.type, scalar.type):
         return compiled(scalar.argument)
     return compiled(scalar)

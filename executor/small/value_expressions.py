@@ -1,6 +1,7 @@
-"""Scalar expressions over a handful of rows, a column at a time.
+"""Scalar expressions over few rows, a column at a time.
 
-Owns: which expressions Python evaluates (``OPERATIONS``), each as a function from rows to the values of one column.
+Owns: the expressions that Python evaluates (``OPERATIONS``), each compiled to a function from rows to one column's
+values.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from executor.small.values import DIGITS, INTEGERS, Cells, Unusual, cells_of
 from planner.algebra.functions import COMPARISONS
 from planner.algebra.nodes import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
 
-#: Types of constants whose values are the cells.
+#: Types whose constants have the same values as cells.
 _VALUES: Final = (*INTEGERS, "numeric", "bool", "text")
-#: By variance or deviation, by how much less than the count the squares are divided, and what is done with that.
+#: For each variance or deviation: what is subtracted from the count in the divisor, and a function of the quotient.
 _SPREADS: Final[dict[str, tuple[int, Callable[[float], float]]]] = {
     "var_pop": (0, float),
     "var_samp": (1, float),
@@ -30,14 +31,14 @@ _SPREADS: Final[dict[str, tuple[int, Callable[[float], float]]]] = {
     "stddev_samp": (1, sqrt),
 }
 
-#: Rows under way: their number, and each column, as Arrow has it or as Python does.
+#: Rows during evaluation: their number, and each column in Arrow's form or as Python values.
 Arrays = Mapping[Column, pa.ChunkedArray | pa.Array]
 
 
 class Rows(Struct, frozen=True):
     count: int
     arrays: Arrays
-    #: The cells of columns where they are known.
+    #: The Python values of columns that were converted already.
     known: Callable[[Column], Cells] | None = None
     parameters: Sequence[Any] = ()
 
@@ -46,14 +47,14 @@ class Rows(Struct, frozen=True):
 
 
 Computed = Callable[[Rows], Cells]
-#: What computes one row's value.
+#: A function that computes one row's value.
 Function = Callable[..., Any]
 _Types = Sequence[SqlType]
 Operation = Callable[[Call, _Types], Function | None]
 
 
 def compiled(scalar: Scalar) -> Computed | None:
-    """An expression over all rows; None where it is the engine's."""
+    """An expression compiled for all rows; None if the engine must compute it."""
     match scalar:
         case ColumnRef(column=column):
             return lambda rows: rows.cells(column)
@@ -70,14 +71,14 @@ def compiled(scalar: Scalar) -> Computed | None:
 
 
 def keeps(source: SqlType, target: SqlType) -> bool:
-    """Whether a number that fits another type is the same there."""
+    """Whether a number keeps its value and display in another type that can hold it."""
     if target.name == "numeric":
         return source.name in DIGITS or (source.name == "numeric" and source.scale <= target.scale)
     return source.name in DIGITS and target.name in DIGITS
 
 
 def holds(target: SqlType, source: SqlType) -> bool:
-    """Whether every number of a type fits the other."""
+    """Whether one type can hold every number of the other."""
 
     def whole(kind: SqlType) -> int:
         return kind.precision - kind.scale if kind.name == "numeric" else DIGITS[kind.name]
@@ -96,7 +97,7 @@ def _call(call: Call) -> Computed | None:
 
 
 def _statistic_of(kind: Scalar) -> Callable[[Any, Any], Any] | None:
-    """A variance or a deviation of a spread; statistics of pairs are the engine's."""
+    """A variance or deviation from a spread; the engine computes statistics of pairs."""
     found = _SPREADS.get(str(kind.value)) if isinstance(kind, Literal) else None
     if found is None:
         return None
@@ -111,7 +112,7 @@ def _statistic_of(kind: Scalar) -> Callable[[Any, Any], Any] | None:
 
 
 def _alike(types: Sequence[SqlType]) -> bool:
-    """Whether values of these types compare exactly: numbers that are no floats."""
+    """Whether values of these types compare exactly: equal types, or numbers other than floats."""
     return all(item.name in (*INTEGERS, "numeric") for item in types)
 
 
@@ -126,7 +127,7 @@ def _negation(call: Call, types: _Types) -> Function | None:
 
 
 def _whole(function: Callable[..., Any], name: str) -> Function:
-    """Arithmetic of integers with results that the type of this name holds."""
+    """Integer arithmetic whose results must fit the type of this name."""
     limit = LIMITS[name]
 
     def compute(*values: Any) -> Any:
@@ -155,18 +156,18 @@ def _coalesce(call: Call, types: _Types) -> Function | None:
 
 
 def _fixed(function: Function) -> Operation:
-    """What is computed alike for all types."""
+    """An operation that is the same for all types."""
     return lambda call, types: function
 
 
-#: The operations that Python evaluates, by canonical name: the function of one row's values, for a call and the types
-#: of its arguments; None for types that are the engine's.
+#: The operations that Python evaluates, by canonical name: for a call and its arguments' types, a function of one row's
+#: values, or None if the engine must compute these types.
 OPERATIONS: Final[Mapping[str, Operation]] = {
     "avg_final": lambda call, types: average_of(types[0]),
     "quotient_scale": lambda call, types: quotient_scale_of(*types[:2]),
     "scaled_text": lambda call, types: scaled_text_of(types[0]) if shows(types[0]) else None,
     "spread_final": lambda call, types: _statistic_of(call.arguments[0]),
-    "finite": _fixed(lambda value, _: value),  # cells are finite
+    "finite": _fixed(lambda value, _: value),  # cells are finite numbers
     "coalesce": _coalesce,
     "and": _fixed(lambda *values: False if False in values else None if None in values else True),
     "or": _fixed(lambda *values: True if True in values else None if None in values else False),

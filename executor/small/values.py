@@ -1,6 +1,6 @@
-"""Columns as Python values and back, and how two values of an aggregate become one.
+"""Converts columns to Python values and back, and combines two values of an aggregate.
 
-Owns: the limit, what counts as out of the ordinary, and the types for which Python's equality and order are SQL's.
+Owns: the limit of size, which values are unusual, and the types for which Python's equality and order equal SQL's.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import pyarrow as pa
 from catalog.values.types import SPANS, SqlType
 from planner.algebra.nodes import AggregateCall, ColumnRef
 
-#: Values (rows times columns) up to which Python is quicker than an engine.
+#: The most values (rows times columns) for which Python is quicker than an engine.
 CELLS: Final = 768
-#: Decimals of any size that can come up, exactly.
+#: A context that computes decimals of all occurring sizes exactly.
 EXACT: Final = Context(prec=120)
-#: Most digits of an integer type.
+#: The most digits of an integer type.
 DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19}
 INTEGERS: Final = tuple(DIGITS)
-#: Types whose values are equal in Python exactly where they are in SQL.
+#: Types whose values are equal in Python exactly if they are equal in SQL.
 KEYS: Final = frozenset(
     (
         *INTEGERS,
@@ -50,7 +50,7 @@ ORDERED: Final = frozenset(
 )
 _SUMMED: Final = frozenset((*INTEGERS, "numeric", "float8"))
 
-#: Arrow's numbers of the types whose values need not be finite, and of lists.
+#: Arrow's types with numbers that may not be finite, alone or in lists.
 _FLOATING: Final = frozenset(kind.id for kind in (pa.float16(), pa.float32(), pa.float64()))
 _LIST: Final = pa.list_(pa.null()).id
 
@@ -59,10 +59,10 @@ Fold = Callable[[Any, Any], Any]
 
 
 class Unusual(Exception):
-    """A value that is the engine's to deal with."""
+    """A value that only the engine handles."""
 
 
-#: What Python raises for values that it cannot hold, and pyarrow for those that do not fit a column.
+#: Errors of Python for values that it cannot hold, and of pyarrow for values that do not fit a column.
 FAILURES: Final = (Unusual, ArithmeticError, ValueError, TypeError, pa.ArrowException)
 
 
@@ -73,7 +73,7 @@ def _add(left: Any, right: Any) -> Any:
 
 
 def _combine(left: list[float], right: list[float]) -> list[float]:
-    """Spreads of two sets of doubles, or of pairs of them (``planner.algebra.partial_aggregates``)."""
+    """The spread of two sets of doubles, or of pairs of doubles, together (``planner.algebra.partial_aggregates``)."""
     n, m = left[0], right[0]
     if not n or not m:
         return left if n else right
@@ -91,10 +91,10 @@ def _combine(left: list[float], right: list[float]) -> list[float]:
     ]
 
 
-#: How two values of an aggregate become one, by canonical name.
+#: Functions that combine two values of an aggregate, by the aggregate's canonical name.
 FOLDS: Final[dict[str, Fold]] = {
     "sum": _add,
-    # of equal values the later, which tells 0 from -0 as float8smaller() and float8larger() do
+    # of equal values the later, which distinguishes 0 from -0 as float8smaller() and float8larger() do
     "min": lambda left, right: left if left < right else right,
     "max": lambda left, right: left if left > right else right,
     "bool_and": lambda left, right: left and right,
@@ -106,7 +106,7 @@ _SPREADS: Final = ("merged_spread", "merged_paired_spread")
 
 
 def fold_of(call: AggregateCall, type_: SqlType) -> Fold | None:
-    """How two values of an aggregate's column become one; None for what is the engine's."""
+    """The function that combines two values of an aggregate's column; None if the engine must merge them."""
     (argument,) = call.arguments if len(call.arguments) == 1 else (None,)
     if not isinstance(argument, ColumnRef) or argument.type != type_ or call.distinct or call.filter or call.order_by:
         return None
@@ -117,7 +117,7 @@ def fold_of(call: AggregateCall, type_: SqlType) -> Fold | None:
 
 
 def folded(values: Cells, groups: list[int], count: int, fold: Fold) -> Cells:
-    """One value for each group; NULLs do not count."""
+    """The combined value of each group; NULLs are skipped."""
     found: Cells = [None] * count
     for group, value in zip(groups, values, strict=True):
         if value is not None:
@@ -127,21 +127,21 @@ def folded(values: Cells, groups: list[int], count: int, fold: Fold) -> Cells:
 
 
 def finite(value: Any) -> Any:
-    """A value that compares as SQL's do. Raises for one that does not."""
+    """The value, if it compares in Python as in SQL. Raises ``Unusual`` for other values."""
     if type(value) is float and not isfinite(value):
         raise Unusual
     return value
 
 
 def cells_of(column: pa.ChunkedArray) -> Cells:
-    """A column's values. Raises for what has no equal in Python or compares in a way of its own."""
+    """A column's values. Raises ``Unusual`` for values that Python lacks or compares differently."""
     values: Cells = column.to_pylist()
     _require_finite(values, column.type)
     return values
 
 
 def _require_finite(values: Cells, type_: pa.DataType) -> None:
-    """Raises for a double that is none of the numbers, also for one in an array."""
+    """Raises ``Unusual`` for a double that is infinite or NaN, also within an array."""
     kind = type_.id
     if kind == _LIST and type_.value_type.id in _FLOATING:
         values = list(chain.from_iterable(value for value in values if value is not None))
@@ -151,12 +151,12 @@ def _require_finite(values: Cells, type_: pa.DataType) -> None:
         raise Unusual
 
 
-#: Cells of small tables by column, for as long as the tables live: what was merged is what the next merge begins with.
+#: Python values of small tables by column, kept while the tables live: a merge's result is the input of the next merge.
 _KNOWN: Final[dict[int, tuple[weakref.ref[pa.Table], dict[int, Cells]]]] = {}
 
 
 def known_cells(table: pa.Table, index: int) -> Cells:
-    """``cells_of`` a small table's column, which must not be changed."""
+    """``cells_of`` a small table's column; callers must not change the list."""
     columns = _columns_of(table)
     cells = columns.get(index)
     if cells is None:
@@ -165,7 +165,7 @@ def known_cells(table: pa.Table, index: int) -> Cells:
 
 
 def keep_cells(table: pa.Table, cells: dict[int, Cells]) -> None:
-    """Columns' cells that are known already."""
+    """Remembers the Python values of columns."""
     _columns_of(table).update(cells)
 
 
@@ -178,6 +178,6 @@ def _columns_of(table: pa.Table) -> dict[int, Cells]:
 
 
 def array_of(values: Cells, type_: pa.DataType) -> pa.Array:
-    """A column of values; raises where one does not fit."""
+    """A column of values; raises for a value that does not fit."""
     _require_finite(values, type_)
     return pa.array(values, type_)

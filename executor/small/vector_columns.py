@@ -1,6 +1,6 @@
-"""A compiled expression over a few thousand rows: a function from the rows to a vector.
+"""Compiled expressions over a few thousand rows: functions from the rows to a vector.
 
-Owns: a delta's rows as vectors, computed expressions, and which of them are of one kind.
+Owns: a delta's rows as vectors, computed expressions, and which of them have comparable values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOMENTS: Final = ("date", "time", "timestamp", "timestamptz")
 
 
 class Rows(Struct):
-    """A delta's rows, or those of them that were ``chosen``; columns by the names of their sources."""
+    """A delta's rows, or the ``chosen`` ones; columns are found by their source names."""
 
     count: int
     arrays: Mapping[str, pa.Array]
@@ -28,21 +28,21 @@ class Rows(Struct):
     _vectors: dict[str, Vector] = field(default_factory=dict)
 
     def vector(self, source: str) -> Vector:
-        """A column of numbers, truth or moments."""
+        """A column of numbers, booleans, dates or timestamps as a vector."""
         known = self._vectors.get(source)
         if known is None:
             known = self._vectors[source] = self.of_chosen(vector_of(self.arrays[source]))
         return known
 
     def of_chosen(self, whole: Vector) -> Vector:
-        """What all of the delta's rows have, for those that count."""
+        """The values of the chosen rows, from the values of all rows."""
         if self.chosen is None:
             return whole
         null = None if whole.null is None else whole.null[self.chosen]
         return Vector(whole.values[self.chosen], null, whole.limit)
 
     def choose(self, chosen: Values) -> Rows:
-        """Those rows alone."""
+        """The rows restricted to some."""
         assert self.chosen is None
         rows = Rows(len(chosen), self.arrays, chosen)
         rows._vectors = {source: rows.of_chosen(whole) for source, whole in self._vectors.items()}
@@ -50,28 +50,28 @@ class Rows(Struct):
 
 
 class Computed(Struct, frozen=True):
-    """An expression: its vectors are counts of 10^-``scale`` where its type is an exact number."""
+    """An expression; if its type is an exact number, its vectors are counts of 10^-``scale``."""
 
     type: SqlType
     run: Callable[[Rows], Vector]
     scale: int = 0
 
 
-#: What the columns of a relation are.
+#: The expressions of a relation's columns.
 Scope = Mapping[Column, Computed]
-#: Source names of a delta's columns, for those that are passed on as they are.
+#: Source names of a delta's columns that are passed on unchanged.
 Sources = Mapping[Column, str]
 
 
 def family(kind: SqlType) -> str | None:
-    """Types of one family are computed and compared alike; None for those that vectors do not hold."""
+    """The family of a type, whose values are computed and compared alike; None for types that vectors do not hold."""
     if kind.name in (*INTEGERS, "numeric"):
         return "number"
     return kind.name if kind.name in ("bool", "float8", *_MOMENTS) else None
 
 
 def source_of(column: Column, source: str) -> Computed | None:
-    """A column of the delta."""
+    """The source name of a delta's column, None for other expressions."""
     if family(column.type) is None:
         return None
     scale = column.type.scale if column.type.name == "numeric" else 0
@@ -79,12 +79,12 @@ def source_of(column: Column, source: str) -> Computed | None:
 
 
 def alike(items: Sequence[Computed]) -> bool:
-    """Whether values compare as they are: floats only with floats, dates with dates."""
+    """Whether values of two types compare directly: floats only with floats, dates only with dates."""
     return len({family(item.type) for item in items}) == 1
 
 
 def at(item: Computed, scale: int) -> Callable[[Rows], Vector]:
-    """The expression's vectors as counts of 10^-``scale``."""
+    """The expression, with its vectors as counts of 10^-``scale``."""
     if item.scale == scale:
         return item.run
     power = 10 ** (scale - item.scale)

@@ -1,7 +1,7 @@
-"""Scalar expressions over a few thousand rows, as numpy computes them.
+"""Scalar expressions over a few thousand rows, computed with numpy.
 
-Owns: which expressions these are, and constants, casts, CASE and texts; calls are in ``vector_operations``. Every other
-expression is left to the engine.
+Owns: which expressions these are, and constants, casts, CASE and texts; ``vector_operations`` has the calls. The engine
+computes all other expressions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from executor.small.vector_operations import chosen, operation, truth_of
 from executor.small.vectors import LARGEST, Nulls, Vector, nulls_of, vector_of
 from planner.algebra.nodes import Call, Case, Cast, Column, ColumnRef, Literal, Scalar
 
-#: Calls that are compiled here, beside those of ``vector_operations``: the latter over texts.
+#: Calls that are compiled here in addition to those of ``vector_operations``, the comparisons only for texts.
 NULL_TESTS: Final = ("is_null", "is_not_null")
 TEXT_TESTS: Final = ("eq", "ne", "in")
 TEXTS: Final = ("text", "varchar", "bpchar")
@@ -32,13 +32,13 @@ _FIRST_DAY: Final = datetime.date(1970, 1, 1).toordinal()
 
 
 class Compiler(Struct, frozen=True):
-    """Compiles expressions over a relation's columns; ``sources`` are those that are a delta's own."""
+    """Compiles expressions over a relation's columns; ``sources`` are those that are columns of the delta."""
 
     scope: Scope
     sources: Sources
 
     def compiled(self, scalar: Scalar) -> Computed | None:
-        """An expression over all rows; None where it is the engine's."""
+        """An expression compiled for all rows; None if the engine must compute it."""
         match scalar:
             case ColumnRef(column=column):
                 return self.scope.get(column)
@@ -104,7 +104,7 @@ class Compiler(Struct, frozen=True):
         return Computed(call.type, run)
 
     def nulls(self, scalar: Scalar) -> Callable[[Rows], Nulls] | None:
-        """Where an expression is NULL."""
+        """A mask of the rows in which an expression is NULL."""
         if isinstance(scalar, ColumnRef) and scalar.column in self.sources:
             source = self.sources[scalar.column]
 
@@ -117,7 +117,7 @@ class Compiler(Struct, frozen=True):
         return None if found is None else lambda rows: found.run(rows).null
 
     def _equals_text(self, call: Call) -> Computed | None:
-        """Whether a column is one of some texts."""
+        """Whether a text column equals one of some constants."""
         first, *others = call.arguments
         texts = [item.value for item in others if isinstance(item, Literal) and isinstance(item.value, str)]
         column = _text_column(first)
@@ -135,7 +135,7 @@ class Compiler(Struct, frozen=True):
 
 
 def _text_column(scalar: Scalar) -> Column | None:
-    """The column whose texts an expression has as they are."""
+    """The text column that an expression passes on unchanged."""
     if isinstance(scalar, Cast) and scalar.type.name in ("text", "varchar") and not scalar.type.modifiers:
         return _text_column(scalar.argument)
     return scalar.column if isinstance(scalar, ColumnRef) and scalar.type.name in TEXTS else None
@@ -159,7 +159,7 @@ def _literal(literal: Literal) -> Computed | None:
 
 
 def _count(value: object, scale: int) -> int | float | bool | None:
-    """A literal's value as a vector has it."""
+    """A literal's value in a vector's form."""
     if isinstance(value, Decimal):
         return int(EXACT.scaleb(value, scale))
     if type(value) is int:

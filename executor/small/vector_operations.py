@@ -1,7 +1,8 @@
-"""Operations on vectors: exact arithmetic, finite floats, comparisons, truth with NULLs, coalesce, greatest and least.
+"""Operations on vectors: exact arithmetic, finite floats, comparisons, three-valued logic, coalesce, greatest and
+least.
 
-Owns: which calls these are (``OPERATIONS``). A result that its type or 64 bits may not hold raises ``Unusual``, and so
-does a float that is not finite. An engine then computes the rows, and its error counts.
+Owns: which calls these are (``OPERATIONS``). A result that may not fit its type or 64 bits raises ``Unusual``, and so
+does a float that is not finite; an engine then computes the rows, and its error counts.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from executor.small.vectors import LARGEST, Nulls, Values, Vector, either, size_
 from planner.algebra.functions import COMPARISONS
 from planner.algebra.nodes import Call
 
-#: What an earlier argument is to a later one that it stands before.
+#: The comparison with which an earlier argument is chosen over a later one.
 _EXTREMES: Final[dict[str, Callable[[Any, Any], Any]]] = {"greatest": operator.ge, "least": operator.le}
 _UNARY: Final[dict[str, Callable[[Values], Values]]] = {"abs": np.abs, "square": np.square}
 
 
 def operation(call: Call, arguments: list[Computed]) -> Computed | None:
-    """A call over compiled arguments; None where it is the engine's."""
+    """A call over compiled arguments; None if the engine must compute it."""
     make = OPERATIONS.get(call.function)
     return None if make is None else make(call, arguments)
 
@@ -104,7 +105,7 @@ def _arithmetic(call: Call, arguments: Sequence[Computed]) -> Computed | None:
 
 
 def _bound(kind: SqlType, scale: int) -> int:
-    """The largest count of 10^-``scale`` that a type holds with either sign."""
+    """The largest count of 10^-``scale`` that a type holds, of either sign."""
     if kind.name == "numeric":
         return int(10 ** (kind.precision - kind.scale + scale)) - 1
     return LIMITS[kind.name] - 1
@@ -120,7 +121,7 @@ def _of_floats(
         if not np.isfinite(values).all():
             raise Unusual
         if compute is operator.mul and not values.all() and ((values == 0) & (a.values != 0) & (b.values != 0)).any():
-            raise Unusual  # an underflow
+            raise Unusual  # the result underflowed
         return Vector(values, either(a.null, b.null))
 
     return run
@@ -150,7 +151,7 @@ def _comparison(name: str, truth: SqlType, left: Computed, right: Computed) -> C
 
 
 def truth_of(vector: Vector) -> Values:
-    """Where a condition is true."""
+    """A mask of the rows in which a condition is true."""
     return vector.values if vector.null is None else vector.values & ~vector.null
 
 
@@ -159,7 +160,7 @@ def _negated(vector: Vector) -> Vector:
 
 
 def _connected(name: str, truth: SqlType, runs: Sequence[Callable[[Rows], Vector]]) -> Computed:
-    """AND and OR: one value decides, else NULL is stronger than the other."""
+    """AND and OR: one value decides the result; otherwise NULL prevails over the other value."""
     decides = name == "or"
 
     def run(rows: Rows) -> Vector:
@@ -181,7 +182,7 @@ def _connected(name: str, truth: SqlType, runs: Sequence[Callable[[Rows], Vector
 
 
 def _known(values: Values, null: Nulls, wanted: bool) -> Values:
-    """Where a condition has a certain value."""
+    """A mask of the rows in which a condition is not NULL and has the given value."""
     found = values if wanted else ~values
     return found if null is None else found & ~null
 
@@ -195,7 +196,7 @@ def chosen(condition: Values, then: Vector, otherwise: Vector) -> Vector:
 
 
 def _first(runs: Sequence[Callable[[Rows], Vector]]) -> Callable[[Rows], Vector]:
-    """coalesce."""
+    """coalesce: the first value that is not NULL."""
 
     def run(rows: Rows) -> Vector:
         found = runs[0](rows)
@@ -209,7 +210,7 @@ def _first(runs: Sequence[Callable[[Rows], Vector]]) -> Callable[[Rows], Vector]
 
 
 def _extreme(keeps: Callable[[Any, Any], Any], runs: Sequence[Callable[[Rows], Vector]]) -> Callable[[Rows], Vector]:
-    """greatest and least, which leave out NULLs; of equal values the first."""
+    """greatest and least, without NULLs; of equal values the first."""
 
     def run(rows: Rows) -> Vector:
         found = runs[0](rows)

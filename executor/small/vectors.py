@@ -1,8 +1,8 @@
 """Columns of a few thousand rows as numpy arrays, and back.
 
-Owns: ``Vector``, how an Arrow column becomes one and how results become columns. Exact numbers are 64-bit counts of
-their last decimal, each vector with a limit on their size, so that an operation knows beforehand what cannot overflow.
-A value that 64 bits do not hold, or that is no finite number, raises ``Unusual``, and the engine computes the rows.
+Owns: ``Vector``, and its conversion from and to Arrow columns. Exact numbers are 64-bit counts of their last decimal.
+Each vector has a limit on their size, so that an operation knows beforehand whether it can overflow. A value that does
+not fit 64 bits, or is not a finite number, raises ``Unusual``, and the engine computes the rows.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from executor.small.values import Unusual
 
-#: The largest count that a vector holds.
+#: The largest count in a vector.
 LARGEST: Final = 2**63 - 1
-#: Digits that 64 bits always hold.
+#: The digits that always fit in 64 bits.
 _WORD_DIGITS: Final = 18
 
 _INTEGERS: Final[dict[int, np.dtype[Any]]] = {8: np.dtype(np.int64), 4: np.dtype(np.int32), 2: np.dtype(np.int16)}
@@ -28,9 +28,9 @@ Nulls = npt.NDArray[np.bool_] | None
 
 
 class Vector(NamedTuple):
-    """One value for each row, or one for all of them.
+    """One value for each row, or one value for all rows.
 
-    ``values`` are counts, floats, or truth; where ``null`` is set they mean nothing but still keep the limit.
+    ``values`` are counts, floats or booleans. Where ``null`` is set they have no meaning but keep the limit.
     """
 
     values: Values
@@ -39,7 +39,7 @@ class Vector(NamedTuple):
 
 
 def vector_of(array: pa.Array) -> Vector:
-    """A column of numbers, truth or moments. Raises Unusual."""
+    """A column of numbers, booleans, dates or timestamps as a vector. Raises Unusual."""
     null = nulls_of(array)
     values = _values(array)
     if null is not None:
@@ -69,7 +69,7 @@ def _values(array: pa.Array) -> Values:
 
 
 def nulls_of(array: pa.Array) -> Nulls:
-    """Which values of any column are NULL; None for none."""
+    """A mask of the NULLs in any column; None if there are none."""
     return ~_bits(array.buffers()[0], array.offset, len(array)) if array.null_count else None
 
 
@@ -79,12 +79,12 @@ def _bits(data: pa.Buffer, start: int, count: int) -> npt.NDArray[np.bool_]:
 
 
 def size_of(values: Values) -> int:
-    """The size of the largest count, whichever its sign."""
+    """The largest absolute value of the counts."""
     return max(int(values.max()), -int(values.min())) if values.size else 0
 
 
 def scaled(vector: Vector, power: int) -> Vector:
-    """Counts of a unit ``power`` times smaller. Raises Unusual."""
+    """Counts in a unit that is ``power`` times smaller. Raises Unusual."""
     if power == 1:
         return vector
     limit = vector.limit * power
@@ -94,14 +94,14 @@ def scaled(vector: Vector, power: int) -> Vector:
 
 
 def either(left: Nulls, right: Nulls) -> Nulls:
-    """NULL where one of two is."""
+    """A mask of the rows in which either vector is NULL."""
     if left is None or right is None:
         return left if right is None else right
     return left | right
 
 
 def column_of(values: Values, null: Nulls, kind: pa.DataType) -> pa.Array:
-    """A column of any type that a vector can be; a decimal's counts must be of its own unit."""
+    """A vector as a column of a type; a decimal's counts must be in units of the type's scale."""
     if values.dtype == np.float64 and not np.isfinite(values).all():
         raise Unusual
     if pa.types.is_boolean(kind):

@@ -1,10 +1,10 @@
-"""Committed rows that DuckDB's file does not have yet.
+"""Committed rows that DuckDB's file does not contain yet.
 
-A transaction that changes single rows by key is durable with its log record, and readers by key have its rows at once
-(``executor.key_access.table_keys``). To give each of them to DuckDB would cost some milliseconds and a sync of its own;
-so they wait here until an engine is to see the tables, or many have gathered, and go there together.
+A transaction that changes single rows by key is durable with its log record, and readers by key see its rows at once
+(``executor.key_access.table_keys``). Applying each such transaction to DuckDB would cost some milliseconds and a sync.
+So their rows wait here, and are applied together before an engine reads the tables or once there are many.
 
-Owns: the net of what waits, row by row, and how it is applied. What is lost in a crash comes back from the log, which
+Owns: the net changes that wait, row by row, and their application. After a crash they are read from the log, which
 keeps the records above the LSN that the file contains.
 """
 
@@ -30,29 +30,29 @@ from executor.tables.journal import Changed, Entry, RowsChanged
 from executor.traces.index import Row
 from executor.traces.keyed_rows import Key
 
-#: Rows that may wait, and their bytes.
+#: The most rows that may wait, and the most bytes.
 _MANY: Final = 4096
 _LARGE: Final = 16 << 20
 
 
 class NetRows:
-    """What several changes of one table come to, each row by the key that every row has. Rows of a table without such a
-    key only come."""
+    """The net result of several changes of one table, each row by the key that every row has. In a table without such a
+    key, rows are only added."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
         self._shape = shape_of(table)
         self._key = self._shape.identity
-        #: What a key's row was before, and what it is now.
+        #: For each key, the row before the changes and the row now.
         self._rows: dict[Key, tuple[Row | None, Row | None]] = {}
         self._came: list[Row] = []
         self._tables: list[pa.Table] = []
-        self._loose = 0  # rows that only came
-        #: About how many bytes the changes take.
+        self._loose = 0  # rows added to a table without a key
+        #: The approximate bytes of the changes.
         self.size = 0
 
     def add(self, change: RowsChanged) -> None:
-        """One more change."""
+        """Adds one change."""
         self.size += change.size
         if self._key is None:
             assert not change.counts[0]
@@ -71,7 +71,7 @@ class NetRows:
             rows[key] = (None if known is None else known[0], row)
 
     def also(self, later: NetRows) -> None:
-        """What later changes come to."""
+        """Adds the net result of later changes."""
         self._came += later._came
         self._tables += later._tables
         self._loose += later._loose
@@ -83,16 +83,16 @@ class NetRows:
 
     @property
     def count(self) -> int:
-        """How many rows have changed."""
+        """The number of changed rows."""
         return len(self._rows) + self._loose
 
     @property
     def went(self) -> list[Row]:
-        """The rows that went."""
+        """The deleted rows."""
         return [row for row, _ in self._rows.values() if row is not None]
 
     def part(self) -> TableChange | TableValues | None:
-        """What a record says of it; None where nothing has changed in the end."""
+        """The changes for a log record; None if nothing has changed in the end."""
         went, came = self.went, [row for _, row in self._rows.values() if row is not None] + self._came
         if not went and not came and not self._tables:
             return None
@@ -104,7 +104,7 @@ class NetRows:
         return TableChange(self.table.oid, inserted, deleted)
 
     def _frame(self, rows: list[Row]) -> bytes | None:
-        """Rows of values as a record has them; None for others, or many."""
+        """Rows of values in the form of a log record; None for other rows, or for many."""
         if not rows:
             return b""
         if len(rows) > MOST_ROWS or not self._shape.encoder.is_possible:
@@ -113,7 +113,7 @@ class NetRows:
         return self._shape.encoder.encode(values) if len(values) == len(rows) else None
 
     def net(self) -> tuple[pa.Table, pa.Table]:
-        """Rows that went, and rows that came."""
+        """The deleted rows and the inserted rows."""
         came = [row for _, row in self._rows.values() if row is not None] + self._came
         inserted = together(self._shape, came)
         if self._tables:
@@ -122,14 +122,14 @@ class NetRows:
 
 
 def net_rows(table: Table, deleted: pa.Table, inserted: pa.Table) -> NetRows:
-    """Rows that went and rows that came."""
+    """The deleted rows and the inserted rows."""
     found = NetRows(table)
     found.add(Changed(table, deleted, inserted))
     return found
 
 
 def net_of(journal: Iterable[Entry]) -> list[NetRows]:
-    """What the changes of a transaction come to, which are all by key."""
+    """The net result of a transaction's changes, which must all be by key."""
     found: dict[int, NetRows] = {}
     for entry in journal:
         assert isinstance(entry, RowsChanged)
@@ -141,7 +141,8 @@ def net_of(journal: Iterable[Entry]) -> list[NetRows]:
 
 
 class _Waiting(Struct):
-    """Transactions' rows on their way: of the LSNs from ``first`` (0: of none) to ``last``, since ``since``."""
+    """The waiting rows of the transactions with LSNs from ``first`` (0: none) to ``last``; the oldest waits ``since``
+    then."""
 
     nets: dict[int, NetRows] = field(default_factory=dict)
     rows: int = 0
@@ -151,7 +152,7 @@ class _Waiting(Struct):
     since: float = 0.0
 
     def add(self, lsn: int, changes: Iterable[NetRows]) -> None:
-        """A later transaction's."""
+        """Adds the changes of a later transaction."""
         for change in changes:
             known = self.nets.get(change.table.oid)
             if known is None:
@@ -166,8 +167,8 @@ class _Waiting(Struct):
 
 
 class Backlog:
-    """What waits for DuckDB. A thread that adds holds the sequencer's lock and does not wait; ``apply`` is for any
-    thread."""
+    """The changes that wait for DuckDB. A thread that adds changes holds the sequencer's lock and does not wait; any
+    thread may call ``apply``."""
 
     def __init__(
         self,
@@ -182,7 +183,7 @@ class Backlog:
         #: Held for moments only: event loops add.
         self._lock = threading.Lock()
         self._waiting = _Waiting()
-        #: Held by the thread that gives DuckDB the rows.
+        #: Held by the thread that applies rows to DuckDB.
         self._applying = threading.Lock()
         self._going = _Waiting()
 
@@ -192,30 +193,30 @@ class Backlog:
         self._require_durable = require_durable
 
     def add(self, lsn: int, changes: Iterable[NetRows]) -> None:
-        """A transaction's rows, once it is committed."""
+        """Adds a transaction's rows, once it is committed."""
         with self._lock:
             self._waiting.add(lsn, changes)
 
     @staticmethod
     def suits(table: Table, deleted: pa.Table, inserted: pa.Table) -> bool:
-        """Whether a change may wait: of few rows, which have keys where they go."""
+        """Whether a change may wait: it has few rows, and deleted rows have keys."""
         few = deleted.num_rows + inserted.num_rows <= _MANY
         return few and bool(table.columns) and not (deleted.num_rows and identity_of(table) is None)
 
     @property
     def first_lsn(self) -> int | None:
-        """The first LSN whose rows DuckDB does not have, if there is one."""
+        """The first LSN whose rows DuckDB does not contain, if any."""
         with self._lock:
             return self._going.first or self._waiting.first or None
 
     @property
     def size(self) -> int:
-        """Bytes of what waits."""
+        """The bytes of the waiting rows."""
         return self._going.size + self._waiting.size
 
     @property
     def is_long(self) -> bool:
-        """Whether it is time to apply it."""
+        """Whether the waiting rows should be applied now."""
         return self._waiting.rows >= _MANY or self._waiting.size >= _LARGE
 
     @property
@@ -226,7 +227,7 @@ class Backlog:
             return time.monotonic() - oldest.since if oldest.first else 0.0
 
     def apply(self) -> None:
-        """Gives DuckDB all that waits. Where that fails it waits on. Raises what DuckDB raises."""
+        """Applies all waiting rows to DuckDB. On an error they remain waiting, and DuckDB's error is raised."""
         if self.first_lsn is None:
             return
         with self._applying:

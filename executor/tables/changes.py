@@ -1,8 +1,8 @@
-"""Changes of tables as Arrow: one statement's, one transaction's, and how DuckDB applies and undoes them.
+"""Changes of tables as Arrow: those of a statement or a transaction, and how DuckDB applies and undoes them.
 
-Owns: ``Change`` (rows that go, rows that come), the net of several, and applying one by row id or, where row ids
-mean nothing any more (after a rollback, in recovery), by value. SQL names are quoted here; no text of a client's gets
-into SQL.
+Owns: ``Change`` (deleted and inserted rows), the net result of several changes, and their application by row id or,
+where row ids are not valid any more (after a rollback, in recovery), by value. SQL names are quoted here; no client
+text gets into SQL.
 """
 
 from __future__ import annotations
@@ -22,26 +22,27 @@ from planner.algebra.nodes import ROW_ID
 
 
 class Changes(Struct, frozen=True):
-    """What a statement answers: how many rows it changed, and RETURNING's rows."""
+    """The result of a statement: the number of changed rows, and RETURNING's rows."""
 
     count: int
     returned: pa.Table | None = None
 
 
 class Counts(Struct, frozen=True):
-    """Rows that came, were replaced and went since the server's start, whatever became of their transactions."""
+    """Rows inserted, updated and deleted since the server's start, whether or not their transactions have committed."""
 
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
 
     def plus(self, deleted: int, inserted: int, updated: int) -> Counts:
-        """With one more change, whose pairs are among the rows that came and those that went."""
+        """The counts after one more change, whose pairs are among both the inserted and the deleted rows."""
         return Counts(self.inserted + inserted - updated, self.updated + updated, self.deleted + deleted - updated)
 
 
 class Change(Struct, frozen=True):
-    """One table's rows that go (``deleted``; ``row_ids`` are theirs while the transaction lasts) and that come.
+    """The rows of one table that are deleted (``deleted``; their ``row_ids`` are valid during the transaction) and
+    inserted.
 
     The first ``updated`` rows of ``deleted`` and ``inserted`` are pairs: an UPDATE's old and new rows.
     """
@@ -52,32 +53,32 @@ class Change(Struct, frozen=True):
     updated: int = 0
 
     def keeps(self, columns: Sequence[str]) -> bool:
-        """Whether as many rows come as go, with the same values in these columns row by row."""
+        """Whether as many rows are inserted as deleted, with the same values in these columns row by row."""
         names = list(columns)
         same: bool = self.deleted.select(names).equals(self.inserted.select(names))
         return same
 
     @property
     def replaced(self) -> Change:
-        """The pairs alone."""
+        """The pairs only."""
         count = self.updated
         return Change(self.row_ids.slice(0, count), self.deleted.slice(0, count), self.inserted.slice(0, count), count)
 
     @property
     def removed(self) -> Change:
-        """The rows that go for good alone."""
+        """The rows that are deleted without a new version only."""
         count = self.updated
         return Change(self.row_ids.slice(count), self.deleted.slice(count), self.inserted.slice(0, 0))
 
     def with_new(self, places: pa.ChunkedArray | pa.Array, rows: pa.Table) -> Change:
-        """With other rows that come in these places."""
+        """The change with other inserted rows at these places."""
         taken = np.arange(self.inserted.num_rows)
         taken[places.to_numpy()] = len(taken) + np.arange(rows.num_rows)
         inserted = pa.concat_tables([self.inserted, rows]).take(pa.array(taken))
         return Change(self.row_ids, self.deleted, inserted, self.updated)
 
     def without(self, places: pa.ChunkedArray | pa.Array) -> Change:
-        """Without the rows that come in these places; whose place they were to take go for good."""
+        """The change without the inserted rows at these places; old rows that they would replace are deleted."""
         comes = np.ones(self.inserted.num_rows, bool)
         comes[places.to_numpy()] = False
         pairs = comes[: self.updated]
@@ -109,17 +110,17 @@ def nothing(table: Table) -> Change:
 
 
 def insertion(table: Table, rows: pa.Table) -> Change:
-    """Rows that come."""
+    """A change that inserts rows."""
     return Change(pa.array([], pa.int64()), schema_of(table).empty_table(), rows)
 
 
 def removal(row_ids: pa.ChunkedArray | pa.Array, rows: pa.Table) -> Change:
-    """Rows that go."""
+    """A change that deletes rows."""
     return Change(row_ids, rows, rows.slice(0, 0))
 
 
 def replacement(row_ids: pa.ChunkedArray | pa.Array, old: pa.Table, new: pa.Table) -> Change:
-    """Rows that others take the place of, pair by pair."""
+    """A change that replaces rows, pair by pair."""
     return Change(row_ids, old, new, new.num_rows)
 
 
@@ -129,13 +130,13 @@ def stored(table: Table) -> str:
 
 
 def listed(names: tuple[str, ...] | list[str], alias: str = "") -> str:
-    """Columns in SQL, each after an alias."""
+    """Columns in SQL, each with an alias before it."""
     prefix = f"{alias}." if alias else ""
     return ", ".join(prefix + quoted(name) for name in names)
 
 
 def names_of(table: Table) -> tuple[str, ...]:
-    """The names of what a table's rows hold."""
+    """The column names of a table's rows, including display scales."""
     return tuple(column.name for column in table.stored)
 
 
@@ -145,12 +146,12 @@ def rows_of(connection: Connection, table: Table) -> pa.Table:
 
 
 def rows_in_batches(connection: Connection, table: Table) -> Iterator[pa.RecordBatch]:
-    """The rows a batch at a time, read while they are consumed."""
+    """The rows in batches, read while they are consumed."""
     return connection.batches(f"SELECT {listed(names_of(table))} FROM {stored(table)}", schema_of(table))
 
 
 def bound(connection: Connection, table: Table, change: Change) -> dict[str, pa.Table]:
-    """Registers a change as ``__new<oid>`` (rows) and ``__gone<oid>`` (row ids); what to unbind later."""
+    """Registers a change's rows as ``__new<oid>`` and row ids as ``__gone<oid>``; returns the names to unregister."""
     gone = pa.table({ROW_ID: change.row_ids}, schema=pa.schema([pa.field(ROW_ID, pa.int64())]))
     tables = {f"__new{table.oid}": change.inserted, f"__gone{table.oid}": gone}
     connection.bind(tables)
@@ -158,7 +159,7 @@ def bound(connection: Connection, table: Table, change: Change) -> dict[str, pa.
 
 
 def apply_by_id(connection: Connection, table: Table, change: Change) -> None:
-    """Deletes by row id and inserts; the change is bound."""
+    """Deletes by row id and inserts; the change must be bound."""
     if len(change.row_ids):
         connection.rows(f'DELETE FROM {stored(table)} WHERE rowid IN (SELECT {ROW_ID} FROM "__gone{table.oid}")')
     if change.inserted.num_rows:
@@ -166,12 +167,12 @@ def apply_by_id(connection: Connection, table: Table, change: Change) -> None:
 
 
 def _arrival(table: Table) -> str:
-    """INSERT of the rows that are bound, by name: a column added in place stands behind the scales."""
+    """An INSERT of the bound rows, by column names: a column added in place comes after the scales."""
     return f'INSERT INTO {stored(table)}({listed(names_of(table))}) SELECT * FROM "__new{table.oid}"'
 
 
 def apply_by_value(connection: Connection, table: Table, deleted: pa.Table, inserted: pa.Table) -> None:
-    """Deletes as many rows of each value as ``deleted`` has, and inserts."""
+    """Deletes as many rows with each value as ``deleted`` has, and inserts."""
     if deleted.num_rows:
         name = f"__old{table.oid}"
         connection.bind({name: deleted})
@@ -184,7 +185,7 @@ def apply_by_value(connection: Connection, table: Table, deleted: pa.Table, inse
 
 
 def _matching(table: Table, name: str) -> str:
-    """Row ids of the rows with the values in ``name``; by the primary key where there is one."""
+    """The row ids of the stored rows with the values in ``name``, found by the primary key if there is one."""
     primary = next((key for key in table.keys if key.primary), None)
     if primary is not None:
         same = " AND ".join(f"t.{quoted(column)} = o.{quoted(column)}" for column in primary.columns)
@@ -200,8 +201,8 @@ def _matching(table: Table, name: str) -> str:
 def net(
     connection: Connection, table: Table, came: Sequence[pa.Table], went: Sequence[pa.Table]
 ) -> tuple[pa.Table, pa.Table]:
-    """(inserted, deleted) of statements one after the other without the rows that are in both, each as often as it is.
-    What one statement did stands as it is."""
+    """(inserted, deleted) of successive statements, without the rows that are in both, each as often as it occurs. The
+    rows of a single statement are not compared with each other."""
     if len(came) == 1:
         return came[0], went[0]
     inserted, deleted = pa.concat_tables(came), pa.concat_tables(went)
@@ -220,7 +221,7 @@ def net(
 
 
 def distinct_ids(rows: pa.Table, column: str) -> pa.Table:
-    """The rows without a second one of the same id: an UPDATE's join may find a row twice, and changes it once."""
+    """The rows without repeated ids: an UPDATE's join may find a row twice, but changes it once."""
     ids = rows.column(column)
     if len(ids.unique()) == len(ids):
         return rows

@@ -1,4 +1,4 @@
-"""Values and rows as the DETAIL of an error shows them."""
+"""Values and rows in the form of an error's DETAIL."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from catalog.values.types import ARRAYS, MULTIRANGES, RANGES, SqlType
 from executor.printing.literals import infinite
 
 _EXACT: Final = Context(prec=40)
-#: Elements of arrays that stand in double quotes.
+#: Array elements that are written in double quotes.
 _MARKED: Final = re.compile(r'^$|[{}"\\,\s]|^null$', re.IGNORECASE)
 
 
 def shown(value: Any, kind: SqlType) -> str:
-    """A value."""
+    """The text of a value."""
     if value is None:
         return "null"
     if kind.enum is not None:
@@ -46,7 +46,7 @@ def shown(value: Any, kind: SqlType) -> str:
     if kind.element is not None and kind.name in ARRAYS:
         return _array(value, kind, kind.element)
     match value:
-        case float() if kind.category == "D":  # an infinite one
+        case float() if kind.category == "D":  # an infinite date or timestamp
             return "infinity" if value > 0 else "-infinity"
         case datetime() if value.tzinfo is not None:
             return f"{value.astimezone(UTC).replace(tzinfo=None)}+00"
@@ -70,13 +70,13 @@ def _quoted(text: str) -> str:
 
 
 def _in_row(row: Mapping[str, Any], column: ColumnDefinition) -> str:
-    """A column's value in a stored row, a numeric with its own decimals."""
+    """The text of a column's value in a stored row; a numeric with its own display scale."""
     value, scale = row[column.name], row[scale_name(column.name)] if column.keeps_scale else None
     return shown(_scaled(value, scale), column.type)
 
 
 def _scaled(value: Any, scale: Any) -> Any:
-    """A numeric with its own decimals, or a text with its blanks, also within arrays and rows."""
+    """A numeric with its own display scale, or a text with its blanks, also within arrays and rows."""
     if value is None or scale is None:
         return value
     match value:
@@ -98,14 +98,14 @@ def _python(scalar: pa.Scalar) -> object:
 
 
 def failing_row(table: Table, rows: pa.Table, place: int) -> str:
-    """A row that breaks a constraint."""
+    """The DETAIL for a row that violates a constraint."""
     row = {item.name: _python(column[place]) for item, column in zip(table.stored, rows.columns, strict=True)}
     values = (_in_row(row, column) for column in table.columns)
     return f"Failing row contains ({', '.join(values)})."
 
 
 def pair(table: Table, columns: tuple[str, ...], values: tuple[Any, ...]) -> str:
-    """A key's columns and values."""
+    """The columns and values of a key, for a DETAIL."""
     kinds = {column.name: column.type for column in table.columns}
     written = (shown(value, kinds[name]) for name, value in zip(columns, values, strict=True))
     return f"({', '.join(columns)})=({', '.join(written)})"

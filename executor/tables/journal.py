@@ -1,6 +1,7 @@
-"""What a table transaction has done, entry by entry.
+"""The journal of a table transaction: its actions, entry by entry.
 
-Owns: the kinds of entries, and what a commit's record says of them: which tables it logs as changes, and which anew.
+Owns: the kinds of entries, and their content in a commit's record: which tables it logs as changes, and which with all
+rows.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Dropped(Struct, frozen=True):
 
 
 class Changed(Struct, frozen=True, eq=False):
-    """Rows of a table went and came."""
+    """Rows of a table were deleted and inserted."""
 
     table: Table
     deleted: pa.Table
@@ -41,25 +42,25 @@ class Changed(Struct, frozen=True, eq=False):
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many rows went, and how many came."""
+        """The numbers of deleted and of inserted rows."""
         return self.deleted.num_rows, self.inserted.num_rows
 
     @property
     def size(self) -> int:
-        """About how many bytes they take."""
+        """The approximate bytes of the rows."""
         found: int = self.deleted.nbytes + self.inserted.nbytes
         return found
 
     def went(self) -> list[Row]:
-        """The rows that went."""
+        """The deleted rows."""
         return [Row(self.deleted, place) for place in range(self.deleted.num_rows)]
 
     def came(self) -> list[Row]:
-        """The rows that came."""
+        """The inserted rows."""
         return [Row(self.inserted, place) for place in range(self.inserted.num_rows)]
 
     def keys(self, columns: Columns) -> tuple[list[Key], list[Key]]:
-        """The keys of the rows that went, and of those that came: found once, though many ask."""
+        """The keys of the deleted and of the inserted rows; computed once."""
         known = self._keys.get(columns)
         if known is None:
             known = self._keys[columns] = keys_in(self.deleted, columns), keys_in(self.inserted, columns)
@@ -67,7 +68,8 @@ class Changed(Struct, frozen=True, eq=False):
 
 
 class ChangedRow:
-    """One row of a table went (``old``), came (``new``) or was replaced: the same as ``Changed``, by values."""
+    """One row of a table was deleted (``old``), inserted (``new``) or replaced: like ``Changed``, with values instead
+    of Arrow."""
 
     __slots__ = ("_keys", "new", "old", "table")
 
@@ -79,34 +81,34 @@ class ChangedRow:
 
     @property
     def deleted(self) -> pa.Table:
-        """The row that went, as Arrow."""
+        """The deleted row, as Arrow."""
         return schema_of(self.table).empty_table() if self.old is None else self.old.table
 
     @property
     def inserted(self) -> pa.Table:
-        """The row that came, as Arrow."""
+        """The inserted row, as Arrow."""
         return schema_of(self.table).empty_table() if self.new is None else self.new.table
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many rows went, and how many came."""
+        """The numbers of deleted and of inserted rows."""
         return int(self.old is not None), int(self.new is not None)
 
     @property
     def size(self) -> int:
-        """About how many bytes they take."""
+        """The approximate bytes of the rows."""
         return sum([row.size for row in (self.old, self.new) if row is not None])
 
     def went(self) -> tuple[ValueRow, ...]:
-        """The row that went."""
+        """The deleted row."""
         return () if self.old is None else (self.old,)
 
     def came(self) -> tuple[ValueRow, ...]:
-        """The row that came."""
+        """The inserted row."""
         return () if self.new is None else (self.new,)
 
     def keys(self, columns: Columns) -> tuple[list[Key], list[Key]]:
-        """The key of the row that went, and of the one that came."""
+        """The keys of the deleted and of the inserted row."""
         known = self._keys.get(columns)
         if known is None:
             went, came = ([row.key(columns) for row in rows] for rows in (self.went(), self.came()))
@@ -114,12 +116,12 @@ class ChangedRow:
         return known
 
 
-#: What changed rows.
+#: Entries that change rows.
 RowsChanged = Changed | ChangedRow
 
 
 class Defined(Struct, frozen=True):
-    """A table has another definition over the same columns: of constraints, defaults or its name."""
+    """A table got another definition with the same columns: of constraints, defaults or its name."""
 
     table: Table
 
@@ -132,7 +134,7 @@ class Altered(Struct, frozen=True):
 
 
 class Rebuilt(Struct, frozen=True):
-    """A table got other columns, and all of its rows anew."""
+    """A table got other columns, and all of its rows were rewritten."""
 
     table: Table
     rows: pa.Table
@@ -145,8 +147,8 @@ Gathered = dict[int, tuple[list[pa.Table], list[pa.Table]]]
 
 
 def gathered(journal: Iterable[Entry]) -> tuple[Gathered, set[int]]:
-    """Durable tables that still exist: the rows that came and went, statement by statement, by oid; and the oids of
-    those that are logged anew."""
+    """For a record: the inserted and deleted rows of durable tables that still exist, statement by statement, by oid,
+    and the oids of tables that are logged with all rows."""
     found: Gathered = {}
     rebuilt: set[int] = set()
     for entry in journal:
@@ -164,7 +166,7 @@ def gathered(journal: Iterable[Entry]) -> tuple[Gathered, set[int]]:
                 rebuilt.discard(entry.table.oid)
             case Rebuilt():
                 rebuilt.add(entry.table.oid)
-            case Altered() if entry.table.oid in found:  # by value, its older changes mean nothing any more
+            case Altered() if entry.table.oid in found:  # by value, the table's older changes are void
                 rebuilt.add(entry.table.oid)
             case Created() | Defined() | Altered() | Deferred() | Settled():
                 pass

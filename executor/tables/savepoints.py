@@ -1,6 +1,6 @@
-"""The savepoints of a transaction: what a return to each of them restores.
+"""The savepoints of a transaction, and what a rollback to each of them restores.
 
-Owns: which of them a name means, and that a return leaves the savepoint and ends those after it.
+Owns: which savepoint a name means, and that a rollback keeps its savepoint and removes the later ones.
 https://www.postgresql.org/docs/15/sql-savepoint.html
 """
 
@@ -17,7 +17,7 @@ State = TypeVar("State")
 
 
 class Savepoints(Struct, Generic[State]):
-    """In the order in which they were made; a name means the latest of its name."""
+    """The savepoints in the order of their creation; a name means the latest one of that name."""
 
     _made: list[tuple[str, State]] = field(default_factory=list)
 
@@ -25,25 +25,25 @@ class Savepoints(Struct, Generic[State]):
         return bool(self._made)
 
     def names(self) -> Iterator[str]:
-        """Those of all."""
+        """The names of all savepoints."""
         return (name for name, _ in self._made)
 
     def add(self, name: str, state: State) -> None:
-        """SAVEPOINT; one of the same name hides the earlier one."""
+        """SAVEPOINT; hides an earlier savepoint of the same name."""
         self._made.append((name, state))
 
     def release(self, name: str) -> None:
-        """RELEASE SAVEPOINT: forgets it and those after it. Raises 3B001."""
+        """RELEASE SAVEPOINT: removes it and the later ones. Raises 3B001."""
         del self._made[self._place(name) :]
 
     def return_to(self, name: str) -> State:
-        """ROLLBACK TO SAVEPOINT: what there was at it, which stays; those after it are gone. Raises 3B001."""
+        """ROLLBACK TO SAVEPOINT: what the savepoint restores. It stays; the later ones are removed. Raises 3B001."""
         place = self._place(name)
         del self._made[place + 1 :]
         return self._made[place][1]
 
     def clear(self) -> None:
-        """The transaction has ended."""
+        """Removes all savepoints at the transaction's end."""
         self._made.clear()
 
     def _place(self, name: str) -> int:

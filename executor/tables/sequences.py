@@ -1,4 +1,4 @@
-"""Values of sequences: durable, never given twice, and no part of any transaction.
+"""Values of sequences: durable, never given out twice, and independent of transactions.
 
 Owns: the present value of every sequence's state, the file that says how far they may have been given, and what one
 session remembers for currval and lastval. As PostgreSQL does it, the file runs ahead: a line with a value 32 further
@@ -34,9 +34,9 @@ from executor.commit.checked_lines import End, Lines, add_lines, read_lines
 from executor.commit.control import Control, Mark
 from executor.commit.files import Files, disk_error, replace_file
 
-#: Values that a line of the file is ahead (SEQ_LOG_VALS).
+#: How many values a line of the file is ahead (SEQ_LOG_VALS).
 AHEAD: Final = 32
-#: Bytes after which the file is written anew, one line for each state.
+#: The size in bytes from which on the file is rewritten with one line per state.
 _LONG: Final = 1 << 20
 
 _LOGGER: Final = logging.getLogger(__name__)
@@ -45,7 +45,8 @@ Numbers = npt.NDArray[np.int64]
 
 
 class _State(Struct):
-    """``last`` was given where ``called``; ``logged`` may have been, as far as the disk knows; ``left`` up to there."""
+    """``last`` was given out if ``called``; values up to ``logged`` may have been, according to the disk; ``left`` are
+    the values up to there."""
 
     last: int
     called: bool
@@ -54,20 +55,20 @@ class _State(Struct):
 
 
 class SequenceStore:
-    """All sequences' values. Methods may be called from any thread."""
+    """The values of all sequences. Methods may be called from any thread."""
 
     def __init__(self, path: Path, control: Control | None = None) -> None:
-        """Reads the file; ``control`` says how long it was, and is told."""
+        """Reads the file; ``control`` knows how long it was, and is told of its new length."""
         self._path = path
         self._control = control
         self._files = Files()
         self._lock = threading.Lock()
         self._states: dict[int, _State] = {}
-        #: States of which no value is known.
+        #: States whose value is unknown.
         self._lost: set[int] = set()
         found = read_lines(path.read_bytes() if path.exists() else b"")
         confirmed = None if control is None else control.sequences.found
-        #: Why the file is damaged, until it is written anew.
+        #: What damage the file has, until it is rewritten.
         self._damage = _damage_of(path, found, confirmed or Mark())
         self._generation = max(confirmed.file if confirmed is not None else 0, _generation_of(found))
         for state, *value in found.documents if found.is_plain else found.documents[1:]:
@@ -78,14 +79,14 @@ class SequenceStore:
                 self._lost.add(state)
         self._end = found.end
         if self._damage is None and found.documents:
-            os.truncate(path, found.end.length)  # what a crash left of a line
+            os.truncate(path, found.end.length)  # the incomplete last line of a crash
         self._file = path.open("ab", buffering=0)
         if found.is_plain and self._damage is None:
             self._rewrite()
 
     def keep(self, states: Iterable[int]) -> None:
-        """At the start, when the catalog is known: forgets all others. A file that is damaged stays as it is until a
-        value is given or set."""
+        """At start, once the catalog is known: forgets the states of all other sequences. A damaged file stays
+        unchanged until a value is given out or set."""
         wanted = set(states)
         with self._lock:
             self._lost &= wanted
@@ -97,8 +98,8 @@ class SequenceStore:
             self._rewrite()
 
     def close(self) -> None:
-        """Writes the true values."""
-        with self._lock, contextlib.suppress(SqlError):  # the file's older lines hold as well
+        """Writes the current values at an orderly end."""
+        with self._lock, contextlib.suppress(SqlError):  # the file's older lines are valid as well
             for state in self._states.values():
                 state.logged = None
             if self._damage is None:
@@ -112,7 +113,7 @@ class SequenceStore:
             return state.last, state.left, state.called
 
     def last(self, sequence: Sequence) -> int | None:
-        """The last value that was given; None where none was, or which is not known."""
+        """The last value given out; None if there is none or it is unknown."""
         with self._lock:
             if sequence.state in self._lost:
                 return None
@@ -120,7 +121,7 @@ class SequenceStore:
             return state.last if state.called else None
 
     def take(self, sequence: Sequence, count: int) -> Numbers:
-        """The next values. Raises 2200H where there are not so many; those before the end are then lost."""
+        """The next values. Raises 2200H if there are fewer before the sequence's limit; these are then lost."""
         with self._lock:
             state = self._state(sequence)
             pieces: list[Numbers] = []
@@ -163,7 +164,7 @@ class SequenceStore:
         return sequence.minimum if rises else sequence.maximum
 
     def _log_ahead(self, sequence: Sequence, state: _State, last: int, count: int) -> None:
-        """Has the disk know that values up to ``last`` may have been given."""
+        """Writes to disk that values up to ``last`` may have been given out."""
         covered = state.logged is not None and state.called and count <= state.left
         if covered:
             state.left -= count
@@ -175,7 +176,7 @@ class SequenceStore:
         state.logged, state.left = logged, further
 
     def _append(self, state: int, value: int, called: bool) -> None:
-        """A line that is on the disk when this returns. Raises 53100 and 58030."""
+        """Appends a line, which is on disk when this returns. Raises 53100 and 58030."""
         if self._damage is not None or not self._generation or self._end.length > _LONG:
             self._rewrite()
         data, (end,) = add_lines(self._end, [(state, value, called)])
@@ -183,7 +184,7 @@ class SequenceStore:
             self._file.write(data)
             self._files.sync(self._file.fileno())
         except OSError as error:
-            with contextlib.suppress(OSError):  # what is written next must not follow half a line
+            with contextlib.suppress(OSError):  # the next line must not follow an incomplete one
                 os.truncate(self._path, self._end.length)
             raise disk_error(error, "write the sequences' values") from error
         self._confirm(end)
@@ -218,7 +219,7 @@ def _generation_of(found: Lines) -> int:
 
 
 def _damage_of(path: Path, found: Lines, confirmed: Mark) -> str | None:
-    """Why a file is damaged; ``confirmed`` has its generation, how long it was, and its checksum."""
+    """The damage of a file, or ''; ``confirmed`` has the generation, length and checksum that the file should have."""
     name = path.name
     if not path.exists():
         return f'"{name}" is missing' if confirmed.file else None
@@ -227,14 +228,14 @@ def _damage_of(path: Path, found: Lines, confirmed: Mark) -> str | None:
         return f'"{name}" is an older copy' if generation else f'"{name}" is damaged'
     is_whole = found.is_plain or not path.stat().st_size
     if not is_whole and found.documents:
-        is_whole = len(found.documents) > found.documents[0][1]  # those with which it was written anew
+        is_whole = len(found.documents) > found.documents[0][1]  # the lines with which the file was rewritten
     if not is_whole or (generation == confirmed.file and not found.confirms(End(confirmed.end, confirmed.check))):
         return f'"{name}" is damaged: the line at offset {found.end.length} is damaged or missing'
     return None
 
 
 class SessionSequences(Struct):
-    """What one session took: currval and lastval."""
+    """What one session has taken, for currval and lastval."""
 
     store: SequenceStore
     _last: dict[int, int] = field(default_factory=dict)
@@ -248,7 +249,7 @@ class SessionSequences(Struct):
         return values
 
     def currval(self, sequence: Sequence) -> int:
-        """The value that this session took last. Raises 55000."""
+        """The value that this session took last of a sequence. Raises 55000."""
         if sequence.oid not in self._last:
             raise SqlError("55000", f'currval of sequence "{sequence.name}" is not yet defined in this session')
         return self._last[sequence.oid]
@@ -260,13 +261,13 @@ class SessionSequences(Struct):
         return self._last[self._newest]
 
     def setval(self, sequence: Sequence, value: int, called: bool = True) -> int:
-        """Sets the value; the next one is given after it, or is it where not ``called``."""
+        """Sets the value. The next value is the one after it or, if not ``called``, the value itself."""
         self.store.set(sequence, value, called)
         if called:
             self._last[sequence.oid] = value
         return value
 
     def discard(self) -> None:
-        """DISCARD SEQUENCES."""
+        """DISCARD SEQUENCES: forgets the session's values."""
         self._last.clear()
         self._newest = None

@@ -1,17 +1,16 @@
 """The tables of one server, in a DuckDB database file.
 
 Owns: the file, the LSN that it contains, the definitions of its tables, read snapshots, and the write transactions
-(``writing.py``), of which there may be many at once: each takes locks on the tables and rows that it changes, so that
-two never change the same row and DuckDB finds no conflict. A table is ``t<oid>`` with its columns as declared and no
-constraints of DuckDB's: those are checked by us (``constraints.py``), since DuckDB refuses to delete and insert one key
-in a transaction and has no foreign key actions.
-Unique keys are looked up by scans with zone maps and a join filter (under 1 ms for a key among millions), not by an
-index.
+(``transaction.py``). Several of these may be open: each locks the tables and rows that it changes, so that no two
+change the same row and DuckDB finds no conflict. A table is stored as ``t<oid>`` with its columns as declared and
+without DuckDB's constraints. Millstream checks constraints itself (``constraints``), since DuckDB cannot delete and
+insert the same key in one transaction and has no foreign key actions. Unique keys are looked up by scans with zone maps
+and a join filter (under 1 ms for a key among millions), not by an index.
 
-Knows nothing of the log. What is committed is in the file or the backlog, in LSN order: a transaction's rows go to the
-file only behind those of all LSNs before its own, so that ``applied_lsn`` says what the file has. The file notes each
-LSN as a row of its own, since transactions that change one row conflict, or as that of the catalog's changes
-(``documents``); the highest counts.
+Knows nothing of the log. Committed rows are in the file or the backlog, in LSN order: a transaction's rows are written
+to the file only after those of all lower LSNs, so that ``applied_lsn`` tells what the file contains. The file records
+each LSN as a row of its own, since transactions that change the same row would conflict, or as the LSN of catalog
+changes (``documents``); the highest one counts.
 """
 
 from __future__ import annotations
@@ -50,7 +49,8 @@ META: Final = f"{STORE}.main.__millstream"
 DEFINITIONS: Final = f"{STORE}.main.__tables"
 _MARGIN: Final = 4 << 20  # definitions, manifests
 _BLOCK: Final = 256 << 10  # DuckDB's
-#: Segments that no checkpoint has written have no blocks: their values are counted, those without a width with this.
+#: Segments without a checkpoint have no blocks: their values are counted, and values without a fixed width count as
+#: this many bytes.
 _WIDTH: Final = 16
 _WIDTHS: Final = "".join(
     f" WHEN '{kind}' THEN {width}"
@@ -61,16 +61,16 @@ _SIZE: Final = f"""SELECT count(DISTINCT block_id) FILTER (persistent) * {_BLOCK
     + CAST(ceil(coalesce(sum("count" * CASE segment_type WHEN 'VALIDITY' THEN 0.125{_WIDTHS} ELSE {_WIDTH} END)
         FILTER (NOT persistent), 0)) AS BIGINT)
     FROM pragma_storage_info('{STORE}.main.t{{oid}}')"""
-_CHECKPOINT: Final = 16_000_000  # bytes of DuckDB's log after which it writes a checkpoint
+_CHECKPOINT: Final = 16_000_000  # size in bytes of DuckDB's log at which it writes a checkpoint
 _MOST_REWRITTEN: Final = 256 << 20
 
 
-#: Tables with about how many rows each has.
+#: Tables with their approximate row counts.
 _ESTIMATES: Final = f"SELECT table_name, estimated_size FROM duckdb_tables() WHERE database_name = '{STORE}'"
 
 
 class ReadSnapshot:
-    """The tables as they were when it was taken. Used by one thread at a time; ``interrupt`` by any."""
+    """A snapshot of the tables. Used by one thread at a time, except that any thread may call ``interrupt``."""
 
     def __init__(self, database: Instance, connection: Connection) -> None:
         self._database = database
@@ -80,7 +80,8 @@ class ReadSnapshot:
         connection.begin()
 
     def query(self, relation: Relation, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table:
-        """A relation's rows over the snapshot and bound leaves. An error of the data ends the snapshot's use."""
+        """A relation's rows over the snapshot and bound leaves. After an error in the data, the snapshot cannot be used
+        any more."""
         try:
             return self._connection.query(relation, bindings, parameters, timezone)
         except SqlError:
@@ -94,7 +95,7 @@ class ReadSnapshot:
         return self._connection.open(relation, bindings, parameters, timezone)
 
     def rows(self, table: Table, limit: int) -> pa.Table | None:
-        """All rows of a table; None where they take more bytes than ``limit``."""
+        """All rows of a table; None if they take more than ``limit`` bytes."""
         batches, size = [], 0
         for batch in rows_in_batches(self._connection, table):
             size += batch.nbytes
@@ -105,7 +106,7 @@ class ReadSnapshot:
 
     @property
     def connection(self) -> Connection:
-        """For several statements over the snapshot; theirs ends with it."""
+        """A connection for several statements over the snapshot, which ends together with the snapshot."""
         return self._connection
 
     def interrupt(self) -> None:
@@ -113,7 +114,7 @@ class ReadSnapshot:
         self._connection.interrupt()
 
     def close_behind_rows(self) -> None:
-        """Ends the snapshot when its open result, where there is one, has been read or dropped."""
+        """Ends the snapshot once its open result, if any, has been read or dropped."""
         rows = self._connection.open_rows
         if rows is None:
             self.close()
@@ -127,7 +128,7 @@ class ReadSnapshot:
         self._open = False
         self._connection.drop_rows()
         try:
-            if self._connection.in_transaction:  # else it wrote, and has ended
+            if self._connection.in_transaction:  # otherwise the transaction wrote and has ended
                 self._connection.commit()
         except SqlError:
             self._connection.rollback()
@@ -139,41 +140,41 @@ class TableStore:
 
     def __init__(self, path: Path, threads: int = 0, spill: Path | None = None, memory: int = 0) -> None:
         self._path = path
-        #: Whether there was no such file.
+        #: Whether the file did not exist before.
         self.is_new = not path.exists()
         self._folder = path.parent
         self._log_path = path.with_name(path.name + ".wal")
         self._database = Instance(threads, path, spill=spill, memory=memory)
-        #: Of all that is locked in this server.
+        #: All locks in this server.
         self.locks = Locks()
         self._relations: OverRows = {}
-        #: What the file does not have yet.
+        #: The changes that the file does not contain yet.
         self.backlog = Backlog(self._database.acquire, self._database.release, self._stored)
         #: What has the tables' rows by key, once there is such a service (``register_keys``).
         self.keyed: KeyedTables | None = None
         self.readings = Readings()
-        #: What other writers may see and readers not yet.
+        #: Changes that other writers may see and readers may not yet.
         self.unsettled = Unsettled()
         try:
             self._load()
-        except BaseException:  # of a file that is damaged
+        except BaseException:  # the file is damaged
             self._database.close()
             raise
 
     def _load(self) -> None:
-        """Reads what the file says of itself; a new one is made ready."""
+        """Reads the file's own records; prepares a new file."""
         connection = self._database.acquire()
         connection.execute(f"CREATE TABLE IF NOT EXISTS {META}(key VARCHAR, value VARCHAR)")
         connection.execute(f"CREATE TABLE IF NOT EXISTS {DEFINITIONS}(oid BIGINT, definition VARCHAR)")
-        #: What is stored of the catalog.
+        #: The stored documents of the catalog.
         self.catalog = catalog_documents.load(connection)
         #: The LSN of the last log record that the tables contain.
         self.applied_lsn = max(newest_lsn(connection), self.catalog.lsn)
-        #: That of the last one that the file contains.
+        #: The LSN of the last log record that the file contains.
         self.stored_lsn = self.applied_lsn
         #: The LSN at which each table last changed since the start, by oid.
         self.changed: dict[int, int] = {}
-        #: What became of each table's rows, by oid; the writer's to change.
+        #: Counts of each table's changed rows, by oid; updated by the writer.
         self.counts: dict[int, Counts] = {}
         self.definitions: dict[int, Table] = {}
         for oid, definition in connection.rows(f"SELECT oid, definition FROM {DEFINITIONS}"):
@@ -194,7 +195,8 @@ class TableStore:
         self.keyed = keyed
 
     def recover(self, lsn: int, changes: Sequence[tuple[int, pa.Table | None, pa.Table | None]]) -> bool:
-        """Takes a log record's (oid, inserted, deleted) where they can wait for others; before anybody else writes."""
+        """Takes a log record's (oid, inserted, deleted) during recovery, if the rows may wait for those of other
+        records."""
         found = [(self.definitions[oid], deleted, inserted) for oid, inserted, deleted in changes]
         found = [(table, typed(table, old), typed(table, new)) for table, old, new in found]
         if not all(self.backlog.suits(*change) for change in found):
@@ -206,22 +208,22 @@ class TableStore:
         return True
 
     def snapshot(self) -> ReadSnapshot:
-        """A snapshot of what is committed now; the caller holds the sequencer's lock where the LSN matters."""
+        """A snapshot of what is committed now. The caller holds the sequencer's lock if it needs to know the LSN."""
         return ReadSnapshot(self._database, self.connect())
 
     def begin_write(self, timeout: float = 0.0, cancelled: Callable[[], bool] = lambda: False) -> WriteTransaction:
-        """A write transaction with locks of its own, which end with it.
+        """A write transaction with its own locks, which are released with it.
 
-        For each it waits at most ``timeout`` seconds (0: without limit; 55P03 then), and until ``cancelled`` says so
-        (57014).
+        A wait for a lock takes at most ``timeout`` seconds (0: without limit; then 55P03), and ends once ``cancelled``
+        is true (57014).
         """
         return self.begin(TransactionLocks(self.locks, Owner(), lambda: timeout, cancelled), is_alone=True)
 
     def begin(
         self, locks: TransactionLocks, snapshot: ReadSnapshot | None = None, lsn: int = 0, is_alone: bool = False
     ) -> WriteTransaction:
-        """A write transaction within one that has these locks; ``is_alone``: they end with it. With a ``snapshot`` of
-        an LSN it reads that throughout."""
+        """A write transaction with the locks of an outer one; ``is_alone``: the locks are released with it. With a
+        ``snapshot``, all its statements read that snapshot's LSN."""
         self.unsettled.mend()
         if self.backlog.is_long:
             self.backlog.apply()
@@ -229,38 +231,39 @@ class TableStore:
         return WriteTransaction(self, locks, self._ended, self._relations, self.counts, fixed, is_alone)
 
     def begin_at_once(self, locks: TransactionLocks | None = None) -> WriteTransaction | None:
-        """Begins a transaction if that takes no time and all before it has succeeded; without ``locks``, with locks of
-        its own."""
+        """Begins a transaction if that takes no time and all transactions before it have succeeded; without ``locks``,
+        with locks of its own."""
         if self.backlog.is_long or self.unsettled.chain.error is not None:
             return None
         own = TransactionLocks(self.locks, Owner()) if locks is None else locks
         return WriteTransaction(self, own, self._ended, self._relations, self.counts, is_alone=locks is None)
 
     def connect(self) -> Connection:
-        """A connection that sees all that was committed."""
+        """A connection that sees all committed changes."""
         self.backlog.apply()
         return self._database.acquire()
 
     def release(self, connection: Connection) -> None:
-        """Gives a connection back."""
+        """Returns a connection."""
         self._database.release(connection)
 
     def row_counts(self) -> dict[int, int]:
-        """About how many rows each table holds, by oid: deleted ones may still count."""
+        """Approximate row counts of the tables, by oid; deleted rows may still count."""
         self.backlog.apply()
         return {int(name[1:]): int(rows) for name, rows in self._asked(_ESTIMATES) if name[1:].isdigit()}
 
     def exact_row_counts(self) -> dict[int, int]:
-        """How many rows each table holds, by oid."""
+        """Exact row counts of the tables, by oid."""
         with contextlib.closing(self.snapshot()) as snapshot:
             names = [name for name, _ in snapshot.connection.rows(_ESTIMATES) if name[1:].isdigit()]
             counts = " UNION ALL ".join(f"SELECT {name[1:]}, count(*) FROM {STORE}.main.{name}" for name in names)
             return dict(snapshot.connection.execute(counts).fetchall()) if counts else {}
 
     def statistics(self, oid: int, names: Sequence[str]) -> TableStatistics | None:
-        """About how many rows a table holds, and what DuckDB keeps of some columns: no row is read.
+        """The approximate row count of a table, and DuckDB's statistics of some columns, without reading rows.
 
-        None of one that no transaction has committed yet."""
+        None for a table that no transaction has committed yet.
+        """
         count = f"SELECT estimated_size FROM duckdb_tables() WHERE database_name = '{STORE}' AND table_name = 't{oid}'"
         columns = ", ".join(f"stats({quoted(name)})" for name in names) or "1"
         rows = next((number for (number,) in self._asked(count)), None)
@@ -271,7 +274,8 @@ class TableStore:
         return TableStatistics(float(rows), known)
 
     def sizes(self) -> dict[int, int]:
-        """Bytes of each table, by oid: whole blocks in the file, and about what its rows take that are logged only."""
+        """The bytes of each table, by oid: whole blocks in the file, and an estimate for rows that are only in DuckDB's
+        log."""
         self.backlog.apply()
         return {oid: sum(size for (size,) in self._asked(_SIZE.format(oid=oid))) for oid in self.definitions}
 
@@ -283,10 +287,10 @@ class TableStore:
             self._database.release(connection)
 
     def require_space(self, size: int) -> None:
-        """Raises 53100 where a commit that changes so many bytes might fail for lack of space.
+        """Raises 53100 if a commit that changes this many bytes might fail for lack of disk space.
 
-        Beside its own log DuckDB writes a checkpoint when that log is long, and a full disk then makes the whole
-        database unusable until the next start.
+        DuckDB writes a checkpoint in addition to its log when the log is long, and after a failure on a full disk, the
+        whole database is unusable until the next start.
         """
         need = _MARGIN + 2 * (size + self.backlog.size)
         log = _size(self._log_path)
@@ -295,8 +299,7 @@ class TableStore:
         require_space(self._folder, need, "write to the tables")
 
     def _ended(self, transaction: WriteTransaction, lsn: int | None) -> None:
-        """A write transaction is committed, at an LSN where it was logged. Those of one LSN after the other come here
-        in that order."""
+        """A write transaction is committed, at an LSN if it was logged. Called in the order of the LSNs."""
         changes = transaction.own_definitions
         if changes:
             kept = {oid: table for oid, table in self.definitions.items() if oid not in changes}
@@ -310,7 +313,7 @@ class TableStore:
             self.catalog = transaction.catalog
 
     def compact(self, lsn: int, whole: Callable[[], str]) -> None:
-        """Writes the ``whole`` catalog where the changes of it have become long."""
+        """Writes the ``whole`` catalog if its stored changes have become long."""
         if not self.catalog.is_long:
             return
         connection = self._database.acquire()
@@ -325,24 +328,24 @@ class TableStore:
             self._database.release(connection)
 
     def _stored(self, lsn: int) -> None:
-        """The file contains all changes up to an LSN."""
+        """Records that the file contains all changes up to an LSN."""
         self.stored_lsn = max(self.stored_lsn, lsn)
 
     def close(self) -> None:
-        """Closes the file; nothing may run."""
-        with contextlib.suppress(SqlError):  # what the file lacks, the log has
+        """Closes the file; no statement may be running."""
+        with contextlib.suppress(SqlError):  # the log has what the file lacks
             self.backlog.apply()
         self._database.close()
 
 
 def newest_lsn(connection: Connection) -> int:
-    """The highest LSN that the file notes."""
+    """The highest LSN recorded in the file."""
     rows = connection.rows(f"SELECT max(CAST(value AS BIGINT)) FROM {META} WHERE key = 'applied_lsn'")
     return next((int(value) for (value,) in rows if value is not None), 0)
 
 
 def _column(stats: Any) -> ColumnStatistics:
-    """A column's statistics; a value that Python does not have comes as text, which says nothing."""
+    """A column's statistics; a value that Python cannot hold arrives as text and is ignored."""
     if not isinstance(stats, dict):
         return ColumnStatistics()
     distinct = stats.get("approx_unique")

@@ -1,8 +1,8 @@
-"""Temporary relations: of one session, seen by no other, and gone with it.
+"""Temporary relations: visible to one session only, and dropped at its end.
 
-Owns: what a session's catalog shows of them, their oids, and when their rows go. A temporary table is beside all others
-in the tables' database, so that statements, savepoints and snapshots work as for others; but neither its definition nor
-its rows are ever logged or in the stored catalog, and what a crash leaves of it is dropped at the next start.
+Owns: how they appear in the session's catalog, their oids, and when their rows are deleted. Temporary tables are in the
+same database as other tables, so that statements, savepoints and snapshots work in the same way. Neither their
+definitions nor their rows are logged or in the stored catalog; tables left by a crash are dropped at the next start.
 
 https://www.postgresql.org/docs/15/sql-createtable.html
 """
@@ -19,7 +19,7 @@ from executor.tables.store import TableStore
 from planner.bind.definitions.drops import without
 from planner.statements.definitions import Drop
 
-#: oids of temporary relations begin here: no other's reach so far, and they are given anew after each start.
+#: The first oid of temporary relations: other objects' oids stay below. After each start, they are used again.
 FIRST_OID = 1_000_000_000
 
 _labels = itertools.count(1)
@@ -32,16 +32,16 @@ class TemporaryOids:
         self._tables = tables
         self._next = FIRST_OID
         self._taking = threading.Lock()
-        self.drop([oid for oid, table in tables.definitions.items() if table.schema == PG_TEMP])  # a crash left them
+        self.drop([oid for oid, table in tables.definitions.items() if table.schema == PG_TEMP])  # left by a crash
 
     def take(self, count: int) -> int:
-        """The first of so many that follow each other."""
+        """Takes consecutive oids; returns the first one."""
         with self._taking:
             first, self._next = self._next, self._next + count
             return first
 
     def drop(self, oids: Iterable[int]) -> None:
-        """Drops tables that no session has any more; no other session can have locked them."""
+        """Drops tables of a session that has ended; no other session can have locked them."""
         writer = self._tables.begin_write()
         try:
             for oid in writer.definitions.keys() & set(oids):
@@ -58,7 +58,7 @@ class Temporary:
     def __init__(self) -> None:
         self._objects: tuple[CatalogObject, ...] = ()
         self._over: tuple[Catalog, Catalog] | None = None
-        #: Another text for each set of relations, unlike all other sessions'; '' where there are none.
+        #: A text that is unique for each set of relations, also among sessions; '' without relations.
         self.label = ""
 
     @property
@@ -67,7 +67,7 @@ class Temporary:
         return tuple(item.oid for item in self._objects if isinstance(item, Table))
 
     def over(self, catalog: Catalog) -> Catalog:
-        """What the session sees: the same object as long as nothing changes."""
+        """The catalog that the session sees: the same object as long as nothing changes."""
         if not self._objects:
             return catalog
         known = self._over
@@ -79,7 +79,7 @@ class Temporary:
         return known[1]
 
     def commit(self, catalog: Catalog | None) -> None:
-        """A transaction with this catalog (None: it defined nothing) is committed."""
+        """Takes the relations of a committed transaction's catalog (None: it defined nothing)."""
         if catalog is None:
             return
         objects = tuple(catalog.contents(PG_TEMP))
@@ -89,11 +89,12 @@ class Temporary:
 
 
 def drop_temporary(items: Iterable[CatalogObject], catalog: Catalog) -> Drop:
-    """Drops temporary relations with the views and sequences that need them; other tables lose what refers to them."""
+    """Drops temporary relations, with the views and sequences that need them; other tables lose their references to
+    them."""
     found = {item.oid: item for item in items}
     changes: dict[int, Table] = {}
     pending = list(found.values())
-    for item in pending:  # grows while it is walked
+    for item in pending:  # grows during the loop
         for other in (*catalog.owned(item.oid), *catalog.dependents(item.oid)):
             if other.oid in found:
                 continue

@@ -1,12 +1,12 @@
 """A transaction that changes tables: statements, savepoints, net changes.
 
-Owns: what INSERT, UPDATE, DELETE, TRUNCATE, COPY and DDL do within one DuckDB transaction, and the journal of it. As
-long as it has changed no more than rows by key (``keyed``) there is no such transaction: the journal alone is
-committed, and DuckDB gets the rows together with others' (``backlog``). Before a statement changes a table it locks
-what it changes (``needs``), so that no two transactions change the same row. DuckDB's snapshot is as old as its
-transaction, has no savepoints, and ends at any error: to see what others have committed since, or to go back to a
-savepoint, is a rollback and the journal's replay, up to its end or to the savepoint, in a new one. A statement is
-checked whole before anything of it is applied.
+Owns: INSERT, UPDATE, DELETE, TRUNCATE, COPY and DDL within one DuckDB transaction, and its journal. As long as it has
+only changed rows by key (``keyed``), there is no DuckDB transaction: the journal alone is committed, and DuckDB gets
+the rows together with those of others (``backlog``). Before a statement changes a table, its locks are taken
+(``needs``), so that no two transactions change the same row. A DuckDB transaction's snapshot is as old as the
+transaction; it has no savepoints and ends at any error. To see later commits of others, or to return to a savepoint, it
+is rolled back, and the journal is replayed in a new one, up to its end or to the savepoint. A statement is checked
+completely before any of it is applied.
 """
 
 from __future__ import annotations
@@ -65,18 +65,19 @@ from planner.statements.statement import Generated, Insert
 from planner.statements.walk import roots
 
 _NO_CATALOG: Final = Catalog()
-#: Entries of the journal that change nothing.
+#: Journal entries that change no rows.
 _CHECKS: Final = (Deferred, Settled)
-#: Rows of a statement that are locked one by one.
+#: The most rows of a statement that are locked one by one.
 _FEW: Final = 64
-#: Locks of a transaction that take more memory than their rows.
+#: The number of a transaction's locks at which they would take more memory than their rows.
 _MANY_LOCKS: Final = 10_000
-#: How often a statement is computed again for what others changed meanwhile, before it locks all rows.
+#: How often a statement is computed again because others changed its rows, before it locks all rows.
 _TRIES: Final = 3
 
 
 class WriteTransaction:
-    """One transaction that may change tables. Used by one thread at a time; ``interrupt`` by any."""
+    """A transaction that may change tables. Used by one thread at a time, except that any thread may call
+    ``interrupt``."""
 
     def __init__(
         self,
@@ -88,67 +89,67 @@ class WriteTransaction:
         fixed: tuple[Connection, int] | None = None,
         is_alone: bool = False,
     ) -> None:
-        """``fixed``: the connection of a snapshot, and its LSN, that all statements read. ``is_alone``: all locks end
-        with it."""
+        """``fixed``: the connection and the LSN of a snapshot that all statements read. ``is_alone``: all locks are
+        released with the transaction."""
         self._store = store
         self.locks = locks
         self._is_alone = is_alone
         self._connection: Connection | None = None
         self._fixed = fixed
-        #: Its DuckDB transaction sees all that was committed up to this LSN.
+        #: The LSN up to which its DuckDB transaction sees all commits.
         self._at = 0
-        #: Tables that it has defined otherwise, by oid; None for those that it has dropped.
+        #: Tables whose definitions it has changed, by oid; None for dropped tables.
         self.own_definitions: dict[int, Table | None] = {}
         self._seen: tuple[Mapping[int, Table], Mapping[int, Table]] | None = None
         #: The catalog that it stores, if any.
         self.catalog: Documents | None = None
-        #: Tables whose record holds all of their rows (known after ``changes``).
+        #: Tables that its record contains with all rows (known after ``changes``).
         self.rebuilt: set[int] = set()
-        #: Which foreign keys wait for the commit.
+        #: The foreign keys whose checks are deferred to the commit.
         self.timing = Timing()
         self._ended = ended
-        #: What it has done so far.
+        #: The changes so far.
         self.journal: list[Entry] = []
-        self._savepoints: Savepoints[int] = Savepoints()  # the journal's length at each
+        self._savepoints: Savepoints[int] = Savepoints()  # the journal's length at each savepoint
         self._broken = False
         self._open = True
         self._relations = relations
         self._counts = counts
         self._keyed = KeyedWriter(store, relations)
         self._net: list[NetRows] = []
-        #: What its DuckDB transaction stands on that the disk may not have yet: all up to an LSN.
+        #: The LSN up to which its DuckDB transaction has seen changes that may not be on disk yet.
         self._before, self.chain = 0, store.unsettled.chain
-        #: Its LSN, where the next writer came before the disk had it.
+        #: Its LSN, if the next writer began before its record was on disk.
         self._lsn: int | None = None
 
     @property
     def is_over(self) -> bool:
-        """Whether it was committed or undone."""
+        """Whether it was committed or rolled back."""
         return not self._open
 
     @property
     def is_open(self) -> bool:
-        """Whether it has a transaction of DuckDB's; one that has changed no more than rows by key has none."""
+        """Whether it has a DuckDB transaction; a transaction that has only changed rows by key has none."""
         return self._connection is not None
 
     @property
     def is_by_key(self) -> bool:
-        """Whether it has changed no more than rows by key, and can be committed."""
+        """Whether it has only changed rows by key and can be committed."""
         return self._connection is None and not self._broken
 
     @property
     def is_settled(self) -> bool:
-        """Whether all that it stands on is durable and visible."""
+        """Whether all changes that it has seen are durable and visible."""
         return self._store.unsettled.is_over(self._stands_on, self.chain)
 
     @property
     def _stands_on(self) -> int:
-        """The last LSN of which it has seen anything."""
+        """The LSN of the last change that it has seen."""
         return max(self._before, self._keyed.found)
 
     @property
     def definitions(self) -> Mapping[int, Table]:
-        """The tables as this transaction sees them."""
+        """The tables' definitions as this transaction sees them."""
         committed = self._store.definitions
         if not self.own_definitions:
             return committed
@@ -169,12 +170,12 @@ class WriteTransaction:
 
     @property
     def _changed_tables(self) -> Iterable[Table]:
-        """The tables whose rows or columns it has changed, as each was defined."""
+        """The tables whose rows or columns it has changed, with their definitions at the change."""
         return {id(entry.table): entry.table for entry in self.journal if not isinstance(entry, _CHECKS)}.values()
 
     @property
     def connection(self) -> Connection:
-        """Where it sees the tables, with what it has done itself."""
+        """A connection that sees the tables with the transaction's own changes."""
         if self._connection is None:
             self.stand()
             self.await_others()
@@ -187,16 +188,16 @@ class WriteTransaction:
         return self._connection
 
     def _begin(self) -> None:
-        """DuckDB's transaction, with what this one has done so far."""
+        """Begins the DuckDB transaction, and replays this one's changes in it."""
         assert self._connection is not None
-        self._connection.may_be_left = False  # what it changes must be undone
+        self._connection.may_be_left = False  # the changes must be rolled back at an error
         if not self._connection.in_transaction:
             self._connection.begin()  # takes the snapshot
         for entry in self.journal:
             self._replay(entry)
 
     def _begin_again(self) -> None:
-        """Begins the transaction again, with all that was committed meanwhile."""
+        """Begins the DuckDB transaction again, which then sees all later commits."""
         assert self._connection is not None
         self._connection.rollback()
         self._at = self._store.applied_lsn
@@ -209,8 +210,8 @@ class WriteTransaction:
     # Locks ------------------------------------------------------------------------------------------------------
 
     def see(self, oids: Iterable[int]) -> None:
-        """A statement begins that reads or changes these tables: it finds what others have committed in them. In
-        a transaction that reads a snapshot it must have been committed before that."""
+        """A statement that reads or changes these tables begins: it must see what others have committed in them. If the
+        transaction reads a snapshot, only commits before it are seen."""
         if self._fixed is None and self.is_behind(oids):
             with self._statement():
                 self.stand()
@@ -218,16 +219,16 @@ class WriteTransaction:
                 self._begin_again()
 
     def is_behind(self, oids: Iterable[int]) -> bool:
-        """Whether others have committed changes of these tables since its DuckDB transaction began."""
+        """Whether others have committed changes of these tables since the DuckDB transaction began."""
         if self._connection is None:
             return False
-        self.await_others()  # so that what it stands on is committed
+        self.await_others()  # so that the changes that it has seen are committed
         changed, at = self._store.changed, self._at
         return any(changed.get(oid, 0) > at for oid in oids)
 
     def lock(self, found: Iterable[Need]) -> bool:
-        """Takes locks, and stands on what their last owners did; whether one is new. Raises 40P01, 55P03, 57014, and
-        40001 where a table has changed since the snapshot that the transaction reads."""
+        """Takes locks, and from then on sees the changes of their last owners; returns whether a lock is new. Raises
+        40P01, 55P03, 57014, and 40001 if a table has changed since the snapshot that the transaction reads."""
         locks = self.locks
         taken = [locks.take(target, mode) for target, mode in found]
         if any(taken):
@@ -240,8 +241,7 @@ class WriteTransaction:
         return any(taken)
 
     def _lock_arriving(self, *tables: Table, effect: Effect | None = None) -> None:
-        """Locks what rows meet that come: those of their keys where they are few, and else all of a table that has
-        keys."""
+        """Locks the keys of new rows if they are few, otherwise all rows of a table with keys."""
         are_few = effect is not None and _is_small(effect)
         for table in tables:
             is_whole = _has_unique_keys(table) and not (are_few and _has_rows_by_key(table))
@@ -251,20 +251,21 @@ class WriteTransaction:
 
     @property
     def _finds_by_key(self) -> bool:
-        """Whether rows that are at hand by key are those that the transaction sees."""
+        """Whether the rows that are in memory by key are the rows that the transaction sees."""
         return self._connection is None and self._fixed is None
 
     def _lock_all(self, *tables: Table) -> bool:
-        """Locks the rows of tables that a query finds, or that are of no key; whether that is new."""
+        """Locks all rows of the tables that a query reads without a key; returns whether a lock is new."""
         return self.lock([(Rows(table.oid), Mode.SHARE_ROW_EXCLUSIVE) for table in tables])
 
     def stand(self) -> None:
-        """It has taken locks: what others did whose place in the log is fixed is before this transaction."""
+        """Locks were taken: from now on the transaction sees the changes of others whose place in the log is fixed."""
         self._before = max(self._before, self._store.unsettled.last)
 
     @property
     def _computing(self) -> Connection:
-        """A context for a statement that changes nothing: it may be left running where there is nothing to undo."""
+        """A context for a statement that changes nothing. If there are no changes to undo, the statement may be left
+        running."""
         connection = self.connection
         connection.may_be_left = not self.journal
         return connection
@@ -274,8 +275,8 @@ class WriteTransaction:
         return Effects(self._computing.query, self._relations, self.connection)
 
     def await_others(self) -> None:
-        """Returns when all that it stands on is durable and visible: nothing is answered before. Raises why it never
-        will be."""
+        """Waits until all changes that it has seen are durable and visible; nothing is answered before. Raises the
+        error if they never will be."""
         self._store.unsettled.wait(self._stands_on, self.chain)
 
     # Statements -------------------------------------------------------------------------------------------------
@@ -287,8 +288,8 @@ class WriteTransaction:
             return self._computing.query(relation, bindings, parameters, timezone) if found is None else found
 
     def open(self, relation: Algebra, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table | OpenRows:
-        """Opens a result, which is read while it is computed if it is large. An error breaks the transaction whenever
-        it comes."""
+        """Opens a result, which is computed while it is read if it is large. An error at any time breaks the
+        transaction."""
         with self._statement():
             found = self._of_keys(relation, bindings, parameters, timezone)
             if found is not None:
@@ -299,7 +300,7 @@ class WriteTransaction:
         return rows
 
     def _of_keys(self, relation: Algebra, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table | None:
-        """The rows of a query of few rows by key; None where the engine must find them."""
+        """The rows of a query that reads few rows by key; None if the engine must find them."""
         if not self._finds_by_key:
             return None
         return self._keyed.query(relation, bindings, parameters, timezone, self.definitions)
@@ -316,8 +317,11 @@ class WriteTransaction:
         evaluate: Evaluate = plainly,
         catalog: Catalog = _NO_CATALOG,
     ) -> Changes:
-        """INSERT, UPDATE, DELETE, MERGE, or several in WITH. An error leaves nothing of the statement. Rows of other
-        tables that follow by foreign keys are checked by what their tables' checks mean in ``catalog``."""
+        """INSERT, UPDATE, DELETE, MERGE, or several in WITH.
+
+        An error undoes the whole statement. Rows of other tables that foreign key actions change are checked with those
+        tables' constraints in ``catalog``.
+        """
         with self._statement():
             targets = [part.target for part in parts_of(statement)]
             tables = [table for table in targets if isinstance(table, Table)]
@@ -331,8 +335,8 @@ class WriteTransaction:
                 if effect is not None and self._keyed.takes(effect, self.definitions):
                     self._note(effect.changes)
                     return Changes(effect.count, effect.returned)
-                self.locks.release_after(mark)  # a transaction that waits for all rows holds none that others wait for
-            if effect is None or not isinstance(statement, Insert):  # of the others, row ids are unknown
+                self.locks.release_after(mark)  # to wait for all rows, it must hold no lock that others wait for
+            if effect is None or not isinstance(statement, Insert):  # the row ids of other tables are unknown
                 effect = self._by_query(statement, arguments, tables)
             else:
                 self._lock_arriving(*tables, effect=effect)
@@ -341,7 +345,7 @@ class WriteTransaction:
             return Changes(effect.count, effect.returned)
 
     def _by_key(self, statement: Modification, arguments: Arguments, tables: list[Table]) -> Effect | None:
-        """A statement's effect on rows that are at hand, which it has locked; None where the engine must find it."""
+        """A statement's effect on rows in memory, which it has locked; None if the engine must find the rows."""
         self.lock([(Rows(table.oid), Mode.ROW_EXCLUSIVE) for table in tables])
         effect = self._keyed.effect(statement, arguments, self.definitions)
         for _ in range(_TRIES):
@@ -351,12 +355,12 @@ class WriteTransaction:
         return None
 
     def _by_query(self, statement: Modification, arguments: Arguments, tables: list[Table]) -> Effect:
-        """A statement's effect as the engine finds it: on a few rows, which it has locked, or on all of their tables.
-        Where others have changed these meanwhile, it is found again."""
+        """A statement's effect on rows that the engine finds, after locking these rows if they are few, or all rows of
+        their tables. If others have changed the rows meanwhile, the effect is computed again."""
         connected = neighbours({table.oid for table in tables}, self.definitions)
         if isinstance(statement, Insert) and statement.conflict is None:
             self.see(connected)
-            effect = self._effects.of(statement, arguments)  # once: it may take values of sequences
+            effect = self._effects.of(statement, arguments)  # only once, as it may take values of sequences
             self._lock_arriving(*tables, effect=effect)
             self.see(connected)
             return effect
@@ -376,7 +380,7 @@ class WriteTransaction:
         return self._effects.of(statement, arguments)
 
     def _lock_rows(self, effect: Effect) -> bool:
-        """Locks the rows that an effect changes, by all of their keys; whether one of these locks is new."""
+        """Locks the rows that an effect changes, by all of their keys; returns whether a lock is new."""
         if not _is_small(effect):
             return False
         found: dict[Need, None] = {}
@@ -390,7 +394,7 @@ class WriteTransaction:
         return self.lock(list(found))
 
     def change_row(self, plan: RowPlan, parameters: Parameters, timezone: str) -> None:
-        """A change of one row that takes no time. Raises NotByKey, or what a value raises, where it was not made."""
+        """Changes one row without waiting. Raises NotByKey, or the error of a value, with nothing changed."""
         oid, locks, find = plan.table.oid, self.locks, self._keyed.find_at_once
         shared = (Relation(oid), Mode.ROW_EXCLUSIVE), (Rows(oid), Mode.ROW_EXCLUSIVE)
         first = plan.key(parameters)
@@ -406,7 +410,7 @@ class WriteTransaction:
         self._take(change, change.old is not None and change.new is not None)
 
     def _change_found(self, plan: RowPlan, parameters: Parameters, timezone: str) -> ChangedRow:
-        """A change of a row whose keys are known when it is found; it has locked them."""
+        """A change of a row whose keys are known only once the row is found, after locking them."""
         find = self._keyed.find_at_once
         change = plan.change(find, parameters, timezone)
         keys = plan.keys(change)
@@ -417,7 +421,7 @@ class WriteTransaction:
         return change
 
     def _try_rows(self, oid: int, keys: Iterable[tuple[Columns, Key]]) -> bool:
-        """Locks rows by keys without waiting; whether one of the locks is new. Raises NotByKey."""
+        """Locks rows by keys without waiting; returns whether a lock is new. Raises NotByKey."""
         if self._has_all(oid):
             return False
         mark = self.locks.mark()
@@ -427,19 +431,19 @@ class WriteTransaction:
 
     def _has_all(self, oid: int) -> bool:
         """Whether it has locked all rows of a table: a transaction that has locked very many rows also locks the
-        others, if no other transaction has locked one."""
+        others, if no other transaction has locked any."""
         rows, locks = (Rows(oid), Mode.SHARE_ROW_EXCLUSIVE), self.locks
         if locks.has(*rows):
             return True
-        if locks.mark() <= _MANY_LOCKS or not locks.has(Relation(oid), Mode.ROW_EXCLUSIVE):  # which comes first
+        if locks.mark() <= _MANY_LOCKS or not locks.has(Relation(oid), Mode.ROW_EXCLUSIVE):  # the larger lock first
             return False
         refused = locks.refused
         has_it = locks.try_take(*rows)
-        locks.refused = refused  # no transaction waits for these
+        locks.refused = refused  # no transaction waits for these locks
         return has_it
 
     def find_row(self, table: Table, columns: Columns, key: Key) -> Row | None:
-        """The row with a key as the transaction sees it; None where that takes time."""
+        """The row with a key as the transaction sees it; None if finding it takes time."""
         try:
             row = self._keyed.find_at_once(table, columns, key) if self.is_by_key else None
         except NotByKey:
@@ -455,7 +459,8 @@ class WriteTransaction:
         row: tuple[Column, ...] = (),
         generated: Generated = (),
     ) -> Changes:
-        """COPY: rows in the table's column order. ``checks`` and ``generated`` are over ``row``, as an INSERT's."""
+        """COPY: appends rows in the table's column order. ``checks`` and ``generated`` are over ``row``, as for
+        INSERT."""
         with self._statement():
             self.lock(of_insertion(table))
             self._require_current(table)
@@ -468,7 +473,7 @@ class WriteTransaction:
             return Changes(rows.num_rows)
 
     def truncate(self, targets: Iterable[Table]) -> Changes:
-        """TRUNCATE: all rows go, unless another table refers to them (0A000, as PostgreSQL says it)."""
+        """TRUNCATE: deletes all rows. Raises PostgreSQL's error 0A000 if another table refers to the tables."""
         targets = list(targets)
         oids = {table.oid for table in targets}
         with self._statement():
@@ -491,14 +496,14 @@ class WriteTransaction:
             self.journal.append(Created(table))
 
     def drop(self, oid: int) -> None:
-        """DROP TABLE; what refers to it was dropped before."""
+        """DROP TABLE; objects that refer to the table must have been dropped before."""
         with self._statement():
             table = self.definitions[oid]
             self._drop(table)
             self.journal.append(Dropped(table))
 
     def define(self, table: Table) -> None:
-        """Another definition of a table over the same columns; its rows were checked against it."""
+        """Gives a table another definition with the same columns; its rows must have been checked against it."""
         with self._statement():
             self._define(table)
             self.journal.append(Defined(table))
@@ -508,7 +513,7 @@ class WriteTransaction:
         self._set_definition(table.oid, table)
 
     def alter(self, table: Table, steps: tuple[Step, ...]) -> None:
-        """Columns dropped, renamed or added in place."""
+        """Drops, renames or adds columns in place."""
         with self._statement():
             self._alter(table, steps)
             self.journal.append(Altered(table, steps))
@@ -520,7 +525,7 @@ class WriteTransaction:
         self._define(table)
 
     def rebuild(self, table: Table, rows: pa.Table) -> None:
-        """Another definition of a table, and all of its rows."""
+        """Gives a table another definition and all of its rows anew."""
         with self._statement():
             rows = typed(table, rows)
             self._rebuild(table, rows)
@@ -532,7 +537,7 @@ class WriteTransaction:
         tools.apply_by_value(self.connection, table, rows.slice(0, 0), rows)
 
     def verify(self, before: Table, table: Table, rewritten: bool) -> None:
-        """Checks the stored rows against what is new in a definition. Raises 23502, 23503 and 23505."""
+        """Checks stored rows against the new parts of a definition. Raises 23502, 23503 and 23505."""
         with self._statement():
             Verifier(self.connection, self.definitions).verify(before, table, rewritten)
 
@@ -545,20 +550,20 @@ class WriteTransaction:
         self._set_definition(table.oid, None)
 
     def save_catalog(self, lsn: int, changes: Sequence[str]) -> None:
-        """Stores changes of the server's catalog with the transaction, which is at an LSN."""
+        """Stores changes of the server's catalog with the transaction, which has an LSN."""
         with self._statement():
             self.catalog = catalog_documents.save(self.connection, self._store.catalog, lsn, changes)
 
     # Changes ----------------------------------------------------------------------------------------------------
 
     def _require_current(self, table: Table | Stream) -> None:
-        """Raises 40001 where a statement was planned against a definition that another transaction has changed."""
+        """Raises 40001 if a statement was planned with a definition that another transaction has changed."""
         known = self.definitions.get(table.oid)
         if known is not table and known != table:
             raise SqlError("40001", "could not serialize access due to concurrent update")
 
     def _apply(self, statement: dict[int, Change], following: Following | None = None) -> None:
-        """Checks one statement's changes and applies them with what foreign keys add."""
+        """Checks one statement's changes, and applies them together with those of foreign key actions."""
         checker = Checker(self.connection, self.definitions, statement, self.timing, following)
         checker.check()
         self.journal += checker.deferred
@@ -582,7 +587,7 @@ class WriteTransaction:
         self._counts[oid] = self._counts.get(oid, tools.Counts()).plus(*entry.counts, updated)
 
     def settle(self, everything: bool = False) -> None:
-        """Checks what waits of constraints that no longer do, or before a commit of all. Raises 23503 and 23505."""
+        """Checks constraints that were deferred and are not any more, before a commit all. Raises 23503 and 23505."""
         items = waiting(self.journal)
         if not everything:
             items = [item for item in items if not self.timing.holds(self.definitions, item)]
@@ -593,13 +598,14 @@ class WriteTransaction:
             self.journal.append(Settled(frozenset((item.child, item.name) for item in items)))
 
     def require_settled(self, table: Table, command: str) -> None:
-        """Raises 55006 where a table is to be changed of which something waits."""
+        """Raises 55006 if a table with deferred checks is to be altered."""
         require_settled(self.journal, table, command)
 
     def record(self) -> list[TableChange | TableValues]:
         """The net changes of durable tables that still exist, for the log record.
 
-        What one statement did stands as it is, rows that it wrote without changing them included.
+        The rows of one statement are not compared with each other, so rows that it rewrote with equal values are
+        included.
         """
         if self.is_open:
             return [TableChange(*change) for change in self._changes()]
@@ -632,7 +638,7 @@ class WriteTransaction:
         return oid, rows, rows.slice(0, 0)
 
     def apply(self, changes: Iterable[tuple[int, pa.Table | None, pa.Table | None]]) -> None:
-        """Recovery: a log record's (oid, inserted, deleted), taken as they are."""
+        """Recovery: applies a log record's (oid, inserted, deleted) without checks."""
         with self._statement():
             for oid, inserted, deleted in changes:
                 table = self.definitions[oid]
@@ -642,7 +648,7 @@ class WriteTransaction:
 
     @contextlib.contextmanager
     def _statement(self) -> Iterator[None]:
-        """After an error nothing but going back to a savepoint, or the end, is possible."""
+        """After an error, only a return to a savepoint or the end is possible."""
         if self._broken:
             raise failed_transaction()
         try:
@@ -694,8 +700,8 @@ class WriteTransaction:
                 pass
 
     def let_go(self, lsn: int) -> bool:
-        """Its place in the log is fixed: lets the next writer in before the disk has it, where it has changed no more
-        than rows by key."""
+        """Lets the next writer begin before this transaction's record is on disk, if its place in the log is fixed and
+        it has only changed rows by key."""
         if self._connection is not None:
             return False
         self._lsn = lsn
@@ -704,8 +710,8 @@ class WriteTransaction:
         return True
 
     def commit(self, lsn: int | None, then: Callable[[], None] | None = None) -> None:
-        """Commits at an LSN, which the same DuckDB transaction notes, and gives up the locks on rows. ``lsn`` None:
-        what it has changed is temporary, and was not logged."""
+        """Commits at an LSN, which the same DuckDB transaction records, and releases the locks on rows. ``lsn`` None:
+        it has only changed temporary tables, and was not logged."""
         if self._broken:
             raise failed_transaction()
         if self._connection is None:
@@ -715,8 +721,8 @@ class WriteTransaction:
             return
         try:
             if lsn is not None:
-                self._store.backlog.apply()  # what was committed before comes first
-                if self.catalog is None:  # else the changes of the catalog are stored with their LSN
+                self._store.backlog.apply()  # earlier commits come first
+                if self.catalog is None:  # otherwise the changes of the catalog are stored with their LSN
                     note = f"INSERT INTO {STORE}.main.__millstream VALUES ('applied_lsn', '{lsn}')"
                     self._connection.execute(note)
             self._connection.commit()
@@ -726,8 +732,8 @@ class WriteTransaction:
         self._end(lsn, then=then, committed=True)
 
     def rollback(self, error: SqlError | None = None) -> None:
-        """Undoes everything and gives up the locks on rows; harmless after the end. With ``error`` those fail, too,
-        that have seen it since its commit began."""
+        """Undoes all changes and releases the locks on rows; harmless after the end. With an ``error``, transactions
+        that have seen its changes since its commit began fail as well."""
         if self._open:
             if self._connection is not None:
                 self._connection.drop_rows()
@@ -742,7 +748,7 @@ class WriteTransaction:
         committed: bool = False,
     ) -> None:
         self._open = False
-        if self._connection is not None and self._fixed is None:  # else its snapshot's end gives it back
+        if self._connection is not None and self._fixed is None:  # otherwise its snapshot returns the connection
             self._store.release(self._connection)
         if committed or lsn is not None:
             self._ended(self, lsn)
@@ -764,7 +770,7 @@ class WriteTransaction:
 
 
 def _draws(statement: Modification) -> bool:
-    """Whether it calls functions with an effect, which are not to be called twice."""
+    """Whether a statement calls functions with an effect, which must not be called twice."""
     return any(calls_of(root) for root in roots(statement))
 
 
@@ -773,7 +779,7 @@ def _has_unique_keys(table: Table) -> bool:
 
 
 def _has_rows_by_key(table: Table) -> bool:
-    """Whether all that makes two rows of a table one too many are keys by which rows are locked."""
+    """Whether every constraint that makes a table's rows unique is a key by which rows are locked."""
     keys = keys_of(table)
     return (
         identity_of(table) is not None
@@ -783,6 +789,6 @@ def _has_rows_by_key(table: Table) -> bool:
 
 
 def _is_small(effect: Effect) -> bool:
-    """Whether the rows of an effect are few."""
+    """Whether an effect has few rows."""
     rows: int = sum(max(change.deleted.num_rows, change.inserted.num_rows) for change in effect.changes.values())
     return rows <= _FEW

@@ -1,10 +1,10 @@
-"""Transactions with a fixed place in the log that the disk does not have yet.
+"""Transactions whose place in the log is fixed, but whose records are not on disk yet.
 
-A transaction that changes rows by key lets the next writer in as soon as it has its LSN, so that many of them share one
-sync (early lock release: DeWitt et al., "Implementation Techniques for Main Memory Database Systems", 1984). Owns: what
-such transactions did, for the writers behind them, and how these wait for them. Readers see none of it before it is
-durable. A writer that has seen it comes behind it in the log, is refused with it (``commit/chain``), and answers
-nothing before it is settled.
+A transaction that changes rows by key lets the next writer begin as soon as it has its LSN, so that many share one sync
+(early lock release: DeWitt et al., "Implementation Techniques for Main Memory Database Systems", 1984). Owns: the
+changes of such transactions, for the writers after them, and how these wait for them. Readers see no such change before
+it is durable. A writer that has seen one comes after it in the log, fails together with it (``commit/chain``), and
+answers nothing before it is settled.
 """
 
 from __future__ import annotations
@@ -25,24 +25,25 @@ _Changed = dict[Key, tuple[int, Row]]
 
 
 class Unsettled:
-    """What is neither durable nor given up. A transaction that adds or reads a row has locked it; ``settle`` runs
-    under the sequencer's, or when the chain has failed: never beside an ``add`` that is to last."""
+    """Transactions that are neither durable nor failed. A transaction that adds or reads a row has locked it.
+    ``settle`` runs under the sequencer's lock, or when the chain has failed: never concurrently with an ``add`` that is
+    to last."""
 
     def __init__(self) -> None:
         self._settled: Final = threading.Condition()
-        #: By LSN, in its order.
+        #: By LSN, in ascending order.
         self._journals: dict[int, Sequence[RowsChanged]] = {}
         self._rows: dict[tuple[int, Columns], _Changed] = {}
         self.chain = Chain()
 
     @property
     def last(self) -> int:
-        """The last LSN of them, 0 where there is none."""
+        """The highest LSN among them, 0 if there is none."""
         with self._settled:
             return next(reversed(self._journals), 0)
 
     def get(self, oid: int, columns: Columns, key: Key) -> tuple[int, Row] | None:
-        """The row that a key of a table has now and the LSN that gave it, if one of them has changed that."""
+        """The current row for a key of a table and the LSN of its change, if one of the transactions has changed it."""
         changed = self._rows.get((oid, columns))
         return None if changed is None else changed.get(key)
 
@@ -59,7 +60,7 @@ class Unsettled:
                 changed.update({key: (lsn, row) for key, row in zip(came, rows, strict=True)})
 
     def settle(self, lsn: int, error: SqlError | None = None) -> None:
-        """A transaction is durable and visible, or has failed. Harmless where it was settled before."""
+        """A transaction is durable and visible, or has failed. Harmless if it was settled before."""
         with self._settled:
             journal = self._journals.pop(lsn, ())
             if error is not None:
@@ -73,7 +74,7 @@ class Unsettled:
                         changed.pop(key, None)
 
     def wait(self, upto: int, chain: Chain) -> None:
-        """Returns when all up to an LSN are settled. Raises what one of a chain failed with."""
+        """Waits until all transactions up to an LSN are settled. Raises the error with which one of a chain failed."""
         with self._settled:
             self._settled.wait_for(lambda: next(iter(self._journals), upto + 1) > upto)
         if chain.error is not None:
@@ -85,7 +86,7 @@ class Unsettled:
             return chain.error is None and next(iter(self._journals), upto + 1) > upto
 
     def mend(self) -> None:
-        """Forgets refused transactions: no writer depends on them any more, once all are settled."""
+        """Forgets failed transactions once all are settled; no writer depends on them any more."""
         chain = self.chain
         if chain.error is None:
             return

@@ -1,8 +1,8 @@
-"""Relations made of simpler ones, for an engine that lacks some of what the algebra has.
+"""Rewrites relations for an engine that lacks some of the algebra's operators, in terms of simpler ones.
 
-Owns: ``lowered``, for Spark. Each step turns one node into equal ones; none knows the engine's dialect. Beside them are
-steps of single uses: ``effects`` takes calls with an effect out of a relation, and ``parameter_lists`` and
-``single_parameters`` give a query over system relations the form that DuckDB plans once.
+Owns: ``lowered``, for Spark. Each step replaces one kind of node with equal ones; no step knows the engine's dialect.
+Other steps serve one purpose each: ``effects`` takes calls with an effect out of a relation, and ``parameter_lists``
+and ``single_parameters`` give queries over system relations a form that DuckDB plans once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from planner.lowering.nth_values import nth_values
 from planner.lowering.orders import by_keys
 from planner.lowering.subqueries import columns_of_subqueries, fields_of_subqueries, in_place
 
-#: In this order: what an earlier step makes is what a later one may take apart.
+#: In this order, as later steps may rewrite the results of earlier ones.
 _STEPS: Final[tuple[Callable[[Any, Fresh], Any], ...]] = (
     in_place,
     counted,
@@ -38,7 +38,7 @@ _STEPS: Final[tuple[Callable[[Any, Fresh], Any], ...]] = (
 
 
 def lowered(relation: Relation) -> Relation:
-    """An equal relation of what the engine has."""
+    """An equal relation with only the operators that the engine has."""
     fresh = Fresh(relation)
     for step in _STEPS:
         relation = transform(relation, partial(_changed, step, fresh))

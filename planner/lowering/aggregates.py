@@ -5,7 +5,7 @@
     json_agg(x), jsonb_agg(x)                            string_agg(x, ', '), made a document above it
     json_object_agg(k, x), jsonb_object_agg(k, x)        string_agg(json_key(k) || ' : ' || x, ', '), likewise
 
-The parts of a variance are those in which a continuous view keeps its groups (``planner/algebra/partial_aggregates``).
+A variance has the same parts as in the groups of a continuous view (``planner/algebra/partial_aggregates``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from planner.algebra.partial_aggregates import Split, StateColumn, split
 from planner.lowering.documents import separator
 
 _VARIANCES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))
-#: Aggregates of documents, and what stands around the members.
+#: Aggregates that make JSON documents, and the text around the members.
 _DOCUMENTS: Final = {
     **dict.fromkeys(("json_agg", "jsonb_agg"), ("[", "]")),
     **dict.fromkeys(("json_object_agg", "jsonb_object_agg"), ("{ ", " }")),
@@ -42,14 +42,14 @@ _DOCUMENTS: Final = {
 
 
 class Calls:
-    """Calls under construction, equal ones once."""
+    """Aggregate calls under construction; equal calls are kept once."""
 
     def __init__(self, fresh: Fresh) -> None:
         self._fresh = fresh
         self.calls: dict[Any, Column] = {}
 
     def column(self, name: str, call: Any) -> Column:
-        """The column of a call."""
+        """The column of a call, which is added if it is new."""
         if call not in self.calls:
             self.calls[call] = self._fresh.column(name, call.type)
         return self.calls[call]
@@ -61,7 +61,7 @@ class Calls:
 
 
 def simple_calls(node: Any, fresh: Fresh) -> Any:
-    """A grouping or a window with calls taken apart, and above them what is made of the parts."""
+    """A grouping or a window with calls split into simpler calls, and the results computed from them above it."""
     if not isinstance(node, Aggregate | Window):
         return node
     before = node.aggregates if isinstance(node, Aggregate) else node.calls
@@ -85,14 +85,14 @@ def simple_calls(node: Any, fresh: Fresh) -> Any:
 
 
 def _like(call: AggregateCall | WindowCall, fill: AggregateCall) -> AggregateCall | WindowCall:
-    """A part, over the window of the whole where that is over one."""
+    """A simpler call, over the original call's window if it has one."""
     if isinstance(call, AggregateCall):
         return fill
     return replace(call, function=fill.function, arguments=fill.arguments, type=fill.type, filter=fill.filter)
 
 
 def _parts(call: AggregateCall | WindowCall) -> Split | None:
-    """What a call is taken apart into; None where it stays."""
+    """The simpler calls that replace a call, and the result over them; None if the call stays."""
     is_distinct = isinstance(call, AggregateCall) and call.distinct
     if call.function in _VARIANCES and call.type.name == "numeric":
         found = split(AggregateCall(call.function, call.arguments, call.type, filter=call.filter), frozenset())
@@ -108,7 +108,7 @@ def _parts(call: AggregateCall | WindowCall) -> Split | None:
 
 
 def _joined(call: AggregateCall) -> Split:
-    """A document of documents, joined as texts; those of rows come one to a line."""
+    """A document made of documents, joined as texts; documents of rows are placed one to a line."""
     *keys, item = call.arguments
     member: Scalar = Cast(item, TEXT)
     if keys:
@@ -128,7 +128,8 @@ def _concatenated(first: Scalar, second: Scalar, third: Scalar) -> Scalar:
 
 
 def _of_distinct(found: Split, argument: Scalar) -> Split:
-    """The aggregate over distinct values; x and -x have one square, so that squares are added up for each sign."""
+    """The aggregate over distinct values. x and -x have equal squares, so squares are summed separately for each
+    sign."""
     count, total, squares = (replace(item, fill=replace(item.fill, distinct=True)) for item in found.columns)
     kind = squares.fill.type
     low, high = (

@@ -1,6 +1,7 @@
-"""How documents are gathered, which both engines' aggregates and their lowering share.
+"""How JSON documents are aggregated: rules that both engines' aggregates and their lowering share.
 
-json_agg() writes rows and arrays on lines of their own, but not the null that stands for one (json_agg_transfn).
+json_agg() writes rows and arrays on lines of their own, but not the null that replaces a missing one
+(json_agg_transfn).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from planner.algebra.nodes import Call, Case, Scalar
 
 
 def comes_on_lines(item: Scalar) -> bool:
-    """Whether json_agg() writes a document on a line of its own where it is not null."""
+    """Whether json_agg() writes a document, if it is not null, on its own line."""
     match item:
         case Call(function="json_row"):
             return True
@@ -23,12 +24,12 @@ def comes_on_lines(item: Scalar) -> bool:
 
 
 def is_row(item: Scalar) -> bool:
-    """Whether a document is a row's, which is never null."""
+    """Whether a document is made of a row, so that it is never null."""
     return isinstance(item, Call) and item.function == "json_row"
 
 
 def separator(item: Scalar) -> str:
-    """What stands between documents that are joined as they are. Raises 0A000 where one may be null among rows."""
+    """The separator of documents that are joined unchanged. Raises 0A000 if a document among rows may be null."""
     if is_row(item):
         return ", \n "
     if comes_on_lines(item):

@@ -1,16 +1,16 @@
-"""Relations that call functions with an effect (sequences', pg_notify, pg_terminate_backend), taken apart: calls are
-made between what engines compute.
+"""Splits relations that call functions with an effect (of sequences, pg_notify, pg_terminate_backend): the calls are
+made between computations of the engines.
 
-Owns where they may be called. A projection that calls becomes a step: its input with the calls' arguments, which an
-engine computes, the calls' results beside them, and the rest of the projection over both::
+Owns where they may be called. A projection with such calls becomes a step: its input with the calls' arguments, which
+an engine computes, the calls' results beside them, and the rest of the projection over both::
 
     Limit(Sort(Project(I, (nextval(s) + a, b))))      Project(Snapshot(step), (c1 + a, b))
                                                        step: Limit(Sort(Project(I, (a, b)))), c1 = nextval(s)
 
-so that a bulk INSERT takes its whole range at once, and order and number are those of the rows that come out (as
-PostgreSQL postpones volatile expressions above a sort). A filter that calls is one over a projection that does, where
-that says for which rows. Where whether to call depends on the row's values, or a row of an outer query is read, it is
-0A000.
+So a bulk INSERT takes its whole range of numbers at once, and the calls follow the order and number of the result's
+rows (PostgreSQL also postpones volatile expressions above a sort). A filter with such a call becomes a filter over a
+projection with it, if it is clear for which rows the call is made. If the row's values decide whether to call, or the
+call reads a row of an outer query, it is 0A000.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _LAZY: Final = frozenset(("coalesce", "and", "or"))
 
 
 class Site(Struct, frozen=True):
-    """One call: where its result goes, its arguments (columns of the step, or constants), and in which rows it is made:
-    those where ``selector`` has the number ``place`` (without a selector: all)."""
+    """One call: its result column, its arguments (columns of the step, or constants), and the rows for which it is
+    made: those where ``selector`` equals ``place`` (without a selector: all)."""
 
     column: Column
     function: str
@@ -60,7 +60,7 @@ class Site(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """Rows that an engine computes, and calls to make beside them; bound as the leaf ``name`` of what follows."""
+    """Rows that an engine computes, and calls to make for them; the result is the leaf ``name`` of what follows."""
 
     name: str
     source: Relation
@@ -68,7 +68,7 @@ class Step(Struct, frozen=True):
 
 
 class Drawing(Struct, frozen=True):
-    """A relation that calls, taken apart: ``relation`` reads the steps' rows."""
+    """A relation with calls, split: ``relation`` reads the steps' rows."""
 
     original: Relation
     steps: tuple[Step, ...]
@@ -76,18 +76,18 @@ class Drawing(Struct, frozen=True):
 
 
 def calls_of(node: Any) -> list[Call]:
-    """The calls of such functions in a tree."""
+    """The calls of functions with an effect in a tree."""
     return [item for item in walk(node) if isinstance(item, Call) and item.function in DRAWN_FUNCTIONS]
 
 
 def _name(call: Call) -> str:
-    """What the query calls."""
+    """The text with which the query names the function."""
     named = call.arguments[0] if call.function == "session_call" else None
     return str(named.value) if isinstance(named, Literal) else call.function
 
 
 class _Taking(Struct):
-    """Steps so far, and new columns."""
+    """The steps so far, and a source of new columns."""
 
     fresh: Fresh
     steps: list[Step] = field(default_factory=list)
@@ -97,7 +97,7 @@ class _Taking(Struct):
 
 
 def take_apart(relation: Relation) -> Drawing:
-    """The steps of a relation that calls. Raises 0A000 for calls in other places than a projection or VALUES."""
+    """Splits a relation with calls into steps. Raises 0A000 for calls outside of projections, filters and VALUES."""
     taking = _Taking(Fresh(relation))
     for query in (item for item in walk(relation) if isinstance(item, SUBQUERIES)):
         _refuse_search(query)
@@ -113,7 +113,7 @@ def _within(taking: _Taking, relation: Relation) -> Relation:
 
 
 def _change(taking: _Taking, node: Any) -> Any:
-    """A projection that calls, with what sorts and cuts its rows, as a projection over a step."""
+    """A projection with calls, under the operators that sort and cut its rows, as a projection over a step."""
     if isinstance(node, Values) and calls_of(node):
         return _values(taking, node)
     if isinstance(node, Filter) and calls_of(node.predicate):
@@ -131,15 +131,15 @@ def _change(taking: _Taking, node: Any) -> Any:
         return node
     keys = {column for item in above for column in _used_above(item)}
     if any(column in keys and _direct(scalar) for column, scalar in base.outputs):
-        return node  # sorted by what is called: the projection itself is reached next
+        return node  # sorted by a call: the projection itself is reached next
     if used_columns(base) - produced_columns(base):
         raise unsupported("a function with an effect in a correlated subquery", "Join the query instead.")
     return _project(taking, base, above, keys)
 
 
 def _filter(taking: _Taking, node: Filter) -> Relation:
-    """What filters by a call, as a filter over a projection that makes it for each row of one relation that meets the
-    conditions before it. Raises 0A000 where PostgreSQL's plan decides for which rows it is made."""
+    """A filter with a call, as a filter over a projection that makes the call for each row of one relation that meets
+    the conditions before it. Raises 0A000 if PostgreSQL's plan decides for which rows the call is made."""
     *before, last = conjuncts(node.predicate)
     for call in (call for part in before for call in calls_of(part)):
         raise unsupported(f"{_name(call)}() before another condition", "Write it as the last condition of WHERE.")
@@ -154,7 +154,7 @@ def _filter(taking: _Taking, node: Filter) -> Relation:
 
 
 def _aggregate(taking: _Taking, node: Aggregate) -> Relation:
-    """What aggregates calls, over a projection that makes them."""
+    """An aggregation over calls, as one over a projection that makes the calls."""
     called = NodeMap[Column]()
     made: list[tuple[Column, Scalar]] = []
     for _, aggregate in node.aggregates:
@@ -172,14 +172,15 @@ def _aggregate(taking: _Taking, node: Aggregate) -> Relation:
 
 
 def _refuse_search(query: Any) -> None:
-    """A subquery in an expression that searches rows by a call, of which EXISTS and IN read as few as they can."""
+    """Refuses a subquery whose rows are filtered by a call, as EXISTS and IN read as few rows as possible. Raises
+    0A000."""
     for item in walk(query):
         if isinstance(item, Filter) and not isinstance(item.input, Values) and (calls := calls_of(item.predicate)):
             raise unsupported(f"{_name(calls[0])}() in WHERE of a subquery", "Put the subquery into FROM.")
 
 
 def _refuse_cut(node: Any) -> None:
-    """A query of some of its rows that filters by a call. Raises 0A000."""
+    """Refuses a query that returns a part of its rows and filters by a call. Raises 0A000."""
     while isinstance(node, Project | Filter):
         call = next(iter(calls_of(node.predicate)), None) if isinstance(node, Filter) else None
         if call is not None:
@@ -193,7 +194,7 @@ def _used_above(item: Limit | Sort) -> set[Column]:
 
 
 def _direct(scalar: Scalar) -> list[Call]:
-    """Calls of an expression that are not in a subquery of it. Raises 0A000 where they are made for some rows only."""
+    """The calls in an expression, except in its subqueries. Raises 0A000 for calls that are made for some rows only."""
     found: list[Call] = []
     stack: list[tuple[Any, bool]] = [(scalar, False)]
     while stack:
@@ -209,7 +210,7 @@ def _direct(scalar: Scalar) -> list[Call]:
 
 
 def _project(taking: _Taking, base: Project, above: list[Limit | Sort], keys: set[Column]) -> Relation:
-    """The projection over a new step; the columns ``keys`` are computed below what sorts by them."""
+    """The projection over a new step. The columns ``keys`` are computed below the sort that needs them."""
     passed: dict[Column, Scalar] = {}
     outputs: list[tuple[Column, Scalar]] = []
     sites: list[Site] = []
@@ -222,7 +223,7 @@ def _project(taking: _Taking, base: Project, above: list[Limit | Sort], keys: se
         changed = _replaced(taking, scalar, sites, passed)
         passed.update({used: ColumnRef(used) for used in used_columns(changed) & available})
         outputs.append((column, changed))
-    passed = passed or {taking.column(_NOTHING): _NOTHING}  # rows must have a column to be counted
+    passed = passed or {taking.column(_NOTHING): _NOTHING}  # rows need a column to be counted
     source: Relation = Project(base.input, tuple(passed.items()))
     for item in reversed(above):
         source = replace(item, input=source)
@@ -237,7 +238,8 @@ def _replaced(
     selector: Column | None = None,
     place: int = 0,
 ) -> Scalar:
-    """An expression with its calls as columns; the sites, and what is to be passed for their arguments, are added."""
+    """An expression with columns in place of its calls. Adds the calls' sites, and the expressions of their
+    arguments."""
     results = NodeMap[Column]()
     for call in _direct(scalar):
         arguments: list[Column | Literal] = []
@@ -265,7 +267,8 @@ def _add_step(
 
 
 def _values(taking: _Taking, values: Values) -> Relation:
-    """VALUES whose cells call: where rows differ in that, a number for each row tells which of a column's it makes."""
+    """VALUES with calls in cells. If the rows make different calls for a column, a number in each row says which one it
+    makes."""
     passed: dict[Column, Scalar] = {}
     outputs: list[tuple[Column, Scalar]] = []
     sites: list[Site] = []

@@ -18,7 +18,7 @@ from planner.rules.row_order.number_rows import is_constant, number_rows
 
 
 def by_number(node: Any, fresh: Fresh) -> Any:
-    """Frames that count groups of peers as frames over the groups' numbers, which a window below gives."""
+    """Frames that count groups of peers, as frames over the groups' numbers, which a window below computes."""
     if not isinstance(node, Window):
         return node
     ranks = Calls(fresh)
@@ -34,7 +34,7 @@ def _ranged(call: WindowCall, ranks: Calls) -> WindowCall:
 
 
 def counted(node: Any, fresh: Fresh) -> Any:
-    """A limit that is computed as a filter on the rows' numbers, in their order."""
+    """A limit with a computed count, as a filter on row numbers in the limit's order."""
     if not isinstance(node, Limit) or (is_constant(node.count) and is_constant(node.offset)):
         return node
     return keep_columns(number_rows(node, (), fresh), node.columns)

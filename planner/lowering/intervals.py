@@ -8,8 +8,8 @@ length, and a group shows one of its values:
     PARTITION BY i                PARTITION BY interval_length(i)
     a IN (SELECT i ...)           interval_length(a) IN (SELECT interval_length(i) ...)
     L UNION R                     groups of L UNION ALL R
-    L INTERSECT R, L EXCEPT R     those groups that have rows of both sides, of the left alone
-    L INTERSECT ALL R             the same of rows numbered among their equals
+    L INTERSECT R, L EXCEPT R     the groups with rows of both sides, of the left side only
+    L INTERSECT ALL R             the same, with rows numbered among their equals
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from planner.algebra.nodes import (
 )
 
 _LENGTH = SqlType("numeric", (38, 0))
-#: The greatest and the least by the size of another.
+#: The greatest and the least value by the size of another.
 _BY_LENGTH = {"min": "min_by", "max": "max_by"}
 
 
 def length(interval: Scalar) -> Call:
-    """What an interval, or an array of them, is compared by: its microseconds, or its elements'."""
+    """The value by which intervals, or arrays of them, are compared: microseconds, or those of the elements."""
     return Call("interval_length", (interval,), _LENGTH if interval.type.element is None else array(_LENGTH))
 
 
 def is_of_intervals(kind: SqlType) -> bool:
-    """Whether values of a type compare by lengths: intervals and arrays of them."""
+    """Whether a type's values compare by length: intervals and arrays of them."""
     return (kind.element or kind).name == "interval"
 
 
 def by_length(node: Any, fresh: Fresh) -> Any:
-    """One operator that groups intervals, or rows that have some."""
+    """One operator that groups or compares intervals, or rows with intervals."""
     match node:
         case Aggregate():
             found = _aggregate(node, fresh)
@@ -92,7 +92,7 @@ def _aggregate(node: Aggregate, fresh: Fresh) -> Relation:
 
 
 def _of_length(call: Any) -> Any:
-    """An aggregate, or one over a window, by lengths."""
+    """An aggregate, or a window call of one, by lengths."""
     if not call.arguments or not is_of_intervals(call.arguments[0].type):
         return call
     (value, *rest) = call.arguments
@@ -116,7 +116,7 @@ def _window(node: Window) -> Relation:
 
 
 def _set(node: SetOperation, fresh: Fresh) -> Relation:
-    """The groups of both sides' rows that the operation keeps."""
+    """The groups of both sides' rows that the set operation keeps."""
     is_left = fresh.column("is_left", BOOL, False)
     left, right = _side(node.left, node.all, True, fresh), _side(node.right, node.all, False, fresh)
     number = (fresh.column("number", INT8, False),) if node.all else ()
@@ -134,7 +134,7 @@ def _set(node: SetOperation, fresh: Fresh) -> Relation:
 
 
 def _side(side: Relation, is_numbered: bool, is_left: bool, fresh: Fresh) -> Relation:
-    """One side's rows with their numbers among their equals, where all count, and with the side."""
+    """One side's rows with a mark of their side and, for ALL, their numbers among equal rows."""
     values: tuple[Scalar, ...] = tuple(map(ColumnRef, side.columns))
     if is_numbered:
         number = fresh.column("number", INT8, False)

@@ -5,10 +5,10 @@
     lag(x, d) OVER (PARTITION BY p ORDER BY o)
         =  S.x of     L left join S on L.p IS NOT DISTINCT FROM S.p and S.n = L.n - d
 
-L and S are both the input with each row's number n in its partition, its rank among its peers, and their number.
-Frames with EXCLUDE and frames of months go this way, and lag and lead by a distance that is computed. Since the input
-is computed twice, all its columns break ties: rows that are tied still are equal. What is volatile stays as it is. What
-an engine's own frame computes in one pass costs as many pairs here as all frames have rows.
+L and S are both the input with each row's number n in its partition, its rank among its peers, and their number. Frames
+with EXCLUDE and frames of months go this way, and lag and lead by a computed distance. As the input is computed twice,
+all its columns break ties, so rows that still tie are equal. Volatile calls are not rewritten. The join makes as many
+pairs as all frames have rows together, where an engine's own frame needs one pass.
 """
 
 from __future__ import annotations
@@ -44,14 +44,15 @@ from planner.rules.row_order.number_rows import is_constant
 
 _INTEGERS: Final = ("int2", "int4")
 _TIMES: Final = {"date": TIMESTAMP, "timestamp": TIMESTAMP}
-#: Aggregates that depend on the order of a frame's rows.
+#: Aggregates whose result depends on the order of the frame's rows.
 _ORDERED: Final = frozenset(("string_agg", "array_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"))
 _PLACED: Final = ("first_value", "last_value", "nth_value")
 _MOVED: Final = {"lag": "sub", "lead": "add"}
 
 
 def joined_frames(node: Any, fresh: Fresh) -> Any:
-    """A window's calls that no engine's frame computes, one after the other above those that stay."""
+    """A window without the calls for which the engine has no frame; these are computed by joins above it, one after the
+    other."""
     if not isinstance(node, Window):
         return node
     taken = [(column, call) for column, call in node.calls if _is_moved(call) or _is_framed(call)]
@@ -65,12 +66,12 @@ def joined_frames(node: Any, fresh: Fresh) -> Any:
 
 
 def _is_moved(call: WindowCall) -> bool:
-    """Whether it is of a row at a distance that is computed."""
+    """Whether a call is lag or lead by a computed distance."""
     return call.function in _MOVED and len(call.arguments) > 1 and not is_constant(call.arguments[1])
 
 
 def _is_framed(call: WindowCall) -> bool:
-    """Whether its frame is made by a join: one with an exclusion, or of months."""
+    """Whether a call's frame needs a join: with an exclusion, or of months."""
     if call.function not in AGGREGATES and call.function not in _PLACED:
         return False
     if call.exclude == "no_others" and not any(_has_months(offset) for offset in call.offsets):
@@ -88,13 +89,13 @@ def _has_months(offset: Scalar) -> bool:
 
 
 class _Pairs(Struct, frozen=True):
-    """The input's rows (``left``) beside all of their partition (``right``), each with its numbers."""
+    """The input's rows (``left``) beside all rows of their partition (``right``), each side with its numbers."""
 
     left: Relation
     right: Relation
-    #: What a row's own columns are called on the right.
+    #: The row's own columns, by their names on the right side.
     renamed: dict[Column, Scalar]
-    #: On the right, TRUE.
+    #: A column of the right side that is always TRUE.
     present: Column
     number: Column
     rank: Column
@@ -103,21 +104,21 @@ class _Pairs(Struct, frozen=True):
     order: tuple[SortKey, ...]
 
     def other(self, value: Scalar) -> Scalar:
-        """An expression over a row as one over the other."""
+        """An expression over one row, rewritten over the other row."""
         return substitute(value, self.renamed)
 
     def numbers(self, column: Column) -> tuple[Scalar, Scalar]:
-        """The other row's and the row's own."""
+        """The numbers of the other row and of the row itself."""
         return self.other(ColumnRef(column)), ColumnRef(column)
 
     def joined(self, predicates: Sequence[Scalar]) -> Join:
-        """Rows with the others of their partition for which the predicates are true, or none."""
+        """The rows left-joined with the rows of their partition for which the predicates are true."""
         same = (Call("is_not_distinct", (item, self.other(item)), BOOL) for item in self.partition)
         return Join("left", self.left, self.right, conjunction((*same, *predicates)))
 
 
 def _pairs(relation: Relation, call: WindowCall, fresh: Fresh) -> _Pairs:
-    """Both sides; what partitions and orders the rows is computed below the window, once for each side."""
+    """Both sides. Expressions that partition and order the rows are computed below the window, once per side."""
     keys = [*call.partition, *(key.expression for key in call.order_by)]
     columns = [fresh.column("key", key.type) for key in keys]
     passed = tuple((column, ColumnRef(column)) for column in relation.columns)
@@ -145,7 +146,7 @@ def _pairs(relation: Relation, call: WindowCall, fresh: Fresh) -> _Pairs:
 
 
 def _tie(column: Column) -> Scalar:
-    """A column's value as one that has an order, in which other values are other."""
+    """A column's value in a form that has an order and differs for values that differ."""
     value = ColumnRef(column)
     return Cast(value, TEXT) if column.type.name == "json" or has_equal_values(column.type) else value
 
@@ -154,7 +155,7 @@ def _tie(column: Column) -> Scalar:
 
 
 def _moved(relation: Relation, column: Column, call: WindowCall, fresh: Fresh) -> Relation:
-    """lag and lead: the row at the distance, else the default; nothing where the distance is NULL."""
+    """lag and lead: the row at the distance, else the default; NULL if the distance is NULL."""
     pairs = _pairs(relation, call, fresh)
     value, distance, *default = call.arguments
     other, own = pairs.numbers(pairs.number)
@@ -174,7 +175,7 @@ def _moved(relation: Relation, column: Column, call: WindowCall, fresh: Fresh) -
 
 
 def _framed(relation: Relation, column: Column, call: WindowCall, fresh: Fresh) -> Relation:
-    """An aggregate over the frame's rows, as one over a group."""
+    """An aggregate over the frame's rows, computed as an aggregate over a group."""
     pairs = _pairs(relation, call, fresh)
     bounds = zip(("start", "end"), (call.start, call.end), strict=True)
     offsets = iter(call.offsets)
@@ -189,7 +190,7 @@ def _framed(relation: Relation, column: Column, call: WindowCall, fresh: Fresh) 
 
 
 def _over_group(pairs: _Pairs, call: WindowCall) -> tuple[AggregateCall, Any]:
-    """The aggregate, and what is made of it."""
+    """The aggregate over a group, and the call's value over it."""
     condition: Scalar = ColumnRef(pairs.present)
     if call.filter is not None:
         condition = Call("and", (condition, pairs.other(call.filter)), BOOL)
@@ -209,7 +210,7 @@ def _over_group(pairs: _Pairs, call: WindowCall) -> tuple[AggregateCall, Any]:
 
 
 def _within(pairs: _Pairs, call: WindowCall, side: str, bound: str, offsets: Iterator[Scalar]) -> Iterator[Scalar]:
-    """That the other row is not before the frame's start, or not after its end."""
+    """The condition that the other row is not before the frame's start, or not after its end."""
     if bound.startswith("unbounded"):
         return
     beyond = "ge" if side == "start" else "le"
@@ -227,7 +228,7 @@ def _within(pairs: _Pairs, call: WindowCall, side: str, bound: str, offsets: Ite
 
 
 def _in_range(pairs: _Pairs, key: SortKey, bound: str, beyond: str, offset: Scalar) -> Scalar:
-    """RANGE with an offset; a NULL is as far from anything as its place in the order says."""
+    """RANGE with an offset; the sort order decides how far a NULL is from other values."""
     kind = _range_type(key.expression.type)
     own = key.expression if key.expression.type == kind else Cast(key.expression, kind)
     if kind == INT8:
@@ -242,7 +243,7 @@ def _in_range(pairs: _Pairs, key: SortKey, bound: str, beyond: str, offset: Scal
 
 
 def _range_type(kind: SqlType) -> SqlType:
-    """What a key is moved in."""
+    """The type in which an offset is added to a key."""
     return INT8 if kind.name in _INTEGERS else _TIMES.get(kind.name, kind)
 
 

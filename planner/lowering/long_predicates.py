@@ -5,10 +5,10 @@
     Filter(R, p1 OR ... OR pn)
         =  Filter(R, CASE WHEN p1 OR ... OR pm THEN true WHEN ... THEN true ELSE false END)
 
-DuckDB takes conjunctions apart to combine their parts, and looks in all arms of a disjunction for what they share: a
-thousand of them take it seconds, two thousand minutes, and 50,000 have ended the process. Into a CASE it does not look.
-What stands in one chain costs it the square of its length, so each CASE has a part of it. Conditions with subqueries
-stay as they are, since they become joins.
+DuckDB splits conjunctions to combine their parts, and searches all arms of a disjunction for common parts: a thousand
+conditions take seconds, two thousand take minutes, and 50,000 have ended the process. It does not look into a CASE. A
+chain of conditions takes time quadratic in its length, so each CASE has a part of it. Conditions with subqueries stay
+as they are, since they become joins.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from planner.algebra.nodes import Call, Case, Filter, Relation, Scalar
 from planner.algebra.walk import RELATION_KINDS, contains, kinds_of, transform_relations
 
 _MOST: Final = 200
-#: Conditions in one chain; fewer of those that are conjunctions themselves.
+#: Conditions in one chain; fewer if they are conjunctions themselves.
 _TOGETHER: Final = 1000
 _CONJUNCTIONS: Final = 32
 
 
 def close_conditions(relation: Relation) -> Relation:
-    """An equal relation, whose filters have few conditions beside each other."""
+    """An equal relation whose filters have few conditions side by side."""
     return transform_relations(relation, _closed, kinds_of(Filter))
 
 
@@ -45,7 +45,7 @@ def _closed(node: Any) -> Any:
 
 
 def _in_groups(part: Scalar) -> Scalar:
-    """A disjunction of very many conditions with a part of them in each branch of a CASE."""
+    """A long disjunction as a CASE with a part of the conditions in each branch."""
     if (
         not isinstance(part, Call)
         or part.function != "or"

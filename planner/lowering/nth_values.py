@@ -1,4 +1,4 @@
-"""nth_value by a number that is computed, for an engine that takes constants only.
+"""nth_value with a computed number, for an engine that accepts constants only.
 
 nth_value(x, n)    the element n of array_agg(x) over the same frame, an error where n is below one
 """
@@ -18,7 +18,7 @@ from planner.rules.row_order.number_rows import is_constant
 
 
 def nth_values(node: Any, fresh: Fresh) -> Any:
-    """A window with calls by computed numbers taken apart, and above it what is made of the parts."""
+    """A window without its nth_value calls by computed numbers, and the values of these above it."""
     if not isinstance(node, Window) or not any(_is_computed(call) for _, call in node.calls):
         return node
     made = Calls(fresh)

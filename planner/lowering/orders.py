@@ -1,5 +1,5 @@
-"""Orders of values that an engine orders otherwise: jsonb by a key that is bytes, intervals by their length, addresses
-and places by keys that are texts."""
+"""Sort keys for values that an engine sorts differently from PostgreSQL: bytes for jsonb, lengths for intervals, texts
+for addresses and geometric types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from planner.lowering.intervals import is_of_intervals, length
 
 
 def by_keys(node: Any, fresh: Fresh) -> Any:
-    """One sort key."""
+    """One sort key, rewritten if needed."""
     if not isinstance(node, SortKey):
         return node
     kind = node.expression.type
@@ -27,5 +27,5 @@ def by_keys(node: Any, fresh: Fresh) -> Any:
 
 
 def order_key(scalar: Scalar) -> Scalar:
-    """A text that is ordered as a value of one of ``KEYED`` is."""
+    """A text that sorts like a value of one of the types ``KEYED``."""
     return Call(f"{KEYED[scalar.type.name]}_order", (scalar,), TEXT)

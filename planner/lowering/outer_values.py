@@ -1,4 +1,5 @@
-"""Outer values that are equal and yet others (``1 mon`` and ``30 days``, 0.0 and -0.0) reach a subquery each as itself.
+"""Keeps equal outer values that print differently (``1 mon`` and ``30 days``, 0.0 and -0.0) apart in correlated
+subqueries.
 
     Filter(R, f((SELECT g(r.i) FROM S)))  =  Filter(Project(R, i, i::text AS t), f((SELECT g(i where t) FROM S)))
 
@@ -52,12 +53,12 @@ _SHOWN_OTHERWISE: Final = frozenset(("interval", "float4", "float8"))
 
 
 def has_equal_values(kind: SqlType) -> bool:
-    """Whether values of a type may be equal and show otherwise."""
+    """Whether values of a type may be equal and print differently."""
     return holds(kind, lambda found: found.name in _SHOWN_OTHERWISE)
 
 
 def uses_equal_values(node: Node) -> bool:
-    """Whether a node is a subquery, or has a LATERAL one, that shows outer values of such a type."""
+    """Whether a node is or has (LATERAL) a subquery that shows outer values of such a type."""
     match node:
         case ScalarSubquery(relation=relation) | Exists(relation=relation) | InSubquery(relation=relation):
             outer = free_columns(relation)
@@ -69,13 +70,13 @@ def uses_equal_values(node: Node) -> bool:
 
 
 def separate_outer_values(relation: Relation) -> Relation:
-    """An equal relation, whose subqueries an engine may compute once for outer values that are equal."""
+    """An equal relation whose subqueries an engine may compute once for equal outer values."""
     fresh = Fresh(relation)
     return transform_relations(relation, lambda node: _separated(node, fresh), SUBQUERY_KINDS | kinds_of(Join))
 
 
 def _separated(node: Any, fresh: Fresh) -> Any:
-    """One operator, its inputs done already."""
+    """One operator, whose inputs are rewritten already."""
     if not is_relation(node):
         return node
     given = {column for below in inputs(node) for column in below.columns if has_equal_values(column.type)}
@@ -91,7 +92,7 @@ def _separated(node: Any, fresh: Fresh) -> Any:
 
 
 def _with_texts(node: Any, own: list[Any], texts: dict[Column, Column]) -> Any:
-    """The operator with texts among its inputs' columns, by way of which its subqueries get the values."""
+    """The operator with texts among its inputs' columns; its subqueries read the outer values with these texts."""
     values = {column: _where(column, text) for column, text in texts.items()}
     wanting = NodeSet(own)
 
@@ -106,13 +107,13 @@ def _with_texts(node: Any, own: list[Any], texts: dict[Column, Column]) -> Any:
 
 
 def _where(column: Column, text: Column) -> Scalar:
-    """The column's value, by way of its text."""
+    """A column's value, made dependent on its text."""
     is_there = Call("is_not_null", (ColumnRef(text),), BOOL)
     return Case(((is_there, ColumnRef(column)),), Literal(None, column.type), column.type)
 
 
 def _beside(relation: Relation, texts: dict[Column, Column]) -> Relation:
-    """A relation with the texts of its own columns."""
+    """A relation with the texts of its own columns added."""
     found = tuple((texts[column], Cast(ColumnRef(column), TEXT)) for column in relation.columns if column in texts)
     passed = tuple((column, ColumnRef(column)) for column in relation.columns)
     return Project(relation, (*passed, *found)) if found else relation

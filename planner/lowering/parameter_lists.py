@@ -1,4 +1,4 @@
-"""Lists of values as parameters, so that queries that differ in the length of their lists alone are one query.
+"""Lists of values as one parameter each, so that queries that differ only in the length of their lists are equal.
 
     Filter(R, a in ($1, $2, 'x'))  =  Filter(R, array_has(a, $1)) over the parameters (ARRAY[$1, $2, 'x'])
     oid($1)                        =  $1 over the parameters (oid($1))
@@ -24,15 +24,15 @@ from planner.algebra.walk import calls_of, contains, descend_relations, find, ki
 
 _PARAMETERS: Final = kinds_of(Parameter)
 _LISTS: Final = calls_of("in")
-#: What a query has that becomes another of its parameters.
+#: The parts of a query that become a parameter.
 VALUES: Final = _PARAMETERS | _LISTS
-#: Types whose values hold those of the ones before them.
+#: Types, each of which holds the values of all types before it.
 _WIDER: Final = ("int2", "int4", "int8")
 _TEXTS: Final = ("text", "varchar", "unknown")
 
 
 class General(Struct, frozen=True):
-    """A query that others may be, and what its parameters are of those given."""
+    """A query shared by similar queries, and its parameters as expressions over the given ones."""
 
     relation: Relation
     arguments: tuple[Scalar, ...]
@@ -43,7 +43,7 @@ class General(Struct, frozen=True):
 
 
 def with_lists(relation: Relation) -> General:
-    """An equal query whose parameters are numbered as they come, with lists of parameters as one each."""
+    """An equal query with one parameter for each list, and with its parameters numbered in the order of the text."""
     first = 1 + max((item.index for item in find(relation, _PARAMETERS)), default=-1)
     computed: list[Scalar] = []
 
@@ -81,7 +81,7 @@ def with_lists(relation: Relation) -> General:
 
 
 def _is_value(item: Scalar) -> bool:
-    """Whether an item is a parameter or constant, in a type that its value has a form in."""
+    """Whether an item is a parameter or constant of a type to which the list's values can be converted."""
     match item:
         case Parameter() | Literal():
             return item.type.name in (*_WIDER, *_TEXTS, "name", "oid")
@@ -92,7 +92,7 @@ def _is_value(item: Scalar) -> bool:
 
 
 def _converted(source: str, target: str) -> bool:
-    """Whether every value of a type has one of another."""
+    """Whether every value of one type has an equal value of another."""
     if source in _WIDER:
         return target in _WIDER[_WIDER.index(source) :] or (target in OIDS and source != "int8")
     return source in (*_TEXTS, "name") and target in (*_TEXTS, "name")

@@ -2,8 +2,8 @@
 
     Values((f($1), g($2)), (f($3), g($4)), ...)  =  Project(Values(($1, $2), ($3, $4), ...), f(p1), g(p2))
 
-An engine prints and plans the projection in a time that does not grow with the rows, and the parameters are rows of
-Arrow to it. An INSERT of a thousand rows, as drivers and ORMs write it, has five thousand casts otherwise.
+The time to print and plan the projection does not grow with the rows, and the engine reads the parameters as Arrow
+rows. Otherwise an INSERT of a thousand rows, as drivers and ORMs write it, has five thousand casts.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from catalog.values.scales import is_unconstrained
 from planner.algebra.nodes import Call, Column, ColumnRef, Parameter, Project, Relation, Scalar, Snapshot, Values
 from planner.algebra.walk import RELATION_KINDS, contains, kinds_of, transform, walk
 
-#: Rows below which the statement is short enough as it is.
+#: With fewer rows, the statement is short enough unchanged.
 _FEW: Final = 16
-#: The name of the leaf that stands for the parameters.
+#: The name of the leaf with the parameters.
 TRACE: Final = "parameters"
 _PARAMETERS: Final = kinds_of(Parameter)
 
 
 class Repeated(Struct, frozen=True):
-    """``relation`` gives the rows, over a leaf that stands for ``parameters``."""
+    """``relation`` yields the rows, over a leaf with the values of ``parameters``."""
 
     relation: Relation
     parameters: Values
 
 
 def repeated_rows(values: Values) -> Repeated | None:
-    """The rows as a projection; None where there are few, or not all are made alike."""
+    """The rows as a projection; None for few rows, and if the rows' expressions differ."""
     if len(values.rows) < _FEW or any(contains(cell, RELATION_KINDS) for cell in values.rows[0]):
         return None
     shapes, rows = [_opened(cell)[0] for cell in values.rows[0]], []
@@ -54,13 +54,14 @@ def repeated_rows(values: Values) -> Repeated | None:
 
 
 def _within(shape: Scalar) -> Iterator[Scalar]:
-    """The parameters of an expression: as columns, numerics without digits would show others than they are written
-    with."""
+    """The parameters of an expression. As a column, a numeric of undeclared scale would lose the scale that it was
+    written with."""
     return (node for node in walk(shape) if isinstance(node, Parameter) and node is not shape)
 
 
 def _opened(cell: Scalar) -> tuple[Scalar, tuple[Scalar, ...]]:
-    """A cell with the places of its parameters, and these; how a parameter is written is one, too."""
+    """A cell with placeholders for its parameters, and the parameters; how a parameter is written is part of the
+    former."""
     if isinstance(cell, Call) and cell.function == "written_scale" and isinstance(cell.arguments[0], Parameter):
         return Parameter(0, cell.type), (cell,)
     found: list[Scalar] = []

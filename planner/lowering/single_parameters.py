@@ -1,4 +1,4 @@
-"""Each parameter stands once in a statement, and what depends on parameters alone is a parameter itself.
+"""Makes each parameter occur once in a statement, and turns expressions over parameters only into parameters.
 
     Filter(R, a = oid($1) or b = oid($1))  =  Filter(R, a = $1 or b = $2) over the parameters (oid($1), oid($1))
 
@@ -25,7 +25,7 @@ _PARAMETERS: Final = kinds_of(Parameter)
 
 
 def separate_parameters(relation: Relation) -> tuple[Relation, tuple[Scalar, ...]]:
-    """An equal relation, in which each parameter stands once, and what its parameters are, over those given."""
+    """An equal relation in which each parameter occurs once, and its parameters as expressions over the given ones."""
     arguments: list[Scalar] = []
 
     def placed(argument: Scalar, kind: SqlType) -> Parameter:
@@ -47,7 +47,8 @@ def _argument(node: Any, arguments: list[Scalar]) -> Any:
 
 
 def _is_computed_before(node: Call | Case | Cast) -> bool:
-    """Whether parameters alone tell a node's value, which its type holds as it is and which nothing keeps it from."""
+    """Whether a node's value depends on parameters only, is held exactly by its type, and may be computed before the
+    query."""
     values = [child for child in children(node) if isinstance(child, Parameter | Literal)]
     return (
         len(values) == len(children(node))

@@ -5,7 +5,7 @@
     (SELECT ROW(a, b) ...).f1                      (SELECT a ...)
     r, LATERAL (SELECT r.a + 1 AS b)               SELECT *, r.a + 1 AS b FROM r
 
-A scalar subquery stays where a comparison has it, which engines know as a join.
+A scalar subquery that is an operand of a comparison stays, since engines run it as a join.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from planner.algebra.nodes import (
 from planner.algebra.walk import descend, free_columns, is_dependent, replace_columns, used_columns
 from planner.rules.subqueries.correlation import rows_at_most_one
 
-#: Around a subquery that stays.
+#: Operators that may stand around a subquery that stays.
 _TRANSPARENT: Final = frozenset(("and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge"))
 
 
 def columns_of_subqueries(node: Any, fresh: Fresh) -> Any:
-    """One operator with its scalar subqueries where they stand alone."""
+    """One operator, with its scalar subqueries as columns computed below it."""
     match node:
         case Project():
             lifted = _Lifted(fresh)
@@ -57,7 +57,7 @@ def columns_of_subqueries(node: Any, fresh: Fresh) -> Any:
 
 
 def fields_of_subqueries(node: Any, fresh: Fresh) -> Any:
-    """A field of a subquery's row as a subquery of its own: no engine has to carry the row."""
+    """A field of a subquery's row, as a subquery that yields only this field: no engine has to carry the row."""
     match node:
         case Call(function="field", arguments=(ScalarSubquery(relation=relation), Literal(value=int(place)))):
             field = fresh.column("field", node.type)
@@ -67,7 +67,7 @@ def fields_of_subqueries(node: Any, fresh: Fresh) -> Any:
 
 
 def _with_field(relation: Relation, place: int, field: Column, fresh: Fresh) -> Relation:
-    """The rows of a relation of one column, with the field at a place of its value as the only column ``field``."""
+    """A one-column relation's rows with one field of the column's row value as their only column ``field``."""
     match relation:
         case Limit(input=below):
             return replace(relation, input=_with_field(below, place, field, fresh))
@@ -81,7 +81,7 @@ def _with_field(relation: Relation, place: int, field: Column, fresh: Fresh) -> 
 
 
 def in_place(node: Any, fresh: Fresh) -> Any:
-    """A lateral item that is one row of expressions as columns of a projection."""
+    """A lateral item that is one row of expressions, as columns of a projection."""
     if not isinstance(node, Join) or node.kind != "inner" or not isinstance(node.right, Project):
         return node
     values = node.right.input
@@ -93,15 +93,15 @@ def in_place(node: Any, fresh: Fresh) -> Any:
 
 
 class _Lifted:
-    """Subqueries of some expressions, and the columns that took their place."""
+    """Subqueries lifted out of expressions, and the columns that replace them."""
 
     def __init__(self, fresh: Fresh) -> None:
         self._fresh = fresh
         self.columns: list[tuple[Column, Scalar]] = []
 
     def above(self, relation: Relation) -> Relation:
-        """The relation with the columns beside its own; one that is the same for all rows by a join, since Spark takes
-        it for a constant then, which it cannot hand to a function of Python's."""
+        """The relation with the lifted subqueries as further columns. A subquery that is the same for all rows is
+        joined: Spark would treat it as a constant, which it cannot pass to a Python function."""
         kept: list[tuple[Column, Scalar]] = [(column, ColumnRef(column)) for column in relation.columns]
         for column, value in self.columns:
             if isinstance(value, ScalarSubquery) and not free_columns(value) and rows_at_most_one(value.relation):
@@ -111,21 +111,21 @@ class _Lifted:
         return Project(relation, tuple(kept))
 
     def scalar(self, value: Scalar) -> Scalar:
-        """An expression without scalar subqueries but where they may stand."""
+        """An expression without scalar subqueries, except where they may stay."""
         stays = _staying(value)
         return _outside(value, lambda node: None if node in stays else self.column(node))
 
     def column(self, node: ScalarSubquery) -> ColumnRef:
-        """What stands in a subquery's place."""
+        """The column that replaces a subquery."""
         column = self._fresh.column("subquery", node.type)
         self.columns.append((column, node))
         return ColumnRef(column)
 
 
 def _outside(value: Scalar, change: Callable[[ScalarSubquery], ColumnRef | None]) -> Scalar:
-    """An expression with columns for those of its own subqueries for which there is one; nothing in a subquery changes.
+    """An expression with columns in place of its own subqueries that have one; nothing within a subquery changes.
 
-    A subquery that stays is away while the others are looked for.
+    Subqueries that stay are taken out while the others are searched.
     """
     away: dict[Column, Scalar] = {}
 
@@ -143,7 +143,7 @@ def _outside(value: Scalar, change: Callable[[ScalarSubquery], ColumnRef | None]
 
 
 def _staying(value: Scalar) -> NodeSet:
-    """The subqueries that are the whole, or compared."""
+    """The subqueries that are a whole condition or an operand of a comparison."""
     found = NodeSet()
     stack = [value]
     while stack:
@@ -156,7 +156,7 @@ def _staying(value: Scalar) -> NodeSet:
 
 
 def _join(node: Join, predicate: Scalar, fresh: Fresh) -> Relation:
-    """Subqueries in ON as columns of the side that they need."""
+    """Subqueries in ON as columns of the side whose columns they use."""
     sides = {"left": _Lifted(fresh), "right": _Lifted(fresh)}
     of_right = set(node.right.columns)
     of_left = set(node.left.columns)

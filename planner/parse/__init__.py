@@ -1,5 +1,5 @@
-"""SQL text: PostgreSQL's own parser, and what is done with a text before it.
+"""SQL text: PostgreSQL's own parser, and the steps that prepare a text for it.
 
 ``parser`` gives parse trees with the positions that a client understands. ``literals`` takes the constants out of a
-text. ``string_escapes`` rewrites texts of sessions that have standard_conforming_strings off.
+text. ``string_escapes`` rewrites texts of sessions with standard_conforming_strings off.
 """

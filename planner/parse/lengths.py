@@ -2,7 +2,7 @@
 
 from typing import Final
 
-#: A client's statement, unless the server is configured otherwise.
+#: The limit for a client's statement, unless the configuration sets another.
 LIMIT: Final = 1 << 20
-#: Any text that is parsed: what definitions keep has been a part of a statement.
+#: The limit for any parsed text; a definition's text is part of a statement.
 MOST: Final = 1 << 24

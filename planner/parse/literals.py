@@ -1,8 +1,8 @@
-"""The key under which plans of texts that differ only in value literals are shared.
+"""The key under which texts that differ only in literals share a plan.
 
-Owns: which literals of a text may become parameters, and ``Parameteriser``, which knows that of a text from one of the
-same *skeleton* that it has seen: the text without its plain literals. Only the first text of a skeleton goes through
-PostgreSQL's scanner (10 us for a short INSERT, against 4 us). Knows nothing of plans.
+Owns: which literals of a text may become parameters, and ``Parameteriser``, which remembers that per *skeleton*, the
+text without its plain literals. Only the first text of a skeleton goes through PostgreSQL's scanner (10 us for a short
+INSERT, against 4 us). Knows nothing of plans.
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ from planner.parse.lengths import LIMIT
 
 _STATEMENTS: Final = frozenset(("INSERT", "SELECT", "UPDATE", "DELETE_P"))
 _COMPARISONS: Final = frozenset(("ASCII_61", "ASCII_60", "ASCII_62", "LESS_EQUALS", "GREATER_EQUALS", "NOT_EQUALS"))
-#: What may follow a literal that is a whole operand: anything else could bind closer (an operator, a cast, COLLATE).
+#: Tokens that may follow a literal that is a whole operand; others (an operator, a cast, COLLATE) could bind more
+#: tightly.
 _ENDS: Final = frozenset(
     ("", "ASCII_44", "ASCII_41", "ASCII_59", "AND", "OR", "ORDER", "GROUP_P", "LIMIT", "OFFSET")
 ) | frozenset(("RETURNING", "WHERE", "FROM", "HAVING", "UNION"))
 _SIGNS: Final = frozenset(("ASCII_43", "ASCII_45", "ASCII_42"))
 _COUNTS: Final = frozenset(("LIMIT", "OFFSET"))
-#: Where such a literal may stand: all other texts need no scanner.
+#: Where such a literal may stand. Texts without a match need no scanner.
 _OPERANDS: Final = re.compile(r"[=<>]\s*(?:['0-9]|--|/\*)|\b(?:limit|offset|insert|update)\b", re.IGNORECASE)
 _TEXT_LITERAL: Final = re.compile(r"'(?:[^']|'')*'")
 _INTEGER: Final = re.compile(r"[0-9]+")
 _DECIMAL: Final = re.compile(r"[0-9]{1,20}\.[0-9]{1,18}")
-#: Longest text worth sharing where pglast's look-up of positions is quadratic.
+#: The longest text to share if pglast looks up positions in quadratic time.
 _SHARED: Final = 16 << 10
 
 
 class _Place(Struct, frozen=True):
-    """A literal that becomes a parameter: its characters [start, end), with a sign that belongs to it from ``first``.
-    ``cell``: of INSERT ... VALUES."""
+    """A literal that becomes a parameter: the characters [start, end); with its sign they begin at ``first``. ``cell``:
+    it is a cell of INSERT ... VALUES."""
 
     first: int
     start: int
@@ -47,13 +48,14 @@ class _Place(Struct, frozen=True):
 
 
 def parameterise(text: str) -> tuple[str, tuple[Literal, ...]]:
-    """A text with $1, $2, ... for its value literals, and these: what plans are shared by, with the literals' types.
+    """A text with $1, $2, ... for its literals, and the literals: the text and the literals' types are the key of the
+    shared plan.
 
-    ``parse(key)`` bound with the types as parameter types (unknown: None) is the shared plan. Only a single INSERT,
-    SELECT, UPDATE or DELETE without parameters of its own is rewritten, and in it only whole operands: a cell of
-    VALUES, the right side of a comparison, LIMIT and OFFSET, and an integer that UPDATE adds. Every other literal may
-    matter to binding (ORDER BY 1, a type modifier, DATE '...', a function's field) and stays as it is. Texts without
-    such literals come back unchanged.
+    The shared plan is ``parse(key)`` bound with the literals' types as parameter types (unknown: None). Only a single
+    INSERT, SELECT, UPDATE or DELETE without parameters is rewritten, and in it only whole operands: a cell of VALUES,
+    the right side of a comparison, LIMIT and OFFSET, and an integer that UPDATE adds. Every other literal may matter to
+    binding (ORDER BY 1, a type modifier, DATE '...', a function's field) and stays. Texts without such literals are
+    returned unchanged.
     """
     return _replace(text, _places(text))
 
@@ -102,8 +104,8 @@ def _replace(text: str, places: list[_Place]) -> tuple[str, tuple[Literal, ...]]
 
 
 def _is_operand(names: list[str], index: int, arithmetic: bool, depth: int) -> bool:
-    """The right side of a comparison, the count of the whole query's LIMIT (a correlated subquery needs a constant
-    one), or (where no ORDER BY can be) an integer after + - or *."""
+    """Whether a literal is the right side of a comparison, the count of the whole query's LIMIT (a correlated subquery
+    needs a constant) or, where no ORDER BY can be, an integer after + - or *."""
     before = names[index - 1] if index else ""
     counts = before in _COUNTS and depth == 0
     if names[index] == "ICONST" and (counts or (arithmetic and before in _SIGNS)):
@@ -128,9 +130,10 @@ def _value_cells(names: list[str]) -> set[int]:
 
 
 def _literal(token: str, negative: bool, cell: bool) -> Literal | None:
-    """A plain literal's value; None for a spelling that is better left to the parser.
+    """A plain literal's value; None for a spelling that is left to the parser.
 
-    A decimal cell has one type whatever its digits, since it is only cast to its column; elsewhere digits matter.
+    A decimal in a cell has one type whatever its digits, since it is only cast to its column's type; elsewhere the
+    digits decide the type.
     """
     if _TEXT_LITERAL.fullmatch(token):
         return Literal(token[1:-1].replace("''", "'"), UNKNOWN)
@@ -147,33 +150,33 @@ def _literal(token: str, negative: bool, cell: bool) -> Literal | None:
 
 # --- skeletons -------------------------------------------------------------------------------------------------------
 
-#: Literals as PostgreSQL's scanner finds them, too, where the rest of the text is plain (``_is_plain``): a quote opens
-#: a string unless a prefix (E, B, X, U&) is right before it, and a number touches no letter, digit or point.
+#: Literals as PostgreSQL's scanner finds them, too, if the rest of the text is plain (``_is_plain``): a quote begins a
+#: string unless a prefix (E, B, X, U&) is directly before it, and a number is not next to a letter, digit or point.
 _PIECES: Final = re.compile(r"((?<![\w&])'[^']*(?:''[^']*)*'|(?<![\w.])[0-9]+(?:\.[0-9]+)?(?![\w.]))", re.ASCII)
-#: What could begin something that hides literals, or is one of another kind: a quoted name, a string, a dollar quote, a
-#: comment.
+#: What could begin a token that hides literals or is a literal of another kind: a quoted name, a string, a dollar
+#: quote, a comment.
 _HIDING: Final = re.compile(r"""["'$\0]|--|/\*""")
 _SKELETONS: Final = 4096
-#: Longest skeleton that is remembered.
+#: The longest skeleton that is remembered.
 _LONGEST: Final = 2048
 
 
 class _Skeleton(Struct, frozen=True):
-    """The key of all texts of a skeleton, and for each literal whether a sign before it is its own and whether it is a
-    cell."""
+    """The key of all texts with a skeleton, and for each literal whether a sign before it belongs to it and whether it
+    is a cell."""
 
     key: str
     literals: tuple[tuple[bool, bool], ...]
 
 
 class Parameteriser:
-    """``parameterise`` with a memory. Safe to use from several threads."""
+    """``parameterise`` with a memory. Threads may use it concurrently."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], _Skeleton | None] = {}
 
     def __call__(self, text: str) -> tuple[str, tuple[Literal, ...]]:
-        """What ``parameterise`` gives."""
+        """The result of ``parameterise`` for a text."""
         pieces = _PIECES.split(text)
         tokens = pieces[1::2]
         shape = ("\0".join(pieces[0::2]), "".join(map(_kind, tokens)))
@@ -207,7 +210,7 @@ class Parameteriser:
 
 
 def _spans(pieces: list[str]) -> list[tuple[int, int]]:
-    """Where the literals are in the text that was split."""
+    """The positions of the literals in the text that was split."""
     spans, position = [], 0
     for index, piece in enumerate(pieces):
         if index % 2:
@@ -217,12 +220,13 @@ def _spans(pieces: list[str]) -> list[tuple[int, int]]:
 
 
 def _is_plain(piece: str) -> bool:
-    """Whether the scanner is between two tokens before and behind what the text has beside its literals."""
+    """Whether the scanner is between two tokens before and after each piece of text between literals."""
     return piece.isascii() and _HIDING.search(piece) is None
 
 
 def _kind(token: str) -> str:
-    """Literals of one kind are one token to the scanner, and so to the grammar: s, i (int4), f (what is larger)."""
+    """The kind of a literal; literals of one kind are the same token for scanner and grammar: s (string), i (int4), f
+    (larger numbers)."""
     if token[0] == "'":
         return "s"
     return "i" if "." not in token and (len(token) < 10 or int(token) < 1 << 31) else "f"

@@ -1,10 +1,10 @@
-"""SQL text becomes PostgreSQL's raw parse trees (pglast), with positions that a client understands.
+"""Parses SQL text into PostgreSQL's raw parse trees (pglast), with positions that a client understands.
 
 Owns: splitting a query string into statements, syntax errors, limits on size and depth. ``planner.bind`` resolves names
 and types, ``planner.parse.literals`` decides which texts share a plan.
 
-Node locations of pglast are 0-based character indexes into the whole text; PostgreSQL's error positions are those
-plus one.
+Node locations of pglast are 0-based character indexes into the whole text; PostgreSQL's error positions are those plus
+one.
 """
 
 from __future__ import annotations
@@ -26,35 +26,37 @@ from catalog.values.errors import SqlError, syntax_error
 from planner.cancellation import current
 from planner.parse.lengths import LIMIT, MOST
 
-#: Texts up to this length cannot nest deep enough to exhaust an ordinary thread's C stack (about 350 bytes a level).
+#: The longest text that cannot nest deeply enough to exhaust an ordinary thread's C stack (about 350 bytes per level).
 _SHALLOW: Final = 8 << 10
-#: Address space of the deep parse's thread for each character; only what is touched is ever allocated.
+#: Stack size per character of a deeply nested text's thread. It is address space: only pages in use are allocated.
 _STACK: Final = 1 << 9
-#: pglast looks positions up in linear time where the text is not ASCII: its length times its extra bytes stay below.
+#: pglast takes linear time to look up a position in non-ASCII text: a text's length times its number of extra bytes is
+#: limited.
 _WORK: Final = 1 << 31
-#: Characters of operators that stand together, where they are many.
+#: Operator characters in a row, if there are many.
 _OPERATORS: Final = re.compile(r"[-~!@#^&|`?+*/%<>=]{256,}")
 #: The parser's depth (YYMAXDEPTH of PostgreSQL's gram.y).
 _TOKENS: Final = 10_000
-#: Characters that the scanner may look at within these: a quarter of a second for PostgreSQL's scanner.
+#: The most characters that the scanner may examine within operators and comments: a quarter of a second for
+#: PostgreSQL's scanner.
 _SCANNED: Final = 1 << 27
 _stack_lock = threading.Lock()
 _Result = TypeVar("_Result")
 
-#: pglast's nodes check and convert each attribute that is set, which takes half of the time of parsing: the parser sets
-#: nothing that needs it, but that a constant's ``boolval`` is 0 or 1.
+#: pglast's nodes check and convert each attribute on assignment, which takes half of the parsing time. The parser's
+#: values need none of this, except that a constant's ``boolval`` is 0 or 1.
 del ast.Node.__setattr__
 
 
 class Raw(Struct, frozen=True):
-    """One statement: its tree, its own text, and the index of that text's first character in the whole query string."""
+    """One statement: its tree, its own text, and the index of the text's first character in the query string."""
 
     node: Any
     text: str
     offset: int
 
 
-#: Errors of PostgreSQL's grammar with a state of their own; that of escapes is E'...' strings' alone.
+#: PostgreSQL's grammar errors with an SQLSTATE of their own; the one for escapes belongs to E'...' strings only.
 _STATES: Final = {
     "42939": re.compile('role name "'),
     "22025": re.compile("invalid Unicode escape$"),
@@ -91,15 +93,18 @@ def parse(text: str, limit: int = MOST) -> tuple[Raw, ...]:
 
 
 def _operators_work(text: str) -> int:
-    """About how many characters the scanner looks at within operators and nested comments: at each plus sign and each
-    beginning of a comment it looks as far as there are characters of operators, and the parser takes at most
-    ``_TOKENS`` signs in a row."""
+    """An estimate of the characters that the scanner examines within operators and nested comments.
+
+    At each plus sign and each beginning of a comment, the scanner reads on while there are operator characters; the
+    parser accepts at most ``_TOKENS`` signs in a row.
+    """
     runs = (found[0] for found in _OPERATORS.finditer(text))
     return sum(len(run) * (run.count("/*") + min(run.count("+"), _TOKENS)) for run in runs)
 
 
 def nodes(tree: Any) -> Iterator[Any]:
-    """The nodes of a parse tree in the order of its text; what becomes of one while it is looked at counts."""
+    """The nodes of a parse tree in the order of the text. Changes that the caller makes to a node before it takes the
+    next one are followed."""
     stack = [tree]
     while stack:
         node = stack.pop()
@@ -111,7 +116,7 @@ def nodes(tree: Any) -> Iterator[Any]:
 
 
 def _raw(text: str, item: Any) -> Raw:
-    """A statement with its slice; length 0 means the rest."""
+    """A statement with its part of the text; length 0 means the rest."""
     start, length = item.stmt_location or 0, item.stmt_len or 0
     piece = text[start : start + length] if length else text[start:]
     stripped = piece.lstrip()
@@ -120,12 +125,12 @@ def _raw(text: str, item: Any) -> Raw:
 
 def _syntax_error(text: str, error: Any) -> SqlError:
     message = str(error.args[0])
-    if message.startswith("invalid byte sequence for encoding"):  # by the escapes of an E'...'
+    if message.startswith("invalid byte sequence for encoding"):  # raised for the escapes of an E'...' string
         return SqlError("22021", message)
     index = error.args[1] if len(error.args) > 1 else None
     if index is None:
         return syntax_error(message, len(text) + 1)
-    # pglast takes the parser's character position for a byte offset: undo its conversion.
+    # pglast converts the parser's character position as if it were a byte offset: undo this.
     position = len(text[:index].encode()) + 1
     for state, own in _STATES.items():
         if own.match(message) and (state != "22025" or text[index : index + 2] in ("\\u", "\\U")):
@@ -134,7 +139,7 @@ def _syntax_error(text: str, error: Any) -> SqlError:
 
 
 def _on_large_stack(function: Callable[[str], _Result], argument: str) -> _Result:
-    """A call in a thread of its own, whose stack holds what the longest text can nest."""
+    """Runs a call in its own thread, whose stack is large enough for the deepest nesting of the longest text."""
     results: list[_Result] = []
     errors: list[BaseException] = []
     calls = current()
@@ -142,7 +147,7 @@ def _on_large_stack(function: Callable[[str], _Result], argument: str) -> _Resul
     def run() -> None:
         try:
             results.append(function(argument) if calls is None else calls.leave(function, argument))
-        except BaseException as error:  # handed to the caller below
+        except BaseException as error:  # re-raised to the caller below
             errors.append(error)
 
     with _stack_lock:
@@ -150,7 +155,7 @@ def _on_large_stack(function: Callable[[str], _Result], argument: str) -> _Resul
         try:
             thread = threading.Thread(target=run, name="parse")
             thread.start()
-        except RuntimeError:  # no room for such a stack
+        except RuntimeError:  # no memory for such a stack
             raise nested_too_deep() from None
         finally:
             threading.stack_size(before)
@@ -161,9 +166,10 @@ def _on_large_stack(function: Callable[[str], _Result], argument: str) -> _Resul
 
 
 def literal_positions(raw: Raw) -> dict[int, int]:
-    """The 1-based positions of the statement's constants, whose locations pglast drops, by the nodes' identity.
+    """The 1-based positions of the statement's constants, by the nodes' identity; pglast drops their locations.
 
-    libpg_query's JSON has them: both trees are walked side by side. For error messages only: this parses again.
+    libpg_query's JSON has the locations, so both trees are walked in parallel. This parses the text again, so it is for
+    error messages only.
     """
     text = raw.text
     json_text = parser.parse_sql_json(text) if len(text) <= _SHALLOW else _on_large_stack(parser.parse_sql_json, text)
@@ -184,7 +190,7 @@ def literal_positions(raw: Raw) -> dict[int, int]:
 
 
 def first_parameter(raw: Raw) -> tuple[str, int]:
-    """The first parameter as it is written ("$1"), and its 1-based position."""
+    """The first parameter as written ("$1"), and its 1-based position."""
     token = next(token for token in parser.scan(raw.text) if token.name == "PARAM")
     return raw.text[token.start : token.end + 1], raw.offset + token.start + 1
 
@@ -201,7 +207,7 @@ def _unwrap(node: Any) -> Any:
 
 
 def text_after_as(raw: Raw) -> str:
-    """The query of CREATE VIEW ... AS or PREPARE ... AS, as written; WITH [NO] DATA at its end is left out."""
+    """The text of the query after CREATE VIEW ... AS or PREPARE ... AS, without WITH [NO] DATA at its end."""
     tokens = [token for token in parser.scan(raw.text) if token.name not in ("SQL_COMMENT", "C_COMMENT")]
     names = [item.name for item in tokens]
     depths = accumulate((name == "ASCII_40") - (name == "ASCII_41") for name in names)
@@ -213,12 +219,12 @@ def text_after_as(raw: Raw) -> str:
     return raw.text[tokens[first].end + 1 : end].strip()
 
 
-#: Statements in which an EXECUTE may stand.
+#: Statements that may contain an EXECUTE.
 _EXECUTING: Final = ("ExplainStmt", "CreateTableAsStmt")
 
 
 def executed(node: Any) -> Any:
-    """The EXECUTE in EXPLAIN or CREATE TABLE AS, if there is one."""
+    """The EXECUTE in EXPLAIN or CREATE TABLE AS, or None."""
     while type(node).__name__ in _EXECUTING:
         node = node.query
         if type(node).__name__ == "ExecuteStmt":
@@ -227,7 +233,8 @@ def executed(node: Any) -> Any:
 
 
 def executing(outer: Raw, prepared: Raw) -> Raw:
-    """A statement with that of a PREPARE instead of its EXECUTE. Raises 42809 where no table can be made of it."""
+    """The statement with its EXECUTE replaced by the prepared statement. Raises 42809 if CREATE TABLE AS cannot use
+    that."""
     whole = copy(outer.node)
     node = whole
     while type(node.query).__name__ != "ExecuteStmt":
@@ -240,9 +247,9 @@ def executing(outer: Raw, prepared: Raw) -> Raw:
 
 
 def schema_elements(raw: Raw) -> tuple[tuple[str, int], ...]:
-    """The statements in CREATE SCHEMA, as written, each with the index of its first character in the whole string.
+    """The texts of the statements in CREATE SCHEMA, each with the index of its first character in the whole string.
 
-    CREATE and GRANT are words of their own everywhere else, but as privileges and in WITH GRANT OPTION.
+    CREATE and GRANT always begin such a statement, except as privileges and in WITH GRANT OPTION.
     """
     tokens = [token for token in parser.scan(raw.text) if token.name not in ("SQL_COMMENT", "C_COMMENT")]
     starts = [
@@ -256,14 +263,14 @@ def schema_elements(raw: Raw) -> tuple[tuple[str, int], ...]:
     return tuple((piece, raw.offset + start) for piece, start in zip(pieces, starts, strict=True))
 
 
-#: What takes the place of a password.
+#: The replacement for a password.
 _HIDDEN: Final = "'********'"
 _PASSWORD: Final = re.compile("password", re.IGNORECASE)
 _QUOTES: Final = re.compile(r"\$\w*\$|'")
 
 
 def without_passwords(text: str) -> str:
-    """A text in which no password is readable that a PASSWORD clause sets, also within strings, which may be bodies."""
+    """A text with the passwords of PASSWORD clauses replaced, also within strings, which may be function bodies."""
     if not _PASSWORD.search(text):
         return text
     try:
@@ -282,11 +289,11 @@ def without_passwords(text: str) -> str:
 
 
 def _without_passwords_in(string: str) -> str:
-    """A string constant as it is written."""
+    """A string constant, as written, with its passwords replaced."""
     if not _PASSWORD.search(string):
         return string
     quote = _QUOTES.match(string)
-    if quote is None:  # with escapes, or a prefix
+    if quote is None:  # with escapes or a prefix
         return _HIDDEN
     inner = string[quote.end() : -len(quote[0])]
     if quote[0] != "'":
@@ -295,7 +302,7 @@ def _without_passwords_in(string: str) -> str:
 
 
 def nested_too_deep() -> SqlError:
-    """54001 as PostgreSQL words it."""
+    """The error 54001 in PostgreSQL's words."""
     return SqlError(
         "54001", "stack depth limit exceeded", hint="Split the statement, or nest its expressions less deeply."
     )

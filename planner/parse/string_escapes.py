@@ -1,7 +1,8 @@
-"""Texts for standard_conforming_strings = off, rewritten for the parser: a '...' with backslash escapes becomes E'...'.
+"""Rewrites texts of sessions with standard_conforming_strings = off for the parser: '...' with backslash escapes
+becomes E'...'.
 
-Owns: where literals are in a text, as far as this needs it (scan.l). Comments, quoted names, dollar quotes and literals
-of other kinds are passed over. If one of them is not closed, the rest of the text is left as it is, and the parser
+Owns: finding the literals in a text, as far as this needs it (scan.l). Comments, quoted names, dollar quotes and
+literals of other kinds are skipped. If one of them is not closed, the rest of the text stays as it is, and the parser
 reports the error.
 """
 
@@ -14,35 +15,38 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError, unsupported
 
-#: Where something begins that may hide a quote, or is one; a word is taken whole, with the dollars within.
+#: The begin of a literal or of a token that may hide a quote; a word is matched whole, including its dollar signs.
 _BEGINNING: Final = re.compile(r"""--|/\*|["'$]|[A-Za-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]*+|\d++""")
 _ESCAPED: Final = re.compile(r"'(?:[^'\\]++|''|\\.)*+'", re.DOTALL)
 _PLAIN: Final = re.compile(r"'[^']*+'")
 _NAME: Final = re.compile(r'"[^"]*+"')
 _LINE: Final = re.compile(r"[^\n\r]*+")
 _TAG: Final = re.compile(r"\$(?:[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*+)?\$")
-#: What may stand between two parts of one literal: at least one end of a line.
+#: What may separate two parts of one literal: blanks with at least one line break.
 _BETWEEN: Final = re.compile(r"[ \t\f\v]*+(?:--[^\n\r]*+)?[\n\r](?:[ \t\f\v\n\r]++|--[^\n\r]*+[\n\r])*+(?=')")
 _COMMENT: Final = re.compile(r"/\*|\*/")
 _INSERTED: Final = " E"
 
 
 class Conforming(Struct, frozen=True):
-    """A text whose literals say themselves that they have escapes; ``inserted`` are the places in it, from 0, behind
-    which it has two characters more than the text that was sent. ``warnings`` are of that text's literals."""
+    """A text in which E marks the literals with escapes.
+
+    ``inserted`` are the places in this text, from 0, after which it has two more characters than the text as sent.
+    ``warnings`` are for the literals of the text as sent.
+    """
 
     text: str
     inserted: tuple[int, ...]
     warnings: tuple[SqlError, ...]
 
     def position(self, position: int) -> int:
-        """A position in the text that was sent, from 1, for one in this text."""
+        """The position in the text as sent, from 1, for a position in this text."""
         index = position - 1
         return position - sum(min(index - place, len(_INSERTED)) for place in self.inserted if place < index)
 
 
 def conforming(text: str) -> Conforming:
-    """A text's other form. Raises 0A000 for U&'...', which means nothing certain then."""
+    """The rewritten text. Raises 0A000 for U&'...', which is ambiguous with the setting off."""
     pieces: list[str] = []
     inserted: list[int] = []
     warnings: list[SqlError] = []
@@ -71,7 +75,7 @@ def conforming(text: str) -> Conforming:
 
 
 def _literal_end(text: str, start: int) -> int | None:
-    """Where a literal ends that may go on in other lines; None where it does not."""
+    """The end of a literal that may continue on further lines; None if it is not closed."""
     while (found := _ESCAPED.match(text, start)) is not None:
         following = _BETWEEN.match(text, found.end())
         if following is None:
@@ -81,7 +85,7 @@ def _literal_end(text: str, start: int) -> int | None:
 
 
 def _end(text: str, found: re.Match[str]) -> int | None:
-    """Where what begins there ends; None where it is not closed."""
+    """The end of the token that begins at a place; None if it is not closed."""
     start, word = found.start(), found[0].lower()
     match word:
         case "--":
@@ -119,7 +123,7 @@ def _dollar_end(text: str, start: int) -> int | None:
 
 
 def _warning(literal: str, position: int) -> SqlError:
-    """What PostgreSQL says of a literal's first escape."""
+    """PostgreSQL's warning for a literal's first escape."""
     char = literal[literal.index("\\") + 1]
     if char == "'":
         message = "nonstandard use of \\' in a string literal"

@@ -1,4 +1,4 @@
-"""What a statement that defines, alters or drops an object means once names and types are resolved.
+"""Statements that define, alter or drop objects, with resolved names and types.
 
 Owns: one frozen class per kind of such statement, and their alias ``Definition``. See ``planner.statements.statement``.
 """
@@ -19,15 +19,15 @@ from planner.parse.parser import Raw
 
 
 class Truncate(Struct, frozen=True):
-    """TRUNCATE; ``restarts`` are the sequences that begin anew."""
+    """TRUNCATE; ``restarts`` are the sequences that restart."""
 
     targets: tuple[Table, ...]
     restarts: tuple[Sequence, ...] = ()
 
 
 class CreateSchema(Struct, frozen=True):
-    """CREATE SCHEMA; ``schema`` has the next free oid; ``owner`` is AUTHORIZATION's role. ``elements`` are statements
-    that follow in the new schema, each bound when those before it are done."""
+    """CREATE SCHEMA. ``schema`` has the next free oid; ``owner`` is AUTHORIZATION's role. ``elements`` are the
+    statements that create objects in the new schema; each is bound after the one before it has run."""
 
     schema: Schema
     exists: bool = False
@@ -36,7 +36,7 @@ class CreateSchema(Struct, frozen=True):
 
 
 class AlterSchema(Struct, frozen=True):
-    """A schema under another name, which all in it follows, or with a comment."""
+    """ALTER SCHEMA: a schema with another name, which its objects follow, or with a comment."""
 
     tag: str
     before: Schema
@@ -44,9 +44,9 @@ class AlterSchema(Struct, frozen=True):
 
 
 class CreateTable(Struct, frozen=True):
-    """CREATE TABLE; ``table`` has the next free oid, and ``sequences`` of its columns those after it.
+    """CREATE TABLE. ``table`` has the next free oid, and the ``sequences`` of its columns have the oids after it.
 
-    ``exists`` when IF NOT EXISTS met an existing relation.
+    ``exists``: IF NOT EXISTS found a relation of this name.
     """
 
     table: Table
@@ -62,19 +62,20 @@ class CreateSequence(Struct, frozen=True):
 
 
 class AlterSequence(Struct, frozen=True):
-    """ALTER SEQUENCE ... options: the new definition; it begins anew at ``sequence.last`` where ``restarts``."""
+    """ALTER SEQUENCE ... options: the new definition. If ``restarts``, the sequence restarts at ``sequence.last``."""
 
     sequence: Sequence
     restarts: bool = False
 
 
 class AlterTable(Struct, frozen=True):
-    """ALTER TABLE: ``table`` instead of ``before``. ``rows`` gives the new rows from the old ones (a Project over a
-    Scan; None where columns stay as they are), and ``checks`` by name a relation with the rows that break one.
+    """ALTER TABLE: ``table`` replaces ``before``.
 
-    ``changes`` are other objects that follow (tables that refer to it, sequences of its columns, views), before and
-    after; ``sequences`` those of new columns, from the next free oid on; ``options`` those of identity columns; and
-    ``drops`` what goes with it. ``renames``: a column or the table has another name, and nothing else.
+    ``rows`` computes the new rows from the old ones (a Project over a Scan; None if no column changes). ``checks`` has,
+    by constraint name, a relation of the rows that violate the constraint. ``changes`` are other objects that change
+    too, before and after: tables that refer to this one, sequences of its columns, views. ``sequences`` are those of
+    new columns, from the next free oid on; ``options`` change sequences of identity columns; ``drops`` are objects
+    dropped with it. ``renames``: only the name of the table or of a column changes.
     """
 
     tag: str
@@ -91,8 +92,8 @@ class AlterTable(Struct, frozen=True):
 
 
 class Redefine(Struct, frozen=True):
-    """A view, sequence or stream under other names, with a comment, or otherwise altered: ``item`` instead of
-    ``before``; ``changes`` as in AlterTable."""
+    """A view, sequence or stream with another name or comment, or otherwise altered: ``item`` replaces ``before``;
+    ``changes`` as in AlterTable."""
 
     tag: str
     before: View | Sequence | Stream | FileTable
@@ -109,14 +110,14 @@ class CreateStream(Struct, frozen=True):
 
 
 class Drop(Struct, frozen=True):
-    """DROP of relations or schemas; ``oids`` includes what CASCADE takes along, dependents first.
+    """DROP of relations or schemas; ``oids`` includes the objects that CASCADE drops, dependents first.
 
-    ``changes`` are the tables and views that lose a constraint, an index or a default by it, each before and after;
-    ``types`` and ``extensions`` go with their schema, ``functions`` with it or with the types of the rows that they
-    name.
+    ``changes`` are the tables and views that lose a constraint, an index or a default, each before and after. ``types``
+    and ``extensions`` are dropped with their schema; ``functions`` with their schema or with the row types that they
+    use.
     """
 
-    kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'MATERIALIZED VIEW', 'SCHEMA', ...
+    kind: str  # the command's words for the tag: 'TABLE', 'FOREIGN TABLE', 'MATERIALIZED VIEW', 'SCHEMA', ...
     oids: tuple[int, ...]
     notices: tuple[str, ...] = ()
     changes: tuple[tuple[Table | View, Table | View], ...] = ()
@@ -126,16 +127,18 @@ class Drop(Struct, frozen=True):
 
 
 class CreateType(Struct, frozen=True):
-    """CREATE TYPE and CREATE DOMAIN; ``item`` has the next free oid for types."""
+    """CREATE TYPE and CREATE DOMAIN. ``item`` has the next free oid for types."""
 
     tag: str
     item: UserType
 
 
 class AlterType(Struct, frozen=True):
-    """ALTER TYPE and ALTER DOMAIN: ``item`` instead of ``before``; ``changes`` are relations with columns of it and
-    domains over it, before and after; ``checks`` are relations that must have no row, each with the error that one is;
-    ``alterations`` are those of tables whose rows are other ones now.
+    """ALTER TYPE and ALTER DOMAIN: ``item`` replaces ``before``.
+
+    ``changes`` are relations with columns of the type, and domains over it, before and after. ``checks`` are relations
+    that must be empty, each with the error to raise if it is not. ``alterations`` change the tables whose rows must be
+    rewritten.
     """
 
     tag: str
@@ -147,9 +150,8 @@ class AlterType(Struct, frozen=True):
 
 
 class DropType(Struct, frozen=True):
-    """DROP TYPE, with domains over them; ``drops`` are views that go with them, and ``alterations`` those of the tables
-    that lose columns, defaults and checks, each over what those before it have left.
-    """
+    """DROP TYPE, with the domains over the types. ``drops`` are views dropped with them. ``alterations`` change the
+    tables that lose columns, defaults and checks; each builds on the result of those before it."""
 
     kind: str  # the command's word, for the tag
     items: tuple[UserType, ...]
@@ -159,7 +161,7 @@ class DropType(Struct, frozen=True):
 
 
 class CreateFunction(Struct, frozen=True):
-    """CREATE [OR REPLACE] FUNCTION, ALTER FUNCTION and COMMENT; ``before`` is what is replaced."""
+    """CREATE [OR REPLACE] FUNCTION, ALTER FUNCTION and COMMENT; ``before`` is the function that is replaced."""
 
     function: Function
     before: Function | None = None
@@ -190,7 +192,8 @@ class AlterExtension(Struct, frozen=True):
 
 
 class DropExtension(Struct, frozen=True):
-    """DROP EXTENSION: ``functions`` are its members, ``types`` the others, with all that goes with them."""
+    """DROP EXTENSION: ``functions`` and ``types`` are its members, and ``drops`` are the objects that depend on
+    them."""
 
     items: tuple[Extension, ...]
     functions: tuple[Function, ...]
@@ -204,9 +207,11 @@ class AlterView(Struct, frozen=True):
 
 
 class ChangeRoles(Struct, frozen=True):
-    """CREATE, ALTER and DROP ROLE, GRANT and REVOKE of roles: ``after`` instead of ``before``. A password that was
-    just given is in ``after`` as it was given. ``setting`` is a name and value (None: reset) that a role or the
-    database gets, which the server checks."""
+    """CREATE, ALTER and DROP ROLE, GRANT and REVOKE of roles: ``after`` replaces ``before``.
+
+    A new password is in ``after`` as the client sent it. ``setting`` is the name and value (None: reset) of a setting
+    for a role or the database; the server checks it.
+    """
 
     tag: str
     before: Roles
@@ -216,8 +221,8 @@ class ChangeRoles(Struct, frozen=True):
 
 
 class ChangeRights(Struct, frozen=True):
-    """GRANT, REVOKE and OWNER TO: objects' rights, before and after; ``columns``: relations of whose columns something
-    is granted."""
+    """GRANT, REVOKE and OWNER TO: objects' privileges, before and after. ``columns``: the relations on whose columns
+    privileges are granted."""
 
     tag: str
     changes: tuple[tuple[int, Rights, Rights], ...]
@@ -226,7 +231,7 @@ class ChangeRights(Struct, frozen=True):
 
 
 class ChangeDefaults(Struct, frozen=True):
-    """ALTER DEFAULT PRIVILEGES: all default rights, before and after."""
+    """ALTER DEFAULT PRIVILEGES: all default privileges, before and after."""
 
     before: tuple[DefaultRights, ...]
     after: tuple[DefaultRights, ...]

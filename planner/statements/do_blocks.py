@@ -1,7 +1,7 @@
-"""What a DO block does: statements one after another, conditions, and what becomes of errors.
+"""What a DO block does: statements in sequence, conditions, and the handling of errors.
 
-Owns: the nodes of a block as the server runs it. A text is a statement that is planned when its turn comes, since what
-stands before it may make what it names. There are no variables, loops or results.
+Owns: the nodes of a block as the server runs it. A statement is kept as text and planned when it runs, since earlier
+statements may create objects that it names. There are no variables, loops or results.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from msgspec import Struct
 
 
 class Run(Struct, frozen=True):
-    """One statement; ``discards`` is PERFORM, which discards the rows."""
+    """One statement; ``discards`` marks PERFORM, which discards the rows."""
 
     text: str
     discards: bool = False
 
 
 class RunText(Struct, frozen=True):
-    """EXECUTE: the statement that an expression's value is."""
+    """EXECUTE: runs the statement whose text is an expression's value."""
 
     expression: str
 
@@ -32,28 +32,31 @@ class If(Struct, frozen=True):
 
 
 class Raise(Struct, frozen=True):
-    """RAISE: a notice or an error; each % of the message is an argument's value, and ``options`` have their values from
-    queries, too. Without message, condition and options it raises the error again that is being handled."""
+    """RAISE: a notice or an error.
+
+    Each % of the message is replaced with an argument's value. Arguments and ``options`` are queries that give their
+    values. Without message, condition and options, RAISE raises the error that is being handled again.
+    """
 
     level: Literal["DEBUG", "LOG", "INFO", "NOTICE", "WARNING", "ERROR"]
     message: str | None
     arguments: tuple[str, ...] = ()
     #: A condition's name or its SQLSTATE.
     condition: str | None = None
-    #: By their names: ERRCODE, MESSAGE and so on.
+    #: By option name: ERRCODE, MESSAGE and so on.
     options: tuple[tuple[str, str], ...] = ()
     line: int = 1
 
 
 class Handler(Struct, frozen=True):
-    """WHEN: the SQLSTATEs that it is for (two digits are a class, none are all), and what is done then."""
+    """WHEN: the SQLSTATEs that the handler takes (two digits are a class; no state takes all errors), and its steps."""
 
     states: tuple[str, ...]
     steps: tuple[Step, ...]
 
 
 class Steps(Struct, frozen=True):
-    """BEGIN ... END: its steps, which are undone together before a handler of an error of theirs goes on."""
+    """BEGIN ... END: steps that are rolled back together before a handler of their error runs."""
 
     steps: tuple[Step, ...]
     handlers: tuple[Handler, ...] = ()
@@ -63,6 +66,6 @@ Step = Run | RunText | If | Raise | Steps
 
 
 class DoBlock(Struct, frozen=True):
-    """DO."""
+    """DO: a block of PL/pgSQL."""
 
     body: Steps

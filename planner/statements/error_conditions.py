@@ -1,8 +1,7 @@
-"""The names of errors' conditions in PL/pgSQL: in handlers and in RAISE.
+"""The names of error conditions in PL/pgSQL, for handlers and for RAISE.
 
-Owns: what a name or SQLSTATE 'state' means. The names are PostgreSQL's own (errcodes.txt), of which some have several
-states: RAISE takes the first, a handler any.
-https://www.postgresql.org/docs/15/errcodes-appendix.html
+Owns: the SQLSTATEs of a name or of SQLSTATE 'state'. The names are PostgreSQL's (errcodes.txt). Some have several
+states: RAISE takes the first, a handler accepts any. https://www.postgresql.org/docs/15/errcodes-appendix.html
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from typing import Final
 from catalog.postgres import rows
 from catalog.values.errors import SqlError
 
-#: The condition of a handler that takes every error; RAISE knows no such one.
+#: The condition of a handler for every error; RAISE does not accept it.
 _OTHERS: Final = "others"
-#: What ends the state of a whole class.
+#: The end of a state that stands for its whole class.
 _CLASS: Final = "000"
 _SUCCESS: Final = "00000"
 
@@ -31,8 +30,8 @@ def _conditions() -> Mapping[str, tuple[str, ...]]:
 
 
 def state_of(name: str) -> str:
-    """The SQLSTATE that RAISE gives an error by a condition; '' for success, which is what its level has. Raises 42704
-    for a name of none."""
+    """The SQLSTATE that RAISE gives an error with this condition; '' for success, whose state follows from RAISE's
+    level. Raises 42704 for an unknown name."""
     if _is_state(name):
         return "" if name == _SUCCESS else name
     if name in _conditions():
@@ -41,7 +40,7 @@ def state_of(name: str) -> str:
 
 
 def states_of(name: str) -> tuple[str, ...]:
-    """The beginnings of the SQLSTATEs that a handler's condition takes. Raises 42704 for a name of none."""
+    """The prefixes of the SQLSTATEs that a handler's condition accepts. Raises 42704 for an unknown name."""
     if name == _OTHERS:
         return ("",)
     states = (name,) if _is_state(name) else _conditions().get(name)

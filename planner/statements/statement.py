@@ -1,4 +1,4 @@
-"""What a statement means once names and types are resolved: the planner's output besides algebra.
+"""Statements with resolved names and types: the planner's output besides algebra.
 
 Owns: one frozen class per kind of statement but those of ``planner.statements.definitions``. The binder makes them, the
 executor runs them, the server answers with ``tag``. Positions in errors are resolved before these exist.
@@ -19,12 +19,12 @@ from planner.statements.definitions import Definition, Truncate
 from planner.statements.do_blocks import DoBlock
 from planner.view_rules import Places
 
-#: A new row's columns with their values once those of generated columns are computed; empty where there are none.
+#: The generated columns' values for a new row, over its other columns; empty without generated columns.
 Generated = tuple[tuple[Column, Scalar], ...]
 
 
 class Output(Struct, frozen=True):
-    """A result column as RowDescription announces it; ``table`` and ``attribute`` are 0 where it is an expression."""
+    """A result column as RowDescription describes it; ``table`` and ``attribute`` are 0 for an expression."""
 
     name: str
     type: SqlType
@@ -34,8 +34,8 @@ class Output(Struct, frozen=True):
 
 
 class Locking(Struct, frozen=True):
-    """FOR UPDATE, FOR SHARE and the like, in ``words``: locks on rows; with ``nowait``, 55P03 about a table at once,
-    and with ``skip`` no row that another transaction has locked."""
+    """FOR UPDATE, FOR SHARE and similar, in ``words``: row locks. With ``nowait``, a locked row raises 55P03; with
+    ``skip``, rows that another transaction has locked are left out."""
 
     words: str
     table: str
@@ -44,7 +44,7 @@ class Locking(Struct, frozen=True):
 
 
 class Query(Struct, frozen=True):
-    """SELECT, VALUES or TABLE: the relation's columns are ``outputs`` position by position."""
+    """SELECT, VALUES or TABLE; ``outputs`` describe the relation's columns in their order."""
 
     relation: Relation
     outputs: tuple[Output, ...]
@@ -53,7 +53,8 @@ class Query(Struct, frozen=True):
 
 
 class CreateTableAs(Struct, frozen=True):
-    """CREATE TABLE AS, SELECT INTO: ``query`` yields complete rows of ``table``, taken unless ``filled`` is false."""
+    """CREATE TABLE AS, SELECT INTO: ``query`` yields complete rows of ``table``, which are stored unless ``filled`` is
+    false."""
 
     table: Table
     query: Query
@@ -62,11 +63,12 @@ class CreateTableAs(Struct, frozen=True):
 
 
 class CreateView(Struct, frozen=True):
-    """CREATE [OR REPLACE] [MATERIALIZED] VIEW; ``query`` is bound, ``view.definition`` its text.
+    """CREATE [OR REPLACE] [MATERIALIZED] VIEW; ``query`` is bound, ``view.definition`` is its text.
 
-    ``places`` are for the errors of a view that cannot be continuous. ``keeping`` says for how long the view has its
-    groups, where its options do. ``above`` are the views that read one that is replaced, before and after. ``kept`` is
-    the continuous view, as it was when this was bound, that has the definition already and stays but for its options.
+    ``places`` are positions in the text for the errors of a view that cannot be continuous. ``keeping`` is how long the
+    view keeps its groups, if its options say so. ``above`` are the views that read a replaced view, before and after.
+    ``kept`` is the existing continuous view, as of binding, whose definition is equal and which stays except for its
+    options.
     """
 
     view: View
@@ -82,16 +84,18 @@ class CreateView(Struct, frozen=True):
 
 
 class Returning(Struct, frozen=True):
-    """RETURNING: ``expressions`` over the changed row (Insert.row, Update.new or Delete.old) and what was beside it."""
+    """RETURNING: ``expressions`` over the changed row (Insert.row, Update.new or Delete.old) and the columns beside
+    it."""
 
     expressions: tuple[tuple[Column, Scalar], ...]
     outputs: tuple[Output, ...]
 
 
 class Upsert(Struct, frozen=True):
-    """DO UPDATE: a row in the way has the columns ``old``, the row that it stopped those of the Insert (``excluded``).
+    """DO UPDATE: ``old`` are the columns of the existing row with the same key, ``excluded`` those of the row proposed
+    by INSERT.
 
-    Where ``predicate`` is true over both, ``assigned`` are the columns of the row that takes the old one's place.
+    If ``predicate`` is true over both, the row ``assigned`` replaces the existing one.
     """
 
     old: tuple[Column, ...]
@@ -100,14 +104,14 @@ class Upsert(Struct, frozen=True):
 
 
 class Conflict(Struct, frozen=True):
-    """ON CONFLICT: what becomes of a row whose key of ``keys`` is taken; ``update`` None is DO NOTHING."""
+    """ON CONFLICT: what happens to a row if another row has its key of ``keys``; ``update`` None is DO NOTHING."""
 
     keys: tuple[UniqueKey | Index, ...]
     update: Upsert | None = None
 
 
 class OfView(str):
-    """What a check is called that is a view's WITH CHECK OPTION: the view's name."""
+    """The name of a check that is a view's WITH CHECK OPTION: the view's name."""
 
     __slots__ = ()
 
@@ -117,13 +121,13 @@ Checks = tuple[tuple[str, Scalar], ...]
 
 
 class Insert(Struct, frozen=True):
-    """INSERT: ``source`` yields complete rows, ``row`` position by position in the target's column order.
+    """INSERT: ``source`` yields complete rows, ``row`` is their columns in the order of the target's columns.
 
-    Assignment casts and defaults are expressions in ``source``. ``checks`` are the target's, over ``row``.
-    ``literals`` holds the rows when ``source`` is VALUES of only literals and parameters, the latter perhaps under
-    a Cast to the column's type: the path without an engine. ``view_checks`` are those of views, of the rows that are
-    there afterwards, where ``checks`` are of all that are proposed. ``updated``, where RETURNING asks for it, is beside
-    the row: 1 where ON CONFLICT has updated one, else 0.
+    Assignment casts and defaults are expressions in ``source``. ``checks`` are the target's, over ``row``. ``literals``
+    holds the rows if ``source`` is VALUES of only literals and parameters, a parameter possibly under a Cast to the
+    column's type: such rows need no engine. ``view_checks`` are those of views; they apply to the rows that are stored,
+    while ``checks`` apply to all proposed rows. ``updated``, if RETURNING needs it, is a column beside the row: 1 if ON
+    CONFLICT has updated a row, else 0.
     """
 
     target: Table | Stream
@@ -139,7 +143,7 @@ class Insert(Struct, frozen=True):
 
 
 class Update(Struct, frozen=True):
-    """UPDATE: ``relation`` yields per changed row its ``row_id``, the ``old`` row and the ``new`` row.
+    """UPDATE: ``relation`` yields for each changed row its ``row_id``, the ``old`` row and the ``new`` row.
 
     ``beside``: columns of FROM that RETURNING uses.
     """
@@ -156,7 +160,7 @@ class Update(Struct, frozen=True):
 
 
 class Delete(Struct, frozen=True):
-    """DELETE: ``relation`` yields per deleted row its ``row_id`` and the ``old`` row.
+    """DELETE: ``relation`` yields for each deleted row its ``row_id`` and the ``old`` row.
 
     ``beside``: columns of USING that RETURNING uses.
     """
@@ -170,7 +174,8 @@ class Delete(Struct, frozen=True):
 
 
 class MergeAction(Struct, frozen=True):
-    """What a WHEN clause of MERGE does; ``row`` is the new row of an insert or update, over the relation's columns."""
+    """The action of a WHEN clause of MERGE; ``row`` is the new row of an insert or update, over the relation's
+    columns."""
 
     kind: Literal["insert", "update", "delete", "nothing"]
     row: tuple[tuple[Column, Scalar], ...] = ()
@@ -178,8 +183,7 @@ class MergeAction(Struct, frozen=True):
 
 class Merge(Struct, frozen=True):
     """MERGE: ``relation`` yields each joined row: the target's ``row_id`` and ``old`` row (NULL: none), and ``action``,
-    the index of what is done with it (NULL: nothing).
-    """
+    the index of the action to run (NULL: none)."""
 
     target: Table
     relation: Relation
@@ -192,12 +196,13 @@ class Merge(Struct, frozen=True):
     generated: Generated = ()
 
 
-#: What changes rows of one relation.
+#: Statements that change rows of one relation.
 RowChange = Insert | Update | Delete | Merge
 
 
 class Modifying(Struct, frozen=True):
-    """WITH of statements that change rows: each part's RETURNING is, by its name, a leaf of what follows.
+    """WITH whose queries change rows: the RETURNING rows of each part are, by its name, a leaf of the following
+    statements.
 
     Such a leaf is a ``Snapshot`` whose sources number RETURNING's columns.
     """
@@ -207,14 +212,15 @@ class Modifying(Struct, frozen=True):
 
     @property
     def statements(self) -> tuple[Query | RowChange, ...]:
-        """The parts in their order, and then the rest."""
+        """The parts in their order, then the main statement."""
         return (*(part for _, part in self.parts), self.main)
 
 
 class CopyOptions(Struct, frozen=True):
-    """COPY's options as given, defaults filled in by format; the forced are places among the columns copied.
+    """COPY's options as given, with the format's defaults filled in. The ``force_`` options hold places among the
+    copied columns.
 
-    ``codec`` is Python's for ``encoding``, which is '' where it is the client's.
+    ``codec`` is Python's codec for ``encoding``; both are '' for the client's encoding.
     """
 
     format: Literal["text", "csv", "binary"] = "text"
@@ -234,8 +240,8 @@ class CopyOptions(Struct, frozen=True):
 class CopyIn(Struct, frozen=True):
     """COPY target FROM: ``columns`` are indexes of the target's columns; ``path`` None is STDIN.
 
-    ``defaults`` gives the target's other columns their values; ``checks`` are the target's, over complete rows ``row``,
-    of which those are kept that meet ``where``.
+    ``defaults`` gives the values of the target's other columns. ``checks`` are the target's, over complete rows
+    ``row``; only rows that meet ``where`` are stored.
     """
 
     target: Table | Stream
@@ -250,7 +256,7 @@ class CopyIn(Struct, frozen=True):
 
 
 class CopyOut(Struct, frozen=True):
-    """COPY (query) TO, or the rows that a change returns; ``path`` None is STDOUT."""
+    """COPY (query) TO, where the query may be a change with RETURNING; ``path`` None is STDOUT."""
 
     query: Query | Insert | Update | Delete | Modifying
     options: CopyOptions
@@ -258,9 +264,10 @@ class CopyOut(Struct, frozen=True):
 
 
 class TransactionControl(Struct, frozen=True):
-    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT name, RELEASE name, ROLLBACK TO name; ``tag`` is that of a beginning.
+    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT name, RELEASE name, ROLLBACK TO name; ``tag`` is the tag of BEGIN or START
+    TRANSACTION.
 
-    ``chain``: another block with the same characteristics begins where this one ends.
+    ``chain``: a new block with the same characteristics begins when this one ends.
     """
 
     action: Literal["begin", "commit", "rollback", "savepoint", "release", "rollback_to"]
@@ -273,7 +280,7 @@ class TransactionControl(Struct, frozen=True):
 
 
 class SetConstraints(Struct, frozen=True):
-    """SET CONSTRAINTS; ``named`` are tables' oids with the names of their constraints, None is ALL."""
+    """SET CONSTRAINTS; ``named`` are tables' oids with the names of their constraints, None for ALL."""
 
     named: tuple[tuple[int, str], ...] | None
     deferred: bool
@@ -289,7 +296,7 @@ class SetVariable(Struct, frozen=True):
 
 
 class SetModes(Struct, frozen=True):
-    """SET TRANSACTION and SET SESSION CHARACTERISTICS with several modes, set one after the other."""
+    """SET TRANSACTION and SET SESSION CHARACTERISTICS with several modes, applied in order."""
 
     modes: tuple[SetVariable, ...]
 
@@ -301,7 +308,7 @@ class ShowVariable(Struct, frozen=True):
 
 
 class Explain(Struct, frozen=True):
-    """EXPLAIN of a statement, or of a continuous view when the query is a bare read of one."""
+    """EXPLAIN of a statement, or of a continuous view if the query only selects all of one view."""
 
     statement: Statement
     analyze: bool = False
@@ -309,7 +316,8 @@ class Explain(Struct, frozen=True):
 
 
 class Prepare(Struct, frozen=True):
-    """PREPARE name AS statement text, from ``offset`` on of the whole, ``written``; parameters' types as declared."""
+    """PREPARE name AS statement. The statement's text begins at ``offset`` in the whole text ``written``; ``types`` are
+    the declared parameter types."""
 
     name: str
     text: str
@@ -319,8 +327,8 @@ class Prepare(Struct, frozen=True):
 
 
 class ExecutePrepared(Struct, frozen=True):
-    """EXECUTE name (arguments). ``places`` are where the arguments begin in the text; ``within`` is the EXPLAIN or
-    CREATE TABLE AS in which it stands, if it does."""
+    """EXECUTE name (arguments). ``places`` are the positions of the arguments in the text; ``within`` is the EXPLAIN or
+    CREATE TABLE AS around it, if any."""
 
     name: str
     arguments: tuple[Scalar, ...]
@@ -335,15 +343,16 @@ class Deallocate(Struct, frozen=True):
 
 
 class Discard(Struct, frozen=True):
-    """DISCARD ALL and its parts, in lower case: what resets a session."""
+    """DISCARD ALL or one of its parts, in lower case: resets a session."""
 
     what: str
 
 
 class DeclareCursor(Struct, frozen=True):
-    """DECLARE name CURSOR FOR query; ``scroll`` None leaves it to the query, ``text`` is the statement's own.
+    """DECLARE name CURSOR FOR query. With ``scroll`` None the query decides whether the cursor scrolls; ``text`` is the
+    statement's text.
 
-    The query's last columns may be the primary ``key`` of the ``table`` (its oid) of which each row shows a row.
+    The query's last columns may be the primary ``key`` of the ``table`` (its oid), if each row shows one row of it.
     """
 
     name: str
@@ -357,7 +366,7 @@ class DeclareCursor(Struct, frozen=True):
 
 
 class Fetch(Struct, frozen=True):
-    """FETCH, or MOVE where it ``moves``: ``count`` rows in a direction (None: all), or the one at a place."""
+    """FETCH, or MOVE if ``moves``: ``count`` rows in a direction (None: all), or the row at a position."""
 
     name: str
     direction: Literal["forward", "backward", "absolute", "relative"]
@@ -391,7 +400,7 @@ class Notify(Struct, frozen=True):
 
 
 class LockTable(Struct, frozen=True):
-    """LOCK: tables by oid and name, in a mode that is PostgreSQL's number of it, 1 to 8."""
+    """LOCK TABLE: tables by oid and name, and a mode by PostgreSQL's number, 1 to 8."""
 
     mode: int
     nowait: bool
@@ -399,9 +408,9 @@ class LockTable(Struct, frozen=True):
 
 
 class NoOperation(Struct, frozen=True):
-    """A statement with nothing to do here, answered by its tag: VACUUM, ANALYZE, CHECKPOINT, ...
+    """A statement that does nothing in Millstream and is answered with its tag: VACUUM, ANALYZE, CHECKPOINT, ...
 
-    ``alone``: what it is called where it may not be within a transaction block.
+    ``alone``: the name for the error if it must not be in a transaction block, else None.
     """
 
     tag: str
@@ -409,7 +418,7 @@ class NoOperation(Struct, frozen=True):
     alone: str = ""
 
 
-#: What has rows or changes some.
+#: Statements that return or change rows.
 RowStatement = Query | RowChange | Modifying
 
 Statement = (
@@ -443,7 +452,7 @@ Statement = (
 
 
 def outputs_of_rows(statement: RowStatement) -> tuple[Output, ...] | None:
-    """The columns of a query, or of what a change returns; None where that has no rows."""
+    """The result columns of a query, or of a change with RETURNING; None if the statement returns no rows."""
     match statement:
         case Query(outputs=outputs):
             return outputs

@@ -1,6 +1,6 @@
-"""The relations and scalars in a statement, to look through or to rewrite.
+"""Visits and rewrites the relations and scalars in a statement.
 
-Owns: which statement classes hold any. Within a relation or scalar, ``planner.algebra.walk`` goes on.
+Owns: which statement classes contain any. Within a relation or scalar, ``planner.algebra.walk`` continues.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from planner.statements.statement import (
     Upsert,
 )
 
-#: Classes whose fields may hold expressions, which may call session functions or hold parameters.
+#: Classes whose fields may contain expressions with session functions or parameters.
 _HOLDERS: Final = frozenset(
     (
         *(Query, Insert, Update, Delete, Merge, Modifying, CopyIn, CopyOut, CreateTableAs, Explain, ExecutePrepared),
@@ -38,10 +38,10 @@ _HOLDERS: Final = frozenset(
 
 
 def roots(value: Any) -> list[Any]:
-    """The relations and scalars that a statement's fields hold; an Insert's ``literals`` are in its source."""
+    """The relations and scalars in a statement's fields; those of an Insert's ``literals`` are in its source."""
     if is_node(value):
         return [value]
-    if type(value) is Query:  # by far the most
+    if type(value) is Query:  # the most frequent statements
         return [value.relation]
     if type(value) is tuple:
         return [root for item in value for root in roots(item)]

@@ -5,7 +5,7 @@ may run on any thread. A block goes through the first of three ways that can tak
 
 1. ``fast``: pyarrow's CSV parser with the columns' types, where it means what PostgreSQL means;
 2. ``fast`` again, with all columns as strings, converted by the value codecs, column by column;
-3. ``exact``: PostgreSQL's own rules, line by line, which either succeed or raise PostgreSQL's error with its line.
+3. ``exact``: PostgreSQL's own rules, line by line, which succeed or raise PostgreSQL's error with its line number.
 
 Out (``CopyWriter``): columns are encoded and joined, no Python per row.
 """

@@ -1,7 +1,7 @@
-"""COPY's binary format in: a header, rows of length-prefixed fields, a trailer.
+"""COPY FROM in binary format: a header, rows of length-prefixed fields, a trailer.
 
-Owns: the blocks and their line numbers, what is wrong with a row's frame, and the gathering of fields into columns,
-which the value codecs decode. Where rows are is found by ``chain``, all rows of a block at once.
+Owns: the blocks and their line numbers, the errors in a row's frame, and the gathering of fields into columns, which
+the value codecs decode. ``chain`` finds all rows of a block at once.
 https://www.postgresql.org/docs/15/sql-copy.html#id-1.9.3.55.9.4
 """
 
@@ -31,9 +31,10 @@ _int32 = struct.Struct(">i").unpack_from
 
 
 class BinaryBlock(Struct, frozen=True):
-    """Whole rows: where each field begins and how long it is (-1: null), a row of each for each column.
+    """Whole rows: where each field begins and its length in bytes (-1: NULL), as matrices with a row for each column.
 
-    ``line`` counts rows from 1. ``failure`` is what is wrong behind these rows: an error in one of them comes first.
+    ``line`` is the number of the first row, counted from 1. ``failure`` is the error in the data after these rows; an
+    error in one of the rows is raised before it.
     """
 
     data: bytes
@@ -62,17 +63,17 @@ class BinarySplitter:
     def __init__(self, target: CopyTarget, block_size: int) -> None:
         self._target = target
         self._block_size = block_size
-        self._enough = block_size  # bytes that are looked at together
+        self._enough = block_size  # bytes to collect before looking for rows
         self._waiting: list[bytes] = []
         self._size = 0
         self._line = 1
-        self._column = 0  # in which the waiting part of a row ends
+        self._column = 0  # the column in which the incomplete row ends
         self._header_seen = False
         self._trailed = False
         self._failed = False
 
     def split(self, data: bytes) -> list[BinaryBlock]:
-        """The blocks that are complete with these bytes."""
+        """The blocks that these bytes complete."""
         if self._failed or not data:
             return []
         self._waiting.append(data)
@@ -80,7 +81,7 @@ class BinarySplitter:
         return self._walk() if self._size >= self._enough or self._trailed else []
 
     def is_due(self, size: int) -> bool:
-        """Whether so many bytes more are looked at, and not kept for later."""
+        """Whether the next ``size`` bytes make ``split`` look for rows instead of only collecting the bytes."""
         return not self._failed and (self._size + size >= self._enough or self._trailed)
 
     def finish(self) -> list[BinaryBlock]:
@@ -90,13 +91,13 @@ class BinarySplitter:
         blocks = self._walk()
         if not self._header_seen:
             raise SqlError("22P04", "COPY file signature not recognized")
-        if self._size < 2:  # less than a number of fields is an end like any other
+        if self._size < 2:  # fewer bytes than a field count: a regular end
             return blocks
         failure = self._error("unexpected EOF in COPY data", self._column)
         return [*blocks, BinaryBlock(b"", self._line, *no_rows(len(self._target.types)), failure)]
 
     def _walk(self) -> list[BinaryBlock]:
-        """A block of the whole rows that are there, or of what is wrong behind them; the rest waits."""
+        """A block of the whole rows collected so far, or of the error after them; the remaining bytes wait."""
         data = b"".join(self._waiting)
         position = 0 if self._header_seen else self._read_header(data)
         starts, lengths = no_rows(len(self._target.types))
@@ -112,7 +113,7 @@ class BinarySplitter:
             raise too_long(len(rest))
         self._enough = max(
             self._block_size, min(2 * len(rest), LONGEST)
-        )  # a row longer than a block is not joined over and over
+        )  # so that a row longer than a block is not joined at each call
         return [BinaryBlock(data, line, starts, lengths, failure)] if rows or self._failed else []
 
     def _read_header(self, data: bytes) -> int:
@@ -131,7 +132,7 @@ class BinarySplitter:
         return _HEADER_LENGTH + int(extension)
 
     def _look_behind(self, data: bytes, position: int) -> SqlError | None:
-        """What is wrong behind the last whole row; nothing is where a trailer or a part of a row stands."""
+        """The error in the data after the last whole row; None if a trailer or an incomplete row follows."""
         if not self._trailed:
             if len(data) - position < 2:
                 return None
@@ -143,7 +144,7 @@ class BinarySplitter:
         return self._error("received copy data after EOF marker") if len(data) > position else None
 
     def _look_at_row(self, data: bytes, position: int, count: int) -> SqlError | None:
-        """What is wrong with a row that is not whole; nothing is if it only lacks its end."""
+        """The error in an incomplete row; None if only the row's end is missing."""
         if count != len(self._target.types):
             return self._error(f"row field count is {count}, expected {len(self._target.types)}")
         for column in range(count):
@@ -187,7 +188,7 @@ def parse_binary(block: BinaryBlock, target: CopyTarget) -> list[pa.Array]:
 
 
 def _gather(data: bytes, starts: Vector, lengths: Vector) -> pa.Array:
-    """The fields at some rising places as one binary array: every other value of one that has the gaps as well."""
+    """The fields as one binary array: every other value of an array that also has the gaps. ``starts`` must rise."""
     count = len(starts)
     bounds = np.empty((count, 2), np.int32)
     bounds[:, 0], bounds[:, 1] = starts, starts + np.maximum(lengths, 0)

@@ -1,10 +1,10 @@
-"""Where the rows of COPY's binary format are: all rows of a block at once.
+"""Finds the rows of COPY's binary format, all rows of a block at once.
 
-A row is its number of fields (int16), then for each field its length (int32, -1 for null) and its bytes, so where a row
-begins follows only from the row before it. Found without walking: every place with the right number of fields is a
-candidate; what its row would be is computed for all candidates together, a column at a time; each candidate so has a
-successor, where its row ends, and the rows are the chain of successors from the first, followed by doubling steps.
-Values that look like rows are candidates too, and no more than that.
+A row is its number of fields (int16), then for each field its length (int32, -1 for NULL) and its bytes, so a row's
+begin follows only from the row before. To avoid a loop over rows, every place that holds the right number of fields is
+a candidate. The end of the row that would begin there is computed for all candidates together, one column at a time,
+and is the candidate's successor. The rows are the chain of successors from the first candidate, followed by doubling
+steps. Values that look like rows are candidates that are not in the chain.
 
 Owns: the search. Does not know what is wrong where the chain ends.
 """
@@ -17,9 +17,10 @@ from protocol.values.codec import Vector
 
 
 def find_rows(data: bytes, start: int, width: int) -> tuple[Vector, Vector, int]:
-    """All whole rows of ``width`` fields from ``start`` on, up to the first place where there is none.
+    """All whole rows of ``width`` fields from ``start`` on, up to the first place that does not begin one.
 
-    Starts and lengths of their fields, a row of each for each column, and where the last row ends.
+    Returns the starts and the lengths of the rows' fields, as matrices with a row for each column, and where the last
+    row ends.
     """
     candidates, ends = _whole(data, _candidates(data, start, width), width)
     if not len(candidates) or candidates[0] != start:
@@ -47,7 +48,7 @@ def _lengths(data: bytes) -> Vector:
 
 
 def _whole(data: bytes, starts: Vector, width: int) -> tuple[Vector, Vector]:
-    """The candidates whose row has possible lengths and lies within the data, and where each row ends."""
+    """The candidates whose rows have valid lengths and lie within the data, and where each of these rows ends."""
     lengths_at = _lengths(data)
     ends = starts + 2
     for _ in range(width):
@@ -63,16 +64,16 @@ def _kept(starts: Vector, ends: Vector, mask: Vector) -> tuple[Vector, Vector]:
 
 
 def _chain(starts: Vector, ends: Vector) -> Vector:
-    """Which candidates follow each other from the first one on, as a mask."""
+    """A mask of the candidates that follow each other from the first one on."""
     count = len(starts)
     if np.array_equal(ends[:-1], starts[1:]):
         return np.ones(count, bool)
     found = np.searchsorted(starts, ends)
     follows = (found < count) & (starts[np.minimum(found, count - 1)] == ends)
-    step = np.append(np.where(follows, found, count), count)  # the last one stands for the end
+    step = np.append(np.where(follows, found, count), count)  # the last element stands for the end
     reached = np.zeros(count + 1, bool)
     reached[0] = True
-    while step[0] != count:  # twice as far each time
+    while step[0] != count:  # each step goes twice as far
         reached[step[reached]] = True
         step = step[step]
     reached[step[reached]] = True

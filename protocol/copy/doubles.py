@@ -1,8 +1,8 @@
-"""Decimals of few digits, read as doubles: pyarrow's CSV parser makes one in a quarter of the time of a decimal.
+"""Decimals of few digits read as doubles, which pyarrow's CSV parser makes in a quarter of the time of decimals.
 
-Both the parser and a division round correctly. So where a number's text is k units of its last decimal, k below 2^53,
-the double that is read is exactly k / 10^scale; and where the double is that, the text is so near that it rounds to k
-units. Any other double, such as that of a text with more decimals, is left to the decimal parser.
+Both the parser and a division round correctly. If a number's text is k units of its last decimal, with k below 2^53,
+the parsed double is exactly k / 10^scale. If the double has that value, the text is so near that it rounds to k units.
+Any other double, such as that of a text with more decimals, is left to the decimal parser.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ import pyarrow as pa
 from catalog.values.types import SqlType
 from protocol.values.codec import from_vector, vector
 
-#: Digits of which every number is a double.
+#: The most digits with which every integer is exact as a double.
 _DIGITS: Final = 15
 
 
 def is_double(type_: SqlType) -> bool:
-    """Whether a type's decimals can be read as doubles."""
+    """Whether a type's decimals can be read exactly as doubles."""
     return type_.name == "numeric" and 0 <= type_.scale <= type_.precision <= _DIGITS
 
 
 def decimals_of(doubles: pa.Array, type_: SqlType) -> pa.Array | None:
-    """The decimals that were read so; None where one is not certain, or has more digits than its type."""
+    """The decimals of values that were read as doubles; None if a value is uncertain or has more digits than the
+    type."""
     if not len(doubles):
         return doubles.cast(type_.arrow)
     values, unit = vector(doubles, "<f8"), 10.0**type_.scale
     with np.errstate(all="ignore"):
         units = np.rint(values * unit)
-        if not ((units / unit == values) & (np.abs(units) < 10.0**type_.precision)).all():  # NaN is not, either
+        if not ((units / unit == values) & (np.abs(units) < 10.0**type_.precision)).all():  # also false for NaN
             return None
     words = np.empty((len(units), 2), "<i8")
     words[:, 0] = units

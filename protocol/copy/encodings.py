@@ -1,7 +1,8 @@
-"""COPY's data in other encodings than UTF8, a block or a batch of rows at a time.
+"""COPY data in encodings other than UTF8, converted a block or a batch of rows at a time.
 
-Owns: both directions and their errors (22021, 22P05). Lines are found before: in the encodings that ``CopyFormat`` may
-name, ASCII characters are bytes of their own, so that ends of lines, quotes and backslashes are where they seem to be.
+Owns: both directions and their errors (22021, 22P05). Lines are found before the conversion: in every encoding that
+``CopyFormat`` may name, an ASCII byte is always an ASCII character, so that ends of lines, quotes and backslashes can
+be found in the bytes.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from protocol.copy.format import CopyFormat, CopyTarget
 from protocol.copy.split import Block, count_byte
 from protocol.values.codec import value_bytes
 
-#: Bytes that a character of two has (EUC).
+#: Bytes of a two-byte character (EUC).
 _PAIRED = range(0xA1, 0xFF)
 
 
 def recoded(block: Block, target: CopyTarget, format_: CopyFormat) -> Block:
-    """A block in UTF8. Raises the first error of its lines where one has no such characters."""
+    """A block converted to UTF8. Raises the error of the first line with an invalid character."""
     if not format_.is_recoded:
         return block
     try:
@@ -41,12 +42,12 @@ def recoded(block: Block, target: CopyTarget, format_: CopyFormat) -> Block:
 
 
 def _is_of_a_cut_row(error: SqlError) -> bool:
-    """Whether a row goes on in a line that is not read."""
+    """Whether the row continues in a line after this block."""
     return error.message == "unterminated CSV quoted field"
 
 
 def _undecoded(found: bytes, format_: CopyFormat) -> tuple[str, str]:
-    """What is wrong with bytes that begin no character; ``found`` are at most two."""
+    """The error for bytes that begin no character; ``found`` are at most two bytes."""
     encoding = format_.encoding
     if encoding.startswith("EUC") and not (len(found) == 2 and all(byte in _PAIRED for byte in found)):
         return "22021", f'invalid byte sequence for encoding "{encoding}": {_written(found)}'
@@ -64,7 +65,7 @@ def _written(sequence: bytes) -> str:
 
 
 def encoded_text(text: str, format_: CopyFormat) -> bytes:
-    """A text in the format's encoding. Raises 22P05."""
+    """A text in the format's encoding. Raises 22P05 for a character that the encoding lacks."""
     try:
         return text.encode(format_.codec)
     except UnicodeEncodeError as error:
@@ -73,7 +74,7 @@ def encoded_text(text: str, format_: CopyFormat) -> bytes:
 
 
 def encoded(rows: pa.Array, format_: CopyFormat) -> pa.Array:
-    """Texts, none of them NULL, as bytes in the format's encoding: converted all at once, with zero bytes between."""
+    """Texts without NULLs in the format's encoding, as binary. They are converted together, separated by zero bytes."""
     if not format_.is_recoded or not len(rows):
         return rows
     ended = pc.binary_join_element_wise(rows, constant(""), constant("\0"))

@@ -1,7 +1,7 @@
-"""COPY blocks by PostgreSQL's own rules, line by line: slow, and right about everything.
+"""COPY blocks parsed by PostgreSQL's own rules, line by line: slow, but exact.
 
 Owns: the splitting of lines into fields (CopyReadLine, CopyReadAttributesText, CopyReadAttributesCSV) and the order in
-which errors are found: by line, and in a line by column.
+which errors are found: by line, and within a line by column.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from protocol.values.scales import scales_of_texts
 
 
 class _Line(Struct, frozen=True):
-    """One row's text; ``number`` is that of its last line, counting ends of lines in quotes as PostgreSQL does.
+    """One row's text. ``number`` is the number of the row's last line; ends of lines within quotes count, as in
+    PostgreSQL.
 
-    (PostgreSQL does not count those in the first row, where it does not know yet how lines end; we do.)
+    (PostgreSQL does not count them in the first row, as it does not yet know there how lines end; Millstream does.)
     """
 
     number: int
@@ -66,7 +67,7 @@ def parse_exactly(block: Block, target: CopyTarget, format_: CopyFormat) -> list
 
 
 def check_header(block: Block, target: CopyTarget, format_: CopyFormat) -> None:
-    """HEADER MATCH: the first line has just the columns' names. Raises 22P04."""
+    """HEADER MATCH: the first line must hold exactly the columns' names. Raises 22P04."""
     split = _csv_lines if format_.format == "csv" else _text_lines
     try:
         line = next(split(block, target, format_), _Line(1, b"", [""]))
@@ -83,14 +84,15 @@ def check_header(block: Block, target: CopyTarget, format_: CopyFormat) -> None:
 
 
 def line_of(block: Block, row: int, target: CopyTarget, format_: CopyFormat) -> tuple[int, bytes]:
-    """The number and the text of the line that one of a block's rows, all of which could be read, came from."""
+    """The number and the text of the line with the block's row ``row``, from 0. All rows must be readable."""
     split = _csv_lines if format_.format == "csv" else _text_lines
     line = next(islice(split(block, target, format_), row, None))
     return line.number, line.raw
 
 
 def _forced(line: _Line, format_: CopyFormat) -> _Line:
-    """FORCE_NOT_NULL: what stands for NULL is itself. FORCE_NULL: it is NULL where it is quoted, too."""
+    """Applies FORCE_NOT_NULL (the NULL string is an ordinary value) and FORCE_NULL (the NULL string is NULL even in
+    quotes)."""
     if not format_.force_not_null and not format_.force_null:
         return line
     fields = list(line.fields)
@@ -103,7 +105,7 @@ def _forced(line: _Line, format_: CopyFormat) -> _Line:
 
 
 def _decode(lines: list[_Line], target: CopyTarget) -> list[pa.Array]:
-    """All columns of the lines; the last line may be short. Raises the error of the first wrong value by line."""
+    """The columns of all lines; the last line may be short. Raises the error of the first invalid value by line."""
     columns: list[pa.Array] = []
     scales: list[pa.Array] = []
     first: tuple[int, int, SqlError] | None = None
@@ -154,7 +156,7 @@ def _text_lines(block: Block, target: CopyTarget, format_: CopyFormat) -> Iterat
 
 
 def _check_end(found: bytes, end: bytes, number: int, target: CopyTarget, format_: CopyFormat) -> None:
-    """A line must end as the first one did."""
+    """Checks that a line ends with the same characters as the first one."""
     if found in (end, b"", b"\\"):
         return
     csv = format_.format == "csv"
@@ -204,14 +206,14 @@ class _CsvGrammar:
 
     @staticmethod
     def _body(format_: CopyFormat) -> bytes:
-        """What is between quotes."""
+        """The text between quotes."""
         quote, escape = re.escape(format_.quote.encode()), re.escape(format_.escape.encode())
         if quote == escape:
             return rb"(?:[^%b]++|%b%b)*+" % (quote, quote, quote)
         return rb"(?:[^%b%b]++|%b[%b%b]?)*+" % (quote, escape, escape, quote, escape)
 
     def value(self, raw: bytes) -> bytes | None:
-        """What a field's text stands for."""
+        """The value of a field's text."""
         if raw == self._null:
             return None
         if self._quote not in raw:

@@ -1,10 +1,10 @@
-"""COPY blocks by pyarrow's CSV parser, where it means what PostgreSQL means.
+"""COPY blocks parsed by pyarrow's CSV parser, where it agrees with PostgreSQL.
 
-Owns: which blocks those are, and the two ways of reading them: with the columns' types, or as strings that the value
-codecs convert. Raises ``NotFast`` where the exact way must decide; never accepts what PostgreSQL would not.
+Owns: the decision which blocks those are, and two ways to read them: with the columns' types, or as strings that the
+value codecs convert. Raises ``NotFast`` if the exact parser must decide; never accepts a value that PostgreSQL rejects.
 
-What pyarrow takes and PostgreSQL does not, or reads otherwise, is looked for in the bytes beforehand: zero bytes, mixed
-line ends, hexadecimal integers; or in the result: quotes inside of a field, floats that are not finite.
+Text that pyarrow accepts and PostgreSQL rejects or reads otherwise is found beforehand in the bytes (zero bytes, mixed
+line ends, hexadecimal integers) or afterwards in the result (quotes inside a field, floats that are not finite).
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from protocol.values.times.precision import fit_column
 #: Types that pyarrow's CSV parser reads as PostgreSQL does; all others are read as strings.
 _NATIVE: Final = frozenset(("int2", "int4", "int8", "float8", "numeric", "date", "bool"))
 _INTEGERS: Final = frozenset(("int2", "int4", "int8"))
-#: What some programs write before text in UTF-8.
+#: The byte order mark that some programs write before UTF-8 text.
 _MARK: Final = b"\xef\xbb\xbf"
-#: What may be an exponent above zero.
+#: A possible positive exponent.
 _EXPONENT: Final = re.compile(rb"[0-9.][eE]\+?[0-9]")
 _FIRST_DAY: Final = -719_162  # 0001-01-01
 
 
 class NotFast(Exception):
-    """The block needs the exact way."""
+    """The exact parser must read the block."""
 
 
 class FastParser(Struct, frozen=True):
-    """pyarrow's options for COPYs alike. Any number of threads may parse at once."""
+    """pyarrow's options for COPYs with equal options and columns. Threads may parse concurrently."""
 
     target: CopyTarget
     format: CopyFormat
@@ -70,7 +70,7 @@ class FastParser(Struct, frozen=True):
         return self.format.format == "text"
 
     def _parse_typed(self, block: Block) -> list[pa.Array] | None:
-        """The columns where every value is written as usual."""
+        """The columns read with their types, if every value is in its usual form."""
         try:
             read = zip(self._read(block, self.typed), self.target.kinds, strict=True)
             found = [_of_double(column, type_) for column, type_ in read]
@@ -82,7 +82,7 @@ class FastParser(Struct, frozen=True):
             return None
 
     def _decoded(self, columns: list[pa.Array]) -> list[pa.Array]:
-        """Columns as their types have them, those that were read as strings converted."""
+        """The columns in their types: those that were read as strings are converted."""
         if self.format.force_null or self.format.force_not_null:
             columns = [self._forced(column, place) for place, column in enumerate(columns)]
         values = [
@@ -95,7 +95,8 @@ class FastParser(Struct, frozen=True):
         return values + [scales_of_texts(columns[place], types[place]) for place in self.target.scaled]
 
     def _forced(self, column: pa.Array, place: int) -> pa.Array:
-        """FORCE_NOT_NULL: what stands for NULL is itself. FORCE_NULL: it is NULL where it is quoted, too."""
+        """Applies FORCE_NOT_NULL (the NULL string is an ordinary value) and FORCE_NULL (the NULL string is NULL even in
+        quotes)."""
         null = constant(self.format.null)
         quoted = pc.equal(column, null) if place in self.format.force_null else None
         if place in self.format.force_not_null:
@@ -109,7 +110,7 @@ class FastParser(Struct, frozen=True):
             column_names=[str(index) for index in range(len(self.target.types))],
         )
         source = pa.BufferReader(block.data)
-        # Unlike read_csv, which starts a thread each time and waits for the system to run it.
+        # Unlike this call, read_csv starts a thread each time and waits for the system to run it.
         with pacsv.open_csv(source, read_options, self.parse_options, convert_options) as reader:
             batches = reader.read_all().to_batches()
         columns: list[pa.Array] = (batches[0] if len(batches) == 1 else pa.concat_batches(batches)).columns
@@ -124,17 +125,18 @@ class FastParser(Struct, frozen=True):
         return columns
 
     def _keeps_quotes(self, columns: list[pa.Array]) -> bool:
-        """Whether a quote is left in a value.
+        """Whether a value contains a quote.
 
-        Where none is, each opened at the beginning of a field and closed later, and both parsers agree on such.
+        If none does, every quote opens at the beginning of a field and closes later, and both parsers agree on such
+        fields.
         """
         quote = self.format.quote.encode()
         return any(quote in value_bytes(column).tobytes() for column in columns if column.type == pa.string())
 
     def _is_regular(self, block: Block) -> bool:
-        """Whether lines and quotes are what both parsers agree on."""
+        """Whether both parsers agree on the block's lines and quotes."""
         data, end = block.data, block.end
-        if b"\0" in data or data.startswith(_MARK):  # which pyarrow takes for no part of the text
+        if b"\0" in data or data.startswith(_MARK):  # pyarrow drops it from the text
             return False
         if end != b"\n" or b"\r" in data:
             returns, newlines = count_byte(data, 13), count_byte(data, 10)
@@ -148,18 +150,18 @@ class FastParser(Struct, frozen=True):
         return self.format.quote == self.format.escape and count_byte(data, quote[0]) % 2 == 0
 
     def _is_typed(self, block: Block) -> bool:
-        """Whether pyarrow's own conversions can be tried."""
+        """Whether reading with pyarrow's own conversions is worth a try."""
         if self._escapes and b"\\" in block.data and self.format.null != "\\N":
             return False
         integers = any(type_.name in _INTEGERS for type_ in self.target.kinds)
         return not (integers and _has_hexadecimal(block.data))
 
     def _is_trusted(self, columns: list[pa.Array], block: Block) -> bool:
-        """Whether the result shows none of the values that pyarrow reads otherwise than PostgreSQL."""
+        """Whether the result has no value that pyarrow may read otherwise than PostgreSQL."""
         if self._escapes and b"\\" in block.data:
             nulls = sum(column.null_count for column in columns)
             if nulls != count_byte(block.data, 0x5C):
-                return False  # backslashes that are not NULLs
+                return False  # backslashes that are not part of NULL
         return all(
             _is_trusted_column(column, type_, block.data)
             for column, type_ in zip(columns, self.target.kinds, strict=True)
@@ -167,7 +169,7 @@ class FastParser(Struct, frozen=True):
 
 
 def fast_parser(target: CopyTarget, format_: CopyFormat) -> FastParser:
-    """A parser for COPYs in text or CSV format."""
+    """A parser for COPYs in text or CSV format with these options and columns."""
     csv = format_.format == "csv"
     names = [str(index) for index in range(len(target.types))]
     types = dict(zip(names, map(_csv_type, target.types), strict=True))
@@ -200,17 +202,18 @@ def _csv_type(type_: SqlType) -> pa.DataType:
     if is_double(type_):
         return pa.float64()
     if type_.name == "numeric" and type_.precision + type_.scale > MAX_PRECISION:
-        return pa.string()  # digits that do not fit in 128 bits would go unseen
+        return pa.string()  # digits beyond 128 bits would be lost unnoticed
     return type_.arrow if type_.name in _NATIVE else pa.string()
 
 
 def _of_double(column: pa.Array, type_: SqlType) -> pa.Array | None:
-    """A column of decimals that were read as doubles, all others as they are; None where it must be read otherwise."""
+    """A column of decimals that was read as doubles, converted; other columns as they are; None if the column must be
+    read in another way."""
     return decimals_of(column, type_) if column.type == pa.float64() and type_.name == "numeric" else column
 
 
 def _is_utf8(data: bytes) -> bool:
-    """Whether bytes are text."""
+    """Whether bytes are valid UTF-8."""
     try:
         return data.isascii() or bool(data.decode())
     except UnicodeDecodeError:
@@ -222,18 +225,20 @@ def _may_be_empty(column: pa.Array) -> bool:
 
 
 def _has_empty_line(block: Block) -> bool:
-    """Whether a line has no field: pyarrow takes it for a row of NULLs, PostgreSQL misses its second column."""
+    """Whether a line is empty: pyarrow reads it as a row of NULLs, while for PostgreSQL its second column is
+    missing."""
     return block.data.startswith(block.end) or block.end * 2 in block.data
 
 
 def _line_ends(data: bytes, end: bytes) -> tuple[int, int]:
-    """How many carriage returns and newlines there are if each ends a line."""
+    """The numbers of carriage returns and of newlines in the data if each of them is part of an ``end`` of line."""
     count = data.count(end)
     return (0 if end == b"\n" else count), (0 if end == b"\r" else count)
 
 
 def _quotes_are_regular(data: bytes, format_: CopyFormat) -> bool:
-    """Whether every quoted section is a whole field, its quotes doubled: pyarrow reads others otherwise."""
+    """Whether every quoted section is a whole field with its quotes doubled; pyarrow reads other sections
+    differently."""
     quote = format_.quote.encode()
     if quote not in data:
         return True
@@ -245,7 +250,7 @@ def _quotes_are_regular(data: bytes, format_: CopyFormat) -> bool:
     doubled = closes[:-1] + 1 == opens[1:]
     borders = np.zeros(256, bool)
     borders[[ord(format_.delimiter), 10, 13]] = True
-    before = borders[values[opens - 1]]  # of the first byte: the last one, an end of line if there is any
+    before = borders[values[opens - 1]]  # for the first byte, the last one: an end of line, if any
     before[0] |= opens[0] == 0
     before[1:] |= doubled
     after = borders[values[np.minimum(closes + 1, len(data) - 1)]]
@@ -261,12 +266,12 @@ def _escapes_structure(data: bytes, delimiter: str) -> bool:
     return re.search(rb"(?<!\\)(?:\\\\)*+\\[\r\n" + re.escape(delimiter.encode()) + rb"]", data) is not None
 
 
-#: "0" and "x", and the bit that makes a letter a small one.
+#: The bytes "0" and "x", and the bit that makes a letter lower case.
 _ZERO, _SMALL_X, _LOWER = np.uint8(0x30), np.uint8(0x78), np.uint8(0x20)
 
 
 def _has_hexadecimal(data: bytes) -> bool:
-    """Whether 0x or 0X is somewhere."""
+    """Whether 0x or 0X occurs in the data."""
     if b"x" not in data and b"X" not in data:
         return False
     values = np.frombuffer(data, np.uint8)
@@ -280,22 +285,22 @@ def _is_trusted_column(column: pa.Array, type_: SqlType, data: bytes) -> bool:
         values = vector(column, "<f8")
         if not np.isfinite(values).all():
             return False
-        # 1e-400 reads as zero here and is out of range in PostgreSQL.
+        # 1e-400 is read as zero here; PostgreSQL reports it as out of range.
         return (values != 0).all() or not (b"e-" in data or b"E-" in data)
     if type_.name == "date" and len(column):
         return bool(vector(column, "<i4").min() >= _FIRST_DAY)
     if type_.name == "numeric" and len(column) and not is_double(type_):
         if type_.precision > WORD_DIGITS and _EXPONENT.search(data) is not None:
-            return False  # of 128 bits, too
+            return False  # 128-bit decimals are affected too
         return _fits_precision(column, type_)
     return True
 
 
 def _fits_precision(column: pa.Array, type_: SqlType) -> bool:
-    """Whether no value has more digits than its type.
+    """Whether no value has more digits than its type allows.
 
-    pyarrow's CSV parser counts a number's digits as written, before it adds zeros for the scale: 1234.5 passes for
-    numeric(5,2). So no value is longer than precision and scale together.
+    pyarrow's CSV parser counts a number's digits as written, before it adds zeros for the scale: it accepts 1234.5 as
+    numeric(5,2). So no value has more digits than precision and scale together.
     """
     limit = 10**type_.precision
     if type_.precision + type_.scale <= WORD_DIGITS:

@@ -1,6 +1,7 @@
-"""COPY's options, and what a COPY is about: its columns, and the relation that errors name.
+"""COPY's options and its target: the columns, and the relation that errors name.
 
-Mirrors planner.statements.CopyOptions, which this layer cannot know; the server maps one to the other.
+``CopyFormat`` mirrors planner.statements.CopyOptions, which this layer must not import; the server maps one to the
+other.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from msgspec import Struct
 from catalog.values.errors import SqlError
 from catalog.values.types import SqlType
 
-#: PostgreSQL shows at most so many characters of a line or a value in an error's context.
+#: The most characters of a line or a value that an error's context shows, as in PostgreSQL.
 _SHOWN = 100
 
 
 class CopyFormat(Struct, frozen=True):
-    """COPY's options, defaults filled in by format; delimiter, quote and escape are one ASCII character each.
+    """COPY's options, with the format's defaults filled in. Delimiter, quote and escape are one ASCII character each.
 
-    ``codec`` is Python's for ``encoding``, in which ASCII is itself and no part of another character. The forced are
-    columns' places.
+    ``codec`` is Python's codec for ``encoding``; in it, ASCII bytes stand for ASCII characters only. The ``force_``
+    options hold columns' places, from 0.
     """
 
     format: Literal["text", "csv", "binary"] = "text"
@@ -39,14 +40,16 @@ class CopyFormat(Struct, frozen=True):
 
     @property
     def is_recoded(self) -> bool:
-        """Whether the data are in another encoding than UTF8."""
+        """Whether the data are in an encoding other than UTF8."""
         return self.codec != "utf-8"
 
 
 class CopyTarget(Struct, frozen=True):
-    """The columns that COPY FROM fills. ``scaled`` are the places of numerics whose decimals are wanted as well, behind
-    the columns themselves; ``only`` those of the columns whose values are wanted, where that is not all: the others'
-    are split off and are text, and no more is asked of them.
+    """The columns that COPY FROM fills.
+
+    ``scaled`` are the places of numeric columns whose display scales are returned too, after the columns themselves.
+    ``only`` are the places of the columns to return, None for all; fields of other columns are split off and not
+    checked further.
     """
 
     types: tuple[SqlType, ...]
@@ -58,23 +61,23 @@ class CopyTarget(Struct, frozen=True):
 
     @property
     def places(self) -> Sequence[int]:
-        """The places of the columns whose values are wanted."""
+        """The places of the columns to return."""
         return range(len(self.types)) if self.only is None else self.only
 
     @property
     def kinds(self) -> tuple[SqlType, ...]:
-        """The types of these."""
+        """The types of the columns to return."""
         return self.types if self.only is None else tuple(self.types[place] for place in self.only)
 
     def line_error(self, sqlstate: str, message: str, line: int, content: bytes | None = None) -> SqlError:
-        """An error of a whole line."""
+        """An error about a whole line, with PostgreSQL's context line."""
         where = f"COPY {self.relation}, line {line}"
         if content is not None:
             where += f': "{_limited(content.decode(errors="replace"))}"'
         return SqlError(sqlstate, message, where=where)
 
     def value_error(self, error: SqlError, line: int, column: int, content: str | None) -> SqlError:
-        """An error of one value, with PostgreSQL's context line."""
+        """An error about one value, with PostgreSQL's context line."""
         shown = "" if content is None else f': "{_limited(content)}"'
         where = f"COPY {self.relation}, line {line}, column {self.names[column]}{shown}"
         return SqlError(error.sqlstate, error.message, error.detail, error.hint, None, where)

@@ -46,23 +46,23 @@ class CopyReader:
         self._header_checked = not format_.match_header
 
     def split(self, data: bytes) -> Sequence[Block | BinaryBlock]:
-        """The blocks that are complete with these bytes. Raises 22P04 where the header line does not match."""
+        """The blocks that these bytes complete. Raises 22P04 if the header line does not match."""
         blocks = self._splitter.split(data)
         self._check_header()
         return blocks
 
     def is_due(self, size: int) -> bool:
-        """Whether ``split`` of so many bytes looks at what is there, and does not only keep them."""
+        """Whether the next ``size`` bytes make ``split`` look for lines instead of only collecting the bytes."""
         return self._splitter.is_due(size)
 
     def rest(self) -> Sequence[Block | BinaryBlock]:
-        """The last blocks, when the client is done."""
+        """The last blocks, once the client has sent all data."""
         blocks = self._splitter.finish()
         self._check_header(at_end=True)
         return blocks
 
     def _check_header(self, at_end: bool = False) -> None:
-        """HEADER MATCH, as soon as the line is there; no line at all is an empty one."""
+        """Checks HEADER MATCH as soon as the header line is complete; missing data counts as an empty line."""
         splitter = self._splitter
         if self._header_checked or not isinstance(splitter, LineSplitter):
             return
@@ -87,24 +87,24 @@ class CopyReader:
         return parse_exactly(block, self._target, self._format)
 
     def locate(self, error: SqlError, block: Block | BinaryBlock) -> None:
-        """Gives an error about one of a block's rows the line that it came from as its context."""
+        """Adds to an error about one of a block's rows the row's line as context."""
         if error.row is None or error.where is not None or isinstance(block, BinaryBlock):
             return
         number, text = line_of(recoded(block, self._target, self._format), error.row, self._target, self._format)
         error.where = self._target.line_error(error.sqlstate, error.message, number, text).where
 
     def feed(self, data: bytes) -> list[pa.RecordBatch]:
-        """Splits and parses."""
+        """Splits the bytes and parses the complete blocks."""
         return [self.parse(block) for block in self.split(data)]
 
     def finish(self) -> list[pa.RecordBatch]:
-        """Splits and parses what is left."""
+        """Splits and parses the remaining bytes."""
         return [self.parse(block) for block in self.rest()]
 
 
 @lru_cache(maxsize=64)
 def _prepared(target: CopyTarget, format_: CopyFormat) -> tuple[pa.Schema, FastParser | None]:
-    """What COPYs alike have in common, which takes longer to make than a few rows to parse."""
+    """What COPYs with equal options and columns share; making it takes longer than parsing a few rows."""
     scales = [(f"scale of {target.names[place]}", scale_kind(target.types[place]).arrow) for place in target.scaled]
     schema = pa.schema([(target.names[place], target.types[place].arrow) for place in target.places] + scales)
     fast = None if format_.format == "binary" or not target.kinds else fast_parser(target, format_)

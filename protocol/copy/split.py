@@ -1,8 +1,9 @@
-"""COPY data in any portions to blocks of whole lines: sequential, in time linear in the bytes, whatever they are.
+"""Cuts COPY data, received in portions of any size, into blocks of whole lines: sequential, in time linear in the bytes
+for any data.
 
-Owns: where a line ends (not inside of quotes, not after a backslash), the header line, the end marker ``\\.``, and
-which line a block begins with. Looks at bytes with C-speed searches only, and at those that are no whole line again
-only when there are twice as many.
+Owns: where a line ends (not within quotes, not after a backslash), the header line, the end marker ``\\.``, and the
+number of each block's first line. Searches bytes at C speed only. Bytes without a whole line are searched again only
+once there are twice as many.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from catalog.values.errors import SqlError
 from protocol.copy.format import CopyFormat
 from protocol.values.codec import Vector
 
-#: Bytes of the first block: small enough that several threads soon have one.
+#: Bytes of the first block: few enough that several threads soon have one each.
 BLOCK_SIZE: Final = 1 << 20
-#: Each block is twice as large as the one before it, until it has so many times the first one's bytes: at the first
-#: size, what a block costs besides its bytes is a tenth of all.
+#: The limit of a block's size, in sizes of the first block: each block is twice as large as the one before. At the
+#: first size, a block's fixed costs are a tenth of all its costs.
 GROWTH: Final = 4
-#: Bytes of the longest line.
+#: The most bytes of a line.
 LONGEST: Final = (1 << 30) - 1
 _MARKER: Final = b"\\."
 _NEWLINE: Final = 0x0A
@@ -33,7 +34,7 @@ _LINE_END: Final = re.compile(rb"[\r\n]")
 
 
 class Block(Struct, frozen=True):
-    """Whole lines of COPY data. ``line`` is the number of the first one, ``end`` the bytes that end each."""
+    """Whole lines of COPY data. ``line`` is the first line's number, ``end`` the bytes that end each line."""
 
     data: bytes
     line: int
@@ -60,7 +61,7 @@ class LineSplitter:
     def __init__(self, format_: CopyFormat, block_size: int = BLOCK_SIZE) -> None:
         self._quotes = Quotes(format_) if format_.format == "csv" else None
         self._block_size = block_size
-        self._enough = block_size  # bytes that are looked at together
+        self._enough = block_size  # bytes to collect before looking for lines
         self._largest = GROWTH * block_size
         self._waiting: list[bytes] = []
         self._size = 0
@@ -68,10 +69,10 @@ class LineSplitter:
         self._end: bytes | None = None
         self._ended = False
         self._header = format_.header
-        self.header: Block | None = None  # the header line, once it is met
+        self.header: Block | None = None  # the header line, once complete
 
     def split(self, data: bytes) -> list[Block]:
-        """The blocks that are complete with these bytes. Raises 54000."""
+        """The blocks that these bytes complete. Raises 54000 for a line that is too long."""
         if self._ended:
             return []
         self._waiting.append(data)
@@ -97,11 +98,11 @@ class LineSplitter:
         return blocks
 
     def is_due(self, size: int) -> bool:
-        """Whether so many bytes more are looked at, and not kept for later."""
+        """Whether the next ``size`` bytes make ``split`` look for lines instead of only collecting the bytes."""
         return not self._ended and self._size + size >= self._enough
 
     def finish(self) -> list[Block]:
-        """The last block; its last line may lack its end."""
+        """The last block, whose last line may lack its end."""
         rest = self._gather()
         self._waiting, self._size = [], 0
         return [] if self._ended or not rest else self._block(rest)
@@ -110,7 +111,7 @@ class LineSplitter:
         return self._waiting[0] if len(self._waiting) == 1 else b"".join(self._waiting)
 
     def _block(self, data: bytes) -> list[Block]:
-        """A block of whole lines, without header and end marker."""
+        """A block of whole lines, without the header line and the end marker."""
         end = self._end or self._detect_end(data, 0) or b"\n"
         self._end = end
         line = self._line
@@ -124,7 +125,7 @@ class LineSplitter:
         return [Block(data, line, end)] if data else []
 
     def _escaped_ends(self, data: bytes, end: bytes) -> int:
-        """Ends of lines after a backslash, which PostgreSQL does not count."""
+        """The number of ends of lines after a backslash, which PostgreSQL does not count as lines."""
         if self._quotes is not None or b"\\" not in data or b"\\" + end not in data:
             return 0
         return len(re.findall(rb"(?<!\\)(?:\\\\)*+\\" + end, data))
@@ -135,8 +136,8 @@ class LineSplitter:
         return len(data) if position is None else position + len(end)
 
     def _before_marker(self, data: bytes, end: bytes) -> bytes:
-        """What stands before a line that is only ``\\.``; nothing that follows it counts."""
-        if b"\\" not in data or _MARKER not in data:  # one byte is found sooner
+        """The data before a line that is only ``\\.``; data after that line is ignored."""
+        if b"\\" not in data or _MARKER not in data:  # a search for one byte is faster
             return data
         lines = re.compile(rb"(?:\A|(?<=%b))\\\.(?=%b|\Z)" % (end, end))
         places = np.fromiter((match.start() for match in lines.finditer(data)), np.int64)
@@ -147,7 +148,8 @@ class LineSplitter:
         return data[:position]
 
     def _detect_end(self, data: bytes, start: int) -> bytes | None:
-        """How lines end, from the first end of a line; None while the data does not tell."""
+        """The characters that end lines, taken from the first end of a line; None if the data does not show them
+        yet."""
         ends = partial(_places, data, start, len(data), _NEWLINE, _RETURN)
         position = self._first_of(data, start, _LINE_END, ends)
         if position is None:
@@ -158,8 +160,10 @@ class LineSplitter:
         return None if not following else b"\r\n" if following == b"\n" else b"\r"
 
     def _first_of(self, data: bytes, start: int, wanted: re.Pattern[bytes], places: Callable[[], Vector]) -> int | None:
-        """The first of the ``places`` where a pattern matches that belongs to no value. The very first one mostly
-        belongs to none, and then nothing behind it is looked at."""
+        """The first match of ``wanted`` that is not part of a value.
+
+        Usually the very first match is not; only if it is, ``places`` computes all matches.
+        """
         match = wanted.search(data, start)
         if match is None:
             return None
@@ -167,8 +171,8 @@ class LineSplitter:
         return self._first(data, start, places()) if position is None else position
 
     def _first(self, data: bytes, start: int, places: Vector, escapes: bool = True) -> int | None:
-        """The first of some places that belongs to no value: not quoted (CSV), nor after a backslash (text) where that
-        ``escapes`` it. ``start`` belongs to none."""
+        """The first of some places that is not part of a value: not quoted (CSV), and not after a backslash (text), if
+        ``escapes`` says that a backslash escapes it. ``start`` must not be part of a value."""
         if self._quotes is not None:
             places = places[self._quotes.outside(data, start, places)]
             return int(places[0]) if len(places) else None
@@ -176,7 +180,8 @@ class LineSplitter:
         return next((place for place in found if not escapes or not is_escaped(data, start, place)), None)
 
     def _cut(self, data: bytes, start: int) -> int:
-        """The position after the last line that ends within a block's size, or of all data; or ``start``."""
+        """The position after the last line that ends within the block size, else of the last line in the data, else
+        ``start``."""
         if self._end is None:
             self._end = self._detect_end(data, start)
         if self._end is None:
@@ -202,12 +207,12 @@ class LineSplitter:
 
 
 def too_long(size: int) -> SqlError:
-    """A line, or a row, is longer than any may be, as PostgreSQL says it."""
+    """PostgreSQL's error for a line or a row that exceeds the limit."""
     return SqlError("54000", "out of memory", f"Cannot enlarge string buffer containing {size} bytes.")
 
 
 class Quotes:
-    """Where CSV's quotes are open. A ``start`` is outside of them."""
+    """Finds the quoted sections of CSV data. Each ``start`` must be outside of quotes."""
 
     __slots__ = ("_quote", "_section")
 
@@ -216,13 +221,13 @@ class Quotes:
         self._section = None if format_.escape == format_.quote else _section(format_)
 
     def is_open(self, data: bytes, start: int, position: int) -> bool:
-        """Whether a position is quoted. Where the quote escapes itself, an odd number of them is before it."""
+        """Whether a position is quoted. If the quote escapes itself, that is so after an odd number of quotes."""
         if self._section is None:
             return bool(count_byte(data, self._quote, start, position) % 2)
         return not self.outside(data, start, np.array([position]))[0]
 
     def outside(self, data: bytes, start: int, places: Vector) -> Vector:
-        """Which of some ascending places, of which none is a quote, are not quoted."""
+        """A mask of the places that are not quoted. ``places`` must ascend, and none may hold a quote."""
         if not len(places):
             return np.ones(0, bool)
         stop = int(places[-1])
@@ -237,14 +242,14 @@ class Quotes:
 
 
 def _section(format_: CopyFormat) -> re.Pattern[bytes]:
-    """A quoted section, whose end may be missing."""
+    """A pattern for a quoted section, whose closing quote may be missing."""
     quote, escape = re.escape(format_.quote.encode()), re.escape(format_.escape.encode())
     pattern = rb"%b(?:[^%b%b]++|%b[%b%b]?)*+(?P<close>%b?)" % (quote, quote, escape, escape, quote, escape, quote)
     return re.compile(pattern, re.DOTALL)
 
 
 def is_escaped(data: bytes, start: int, position: int) -> bool:
-    """Whether an odd number of backslashes stands before a position."""
+    """Whether an odd number of backslashes precedes a position."""
     before, width = position, 16
     while before > start:
         piece = data[max(start, before - width) : before]
@@ -257,7 +262,7 @@ def is_escaped(data: bytes, start: int, position: int) -> bool:
 
 
 def _ends(data: bytes, start: int, stop: int, end: bytes) -> Vector:
-    """Where lines end."""
+    """The places of ends of lines."""
     places = _places(data, start, stop, end[0])
     if len(end) == 1:
         return places
@@ -268,7 +273,7 @@ def _ends(data: bytes, start: int, stop: int, end: bytes) -> Vector:
 
 
 def _places(data: bytes, start: int, stop: int, *wanted: int) -> Vector:
-    """Where one of some bytes is."""
+    """The places of some bytes."""
     values = np.frombuffer(data, np.uint8, stop - start, start) if stop > start else np.empty(0, np.uint8)
     found = values == wanted[0]
     for byte in wanted[1:]:
@@ -278,6 +283,6 @@ def _places(data: bytes, start: int, stop: int, *wanted: int) -> Vector:
 
 
 def count_byte(data: bytes, byte: int, start: int = 0, stop: int | None = None) -> int:
-    """How often a byte occurs; faster than bytes.count where it does so often."""
+    """The number of times that a byte occurs; faster than bytes.count for a frequent byte."""
     size = (len(data) if stop is None else stop) - start
     return int(np.count_nonzero(np.frombuffer(data, np.uint8, size, start) == byte)) if size > 0 else 0

@@ -34,13 +34,14 @@ def unescape_value(data: bytes) -> bytes:
 
 
 def unescape(column: pa.Array) -> pa.Array:
-    """A column's texts, none with a zero byte, without their escapes.
+    """A column's texts without their escapes; no text may contain a zero byte.
 
-    Raises ColumnError (22021) where bytes so written are not UTF-8.
+    Raises ColumnError (22021) if the escaped bytes are not UTF-8.
     """
     if not _has_backslash(column).true_count:
         return column
-    # Doubled backslashes first, from the left, so that those left over begin escapes. They wait as zero bytes.
+    # Doubled backslashes are replaced first, from the left, so that each remaining backslash begins an escape. Zero
+    # bytes stand in for them meanwhile.
     texts = pc.replace_substring(column, "\\\\", "\0")
     for letter, character in _LETTERS.items():
         texts = pc.replace_substring(texts, b"\\" + letter, character)

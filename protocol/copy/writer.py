@@ -1,9 +1,9 @@
-"""COPY TO: Arrow batches to CopyData messages, one for each row, column by column.
+"""COPY TO: Arrow batches to CopyData messages, one message per row, encoded column by column.
 
-Owns: the escapes of the text format, the quotes of CSV, and the binary format's frame. What escapes or quotes is looked
-for in a column's bytes at once; columns without it are joined as they are. One message a row is the protocol's promise
-(https://www.postgresql.org/docs/15/protocol-flow.html#PROTOCOL-COPY), on which clients rely that read row by row; the
-binary format's header stands in the first row's, as PostgreSQL sends it.
+Owns: the escapes of the text format, the quotes of CSV, and the binary format's frame. Bytes to escape or quote are
+searched in a whole column at once; columns without any are joined as they are. The protocol promises one message per
+row (https://www.postgresql.org/docs/15/protocol-flow.html#PROTOCOL-COPY), and clients that read row by row rely on it.
+The binary format's header is part of the first row's message, as in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ from protocol.rowmessages import line_messages, row_messages, slice_rows
 from protocol.values.codec import Vector, value_bytes
 from protocol.values.registry import encode_binary, encode_text
 
-#: Bytes of a message before what it carries: its kind and its length.
+#: Bytes of a message before its payload: its kind and its length.
 _HEAD: Final = 5
 _ESCAPES: Final = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
 
 
 class CopyWriter:
-    """One COPY TO: ``header()``, then ``encode()`` of each batch, then ``trailer()``; all return messages, or, not
-    ``framed``, what these carry, for a file."""
+    """One COPY TO. Call ``header()``, then ``encode()`` for each batch, then ``trailer()``.
+
+    All return messages or, if not ``framed``, the messages' payloads, for a file.
+    """
 
     __slots__ = ("_format", "_framed", "_names", "_special", "_start", "_timezone", "_types")
 
@@ -74,7 +76,7 @@ class CopyWriter:
         return copy_data(start + messages[5:first]) + messages[first:]
 
     def trailer(self) -> bytes:
-        """What comes after the rows."""
+        """The bytes after the rows."""
         if self._format.format != "binary":
             return b""
         start, self._start = self._start, b""
@@ -106,13 +108,13 @@ class CopyWriter:
         if not columns:
             return self._message(b"\n") * int(batch.num_rows)
         delimiter = self._format.delimiter
-        if self._format.is_recoded:  # row by row, whose first error is the one to raise
+        if self._format.is_recoded:  # row by row, so that the first error is raised
             columns = [encoded(pc.binary_join_element_wise(*columns, constant(delimiter)), self._format)]
         parts = [column.view(pa.binary()) for column in columns]
         return self._rows(*line_messages(b"d", delimiter.encode(), b"\n", parts, batch.num_rows))
 
     def _protected(self, texts: pa.Array, place: int | None = None) -> pa.Array:
-        """The texts of the column at a place (None: a header's), escaped or quoted where they must be."""
+        """The texts of the column at a place (None: of the header line), escaped or quoted as needed."""
         special = bool(self._special[value_bytes(texts)].any())
         if self._format.format == "csv":
             return self._quoted(texts, special, place in self._format.force_quote)
@@ -140,7 +142,7 @@ class CopyWriter:
         return pc.if_else(needed, self._in_quotes(texts), texts)
 
     def _in_quotes(self, inner: pa.Array) -> pa.Array:
-        """Texts in quotes, NULLs without."""
+        """Texts in quotes, NULL unquoted."""
         quote, escape = self._format.quote, self._format.escape
         if escape != quote:
             inner = pc.replace_substring(inner, escape, escape + escape)
@@ -149,7 +151,7 @@ class CopyWriter:
 
 
 def _parts(batch: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch]:
-    """Batches of at most a slice's rows."""
+    """Batches with at most one slice's rows."""
     most = slice_rows(batch.num_columns)
     for whole in batch.to_batches(most) if isinstance(batch, pa.Table) else [batch]:
         for start in range(0, whole.num_rows, most):

@@ -1,9 +1,9 @@
-"""What a value codec is, and what all of them share.
+"""The definition of a value codec, and what all codecs share.
 
 Owns: ``Codec``, ``ColumnError`` and the helpers that look into Arrow's buffers. Knows no type in particular.
 
-Columns travel as Arrow arrays with nulls: a column's text as ``string`` or ``binary``, its binary form as ``binary``
-or ``fixed_size_binary``.
+Columns are Arrow arrays with nulls: a column's text form is ``string`` or ``binary``, its binary form ``binary`` or
+``fixed_size_binary``.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Value = object
 #: A numpy array of any type.
 Vector = np.ndarray
 
-#: What C's isspace() takes for blank, which PostgreSQL's input functions skip.
+#: The characters that C's isspace() treats as blank and PostgreSQL's input functions skip.
 BLANKS = " \t\n\v\f\r"
 
 
 class ColumnError(Exception):
-    """A value of a column is invalid: its ``index``, and the error that PostgreSQL raises for it alone."""
+    """A value of a column is invalid: the value's ``index``, and the error that PostgreSQL raises for this value."""
 
     def __init__(self, index: int, error: SqlError) -> None:
         super().__init__(index, error)
@@ -40,8 +40,8 @@ class Codec(Struct, frozen=True):
     """The conversions of one type.
 
     ``text`` and ``binary`` encode columns. ``from_text`` and ``from_binary`` decode one parameter and raise
-    ``SqlError``. ``column_from_text`` and ``column_from_binary`` decode columns and raise ``ColumnError``.
-    The ``str`` argument is the session's time zone; of ``text`` it may say more (``styles``).
+    ``SqlError``. ``column_from_text`` and ``column_from_binary`` decode columns and raise ``ColumnError``. The ``str``
+    argument is the session's time zone, for ``text`` with further settings (``styles``).
     """
 
     text: Callable[[pa.Array, SqlType, str], pa.Array]
@@ -65,7 +65,7 @@ def codec_over(
     column_from_text: Callable[[Codecs, pa.Array, SqlType, str], pa.Array],
     column_from_binary: Callable[[Codecs, pa.Array, SqlType], pa.Array],
 ) -> Codec:
-    """The codec of types that are made of others, by the codecs of these."""
+    """The codec of types that are built from other types, made from those types' codecs."""
     return Codec(
         text=partial(text, codecs),
         binary=partial(binary, codecs),
@@ -77,7 +77,7 @@ def codec_over(
 
 
 def vector(array: pa.Array, dtype: str) -> Vector:
-    """The values of a fixed-width array without copying; what stands under a null is arbitrary."""
+    """The values of a fixed-width array, without copying; the values at nulls are arbitrary."""
     values = np.frombuffer(array.buffers()[1], dtype=dtype)
     return values[array.offset : array.offset + len(array)]
 
@@ -91,7 +91,7 @@ def validity(array: pa.Array) -> pa.Buffer | None:
 
 
 def offsets(array: pa.Array) -> Vector:
-    """Where each value of a binary or string array begins, and the last one ends, in its data buffer."""
+    """Where each value of a binary or string array begins in the array's data buffer, and where the last value ends."""
     return np.frombuffer(array.buffers()[1], dtype="<i4")[array.offset : array.offset + len(array) + 1]
 
 
@@ -105,7 +105,7 @@ def value_bytes(array: pa.Array) -> Vector:
 
 
 def fixed(data: Vector, like: pa.Array) -> pa.Array:
-    """A fixed-size binary array of the rows of ``data``, null where ``like`` is."""
+    """A fixed-size binary array over the rows of ``data``, null where ``like`` is null."""
     count = len(data)
     flat = np.ascontiguousarray(data).view(np.uint8).reshape(count, -1) if count else np.empty((0, 1), np.uint8)
     width = data.dtype.itemsize * (data.shape[1] if data.ndim > 1 else 1)
@@ -113,7 +113,7 @@ def fixed(data: Vector, like: pa.Array) -> pa.Array:
 
 
 def variable(data: Vector, lengths: Vector, like: pa.Array) -> pa.Array:
-    """A binary array of consecutive ``lengths`` of bytes of ``data``, null where ``like`` is."""
+    """A binary array that cuts ``data`` into consecutive values of ``lengths`` bytes, null where ``like`` is null."""
     bounds = np.zeros(len(lengths) + 1, dtype="<i4")
     np.cumsum(lengths, out=bounds[1:])
     return pa.Array.from_buffers(
@@ -122,11 +122,11 @@ def variable(data: Vector, lengths: Vector, like: pa.Array) -> pa.Array:
 
 
 def pieces(data: Vector, starts: Vector, ends: Vector, like: pa.Array) -> pa.Array:
-    """A binary array of pieces of ``data``, in order and apart from each other, null where ``like`` is."""
+    """A binary array of separate pieces of ``data``, in order, null where ``like`` is null."""
     bounds = np.empty(2 * len(starts) + 1, "<i4")
     bounds[0], bounds[1::2], bounds[2::2] = 0, starts, ends
     buffers = [None, pa.py_buffer(bounds), pa.py_buffer(data)]
-    every = pa.Array.from_buffers(pa.binary(), 2 * len(starts), buffers)  # and what is between them
+    every = pa.Array.from_buffers(pa.binary(), 2 * len(starts), buffers)  # and the bytes between them
     odd = pa.Array.from_buffers(
         pa.int32(), len(starts), [validity(like), pa.py_buffer(np.arange(1, 2 * len(starts), 2, dtype=np.int32))]
     )
@@ -134,12 +134,12 @@ def pieces(data: Vector, starts: Vector, ends: Vector, like: pa.Array) -> pa.Arr
 
 
 def joined(elements: pa.Array, bounds: Vector, separator: str | bytes) -> pa.Array:
-    """The elements between each two of ``bounds``, as one value."""
+    """Binary values: for each two neighbours of ``bounds``, the elements between them joined as one value."""
     return pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), elements), separator)
 
 
 def from_vector(data: Vector, arrow: pa.DataType, like: pa.Array) -> pa.Array:
-    """An array of a fixed-width Arrow type over numpy values, null where ``like`` is."""
+    """An array of a fixed-width Arrow type over numpy values, null where ``like`` is null."""
     return pa.Array.from_buffers(arrow, len(data), [validity(like), pa.py_buffer(np.ascontiguousarray(data))])
 
 
@@ -149,9 +149,9 @@ def big_endian(array: pa.Array, dtype: str) -> pa.Array:
 
 
 def network_vector(binaries: pa.Array, dtype: str, type_name: str) -> Vector:
-    """The values of fields that all hold one number in network byte order. Raises 22P03 for another length.
+    """The numbers in fields that each hold one number in network byte order. Raises 22P03 for another length.
 
-    What stands under a null is 0.
+    The values at nulls are 0.
     """
     width = np.dtype(dtype).itemsize
     lengths = np.diff(offsets(binaries))
@@ -167,12 +167,12 @@ def network_vector(binaries: pa.Array, dtype: str, type_name: str) -> Vector:
 
 
 def bad_binary(type_name: str) -> SqlError:
-    """22P03."""
+    """The error 22P03 for a type."""
     return SqlError("22P03", f"incorrect binary data format for type {type_name}")
 
 
 def by_value(strings: pa.Array, parse: Callable[[str], Value], arrow: pa.DataType) -> pa.Array:
-    """Decodes a column value by value, each distinct text once: the exact and slow way."""
+    """Decodes a column value by value, each distinct text once: exact, but slow."""
     encoded = strings.dictionary_encode()
     values: list[Value] = []
     for code, text in enumerate(encoded.dictionary.to_pylist()):
@@ -190,9 +190,10 @@ def fast_or_exact(
     parse: Callable[[str], Value],
     arrow: pa.DataType,
 ) -> pa.Array:
-    """Converts the texts that match the regular expression ``plain`` at once, and the rest by ``parse``.
+    """Converts the texts that match the regular expression ``plain`` together, and the others one by one with
+    ``parse``.
 
-    ``convert`` must agree with ``parse`` on what matches ``plain``, or raise ArrowInvalid.
+    For texts that match ``plain``, ``convert`` must agree with ``parse`` or raise ArrowInvalid.
     """
     matches = pc.match_substring_regex(strings, plain)
     others = pc.fill_null(pc.invert(matches), constant(False))

@@ -1,7 +1,7 @@
-"""A field on the wire: its length in four bytes, then its bytes; a null is the length -1 alone.
+"""Fields on the wire: a field's length in four bytes, then its bytes; a null is the length -1 alone.
 
-Owns: the length prefixes of a whole column, and the way in which columns become rows (``interleaved``). Rows
-(rowmessages), array elements (arrays) and composite values (rows) are made of them.
+Owns: the length prefixes of a whole column, and the assembly of columns into rows (``interleaved``). Rows
+(rowmessages), array elements (arrays) and composite values (rows) use it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BINARY: Final = pa.binary()
 
 
 def is_fixed(array: pa.Array) -> bool:
-    """Whether every field has the same width: there is no null."""
+    """Whether all fields have the same width and none is null."""
     return pa.types.is_fixed_size_binary(array.type) and not array.null_count
 
 
@@ -37,7 +37,7 @@ def field_lengths(array: pa.Array) -> Vector:
 
 
 def fixed_binaries(data: Vector) -> pa.Array:
-    """A binary array of the rows of a matrix or of the items of a vector."""
+    """A binary array over the rows of a matrix or the items of a vector."""
     width = data.dtype.itemsize * (data.shape[1] if data.ndim > 1 else 1)
     bounds = np.arange(0, width * (len(data) + 1), width, dtype="<i4")
     return pa.Array.from_buffers(
@@ -46,22 +46,22 @@ def fixed_binaries(data: Vector) -> pa.Array:
 
 
 def without_nulls(array: pa.Array) -> pa.Array:
-    """The fields as a binary array, with nothing where a null is."""
+    """The fields as a binary array without nulls; a null becomes an empty value."""
     if array.type != _BINARY:
         array = array.view(_BINARY) if array.type == pa.string() else array.cast(_BINARY)
     return array.fill_null(constant(b"")) if array.null_count else array
 
 
 def framed(array: pa.Array) -> pa.Array:
-    """Each field with its length before it."""
+    """Each field after its length."""
     prefixes = fixed_binaries(field_lengths(array).astype(">i4"))
     return pc.binary_join_element_wise(prefixes, without_nulls(array), constant(b""))
 
 
 def interleaved(parts: Sequence[pa.Array]) -> memoryview:
-    """The first value of each binary array, then the second of each, and so on. Of less than 2 GB together.
+    """The first value of each binary array, then the second of each, and so on. All values together must be below 2 GB.
 
-    One gather, which copies each value once: a third of the time of a join.
+    One gather copies each value once, which takes a third of the time of a join.
     """
     values = pc.take(pa.concat_arrays(parts), _in_turns(len(parts), len(parts[0])), boundscheck=False)
     bounds = offsets(values)
@@ -70,6 +70,6 @@ def interleaved(parts: Sequence[pa.Array]) -> memoryview:
 
 @lru_cache(maxsize=16)
 def _in_turns(parts: int, count: int) -> pa.Array:
-    """The places of ``count`` values of each of several arrays, laid end to end, in turns."""
+    """Indices that take ``count`` values of each of several concatenated arrays in turns."""
     places = np.arange(parts, dtype=np.int32) * count + np.arange(count, dtype=np.int32)[:, None]
     return pa.array(places.reshape(-1))

@@ -1,4 +1,4 @@
-"""The codec of every type, and the six conversions that other layers call.
+"""The codec of every type, and the conversions that other layers call.
 
 Formats are the protocol's: 0 is text, 1 is binary.
 """
@@ -62,7 +62,7 @@ _CODECS["array"] = array_codec(_CODECS)
 _CODECS["shaped"] = shaped_codec(_CODECS)
 _CODECS["record"] = row_codec(_CODECS)
 
-#: How one value of a type is written, where that is quicker than Arrow as long as there are few.
+#: Functions that write one value of a type, which are quicker than Arrow for few values.
 PRINTED: Final[dict[str, Callable[[Any, SqlType], str]]] = {
     **dict.fromkeys(("int2", "int4", "int8"), lambda value, type_: str(value)),
     "numeric": numeric_text.numeric_out,
@@ -82,7 +82,7 @@ def encode_binary(array: pa.Array, type_: SqlType) -> pa.Array:
 
 
 def encode_column(array: pa.Array, type_: SqlType, format_: int, timezone: str = "UTC") -> pa.Array:
-    """A column's fields in either format and the client's encoding. Raises 22P05."""
+    """A column's fields in a format, texts in the client's encoding. Raises 22P05."""
     is_text = format_ != BINARY_FORMAT
     found = encode_text(array, type_, timezone) if is_text else encode_binary(array, type_)
     encoding = encoding_of(timezone)
@@ -91,7 +91,7 @@ def encode_column(array: pa.Array, type_: SqlType, format_: int, timezone: str =
 
 
 def encode_few(array: pa.Array, type_: SqlType, format_: int, timezone: str = "UTC") -> list[bytes | None]:
-    """The fields of a handful of values; many are written by Python before Arrow has been called once."""
+    """The fields of a few values. For few values, Python is quicker than a call of Arrow."""
     if format_ == TEXT_FORMAT and type_.name in _WRITTEN and encoding_of(timezone) == UTF8:
         write = _WRITTEN[type_.name]
         return [None if value is None else write(value, type_).encode() for value in array.to_pylist()]
@@ -100,9 +100,9 @@ def encode_few(array: pa.Array, type_: SqlType, format_: int, timezone: str = "U
 
 
 def decode_value(data: bytes | memoryview, type_: SqlType, format_: int, timezone: str = "UTC") -> Value:
-    """One parameter's value, as planner.algebra.nodes.Literal holds it; a tuple for an array.
+    """One parameter's value as planner.algebra.nodes.Literal holds it; a tuple for an array.
 
-    Raises PostgreSQL's error for what is invalid, and 22023 for another format.
+    Raises PostgreSQL's error for invalid data, and 22023 for an unknown format.
     """
     codec = _CODECS[type_.name]
     if format_ == BINARY_FORMAT:
@@ -113,7 +113,7 @@ def decode_value(data: bytes | memoryview, type_: SqlType, format_: int, timezon
 
 
 def says_shape(data: bytes | memoryview, format_: int) -> bool:
-    """Whether an array's field has several dimensions, or begins elsewhere than at 1."""
+    """Whether an array's field has several dimensions or a lower bound other than 1."""
     if format_ != BINARY_FORMAT:
         return is_shaped(decode_utf8(bytes(data)))
     head = bytes(data[:20])
@@ -121,7 +121,7 @@ def says_shape(data: bytes | memoryview, format_: int) -> bool:
 
 
 def value_decoder(type_: SqlType, format_: int, timezone: str = "UTC") -> Callable[[bytes], Value]:
-    """``decode_value`` of one type and format."""
+    """A function like ``decode_value`` for one type and format."""
     digits = integers_and_floats.SAFE_DIGITS.get(type_.name, 0) if format_ == TEXT_FORMAT else 0
 
     def decode(data: bytes) -> Value:
@@ -134,10 +134,10 @@ def value_decoder(type_: SqlType, format_: int, timezone: str = "UTC") -> Callab
 
 
 def decode_text_column(texts: pa.Array, type_: SqlType, timezone: str = "UTC") -> pa.Array:
-    """A column of ``type_.arrow`` of its fields' texts. Raises ``ColumnError``."""
+    """Decodes fields in text format to a column of ``type_.arrow``. Raises ``ColumnError``."""
     return _CODECS[type_.name].column_from_text(texts, type_, timezone)
 
 
 def decode_binary_column(binaries: pa.Array, type_: SqlType) -> pa.Array:
-    """A column of ``type_.arrow`` of its fields' binary forms. Raises ``ColumnError``."""
+    """Decodes fields in binary format to a column of ``type_.arrow``. Raises ``ColumnError``."""
     return _CODECS[type_.name].column_from_binary(binaries, type_)

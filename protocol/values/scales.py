@@ -1,7 +1,7 @@
-"""How many decimals or blanks a column's values are written with: the scales beside them (``catalog.values.scales``).
+"""The display scales of a column's values, or the trailing blanks of character values (``catalog.values.scales``).
 
-Owns: both forms' scales, column by column; arrays and rows are taken apart as their codecs do. Numerics of declared
-digits have none, as all that is no numeric. Texts and binary forms are those of well-formed values.
+Owns: reading the scales from both forms, column by column; arrays and rows are split as their codecs do. Numerics of
+declared scale and other types have no scales of their own. Texts and binary forms must be well-formed.
 """
 
 from __future__ import annotations

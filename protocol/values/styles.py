@@ -1,9 +1,9 @@
-"""How values are shown and read as text: the session's time zone, IntervalStyle, DateStyle, bytea_output,
-client_encoding and extra_float_digits in one word, which every codec is handed.
+"""How values are shown and read as text: one string, passed to every codec, of the session's time zone, IntervalStyle,
+DateStyle, bytea_output, client_encoding and extra_float_digits.
 
-Owns: that word: the zone's name, and behind it, where one of them is not the usual, the style of intervals, that of
-dates, the order in which dates are read, the form of bytea, the client's encoding and the extra digits of floats, with
-blanks between them.
+Owns: the form of that string: the zone's name; then, if one of the others is not the default, the interval style, the
+date style, the order in which dates are read, the form of bytea, the client's encoding and the extra float digits,
+separated by blanks.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ SQL_STANDARD: Final = "sql_standard"
 VERBOSE: Final = "postgres_verbose"
 #: DateStyle's output styles, as SHOW writes them.
 ISO, SQL, POSTGRES, GERMAN = "ISO", "SQL", "Postgres", "German"
-#: bytea_output's forms.
+#: The forms that bytea_output may name.
 HEX, ESCAPE = "hex", "escape"
-#: extra_float_digits from which on floats are shown in the fewest digits that tell them from all others.
+#: The least extra_float_digits with which floats are shown in the fewest digits that identify them.
 SHORTEST: Final = 1
 _USUAL: Final = ("postgres", ISO, MDY, HEX, UTF8, str(SHORTEST))
 
@@ -33,7 +33,7 @@ def style(
     encoding: str = UTF8,
     digits: int = SHORTEST,
 ) -> str:
-    """The word of a session's settings."""
+    """The string for a session's settings."""
     others = (intervals, *dates.split(", "), octets, encoding, str(min(digits, SHORTEST)))
     return time_zone if others == _USUAL else " ".join((time_zone, *others))
 
@@ -54,12 +54,12 @@ def dates_of(word: str) -> str:
 
 
 def order_of(word: str) -> str:
-    """The order in which a date's numbers are read, which is also that in which some styles show them."""
+    """The order in which a date's numbers are read; some styles also show them in this order."""
     return _other(word, 2)
 
 
 def octets_of(word: str) -> str:
-    """The form of bytea."""
+    """The output form of bytea."""
     return _other(word, 3)
 
 
@@ -69,7 +69,8 @@ def encoding_of(word: str) -> str:
 
 
 def digits_of(word: str) -> int:
-    """How many digits a float shows beyond those that are always exact; ``SHORTEST`` for as many as it needs."""
+    """How many digits a float shows beyond those that are always exact; ``SHORTEST`` for the fewest that identify the
+    float."""
     return int(_other(word, 5))
 
 

@@ -1,8 +1,9 @@
-"""Text on the wire in a client's own encoding, where all else works in UTF8.
+"""Text on the wire in a client encoding other than UTF8.
 
-Owns: ``Transcoder``: the strings of messages in both directions, the fields of rows, values of parameters, and
-PostgreSQL's errors of what is no text in an encoding (22021) or has no place in the other one (22P05). A client of UTF8
-has none, and its bytes are not touched. https://www.postgresql.org/docs/15/multibyte.html
+Owns: ``Transcoder``, which converts the strings of messages in both directions, the fields of rows and parameters'
+values, and raises PostgreSQL's errors for bytes that are invalid in an encoding (22021) and for characters that the
+other encoding lacks (22P05). A client with UTF8 has no transcoder, and its bytes are not converted.
+https://www.postgresql.org/docs/15/multibyte.html
 """
 
 from __future__ import annotations
@@ -21,40 +22,40 @@ from catalog.values.types import SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import validity, value_bytes
 
-#: Of a client's messages with strings: the bytes before the first, and how many there are.
+#: The strings in a client's messages: the number of bytes before the first, and the number of strings.
 _STRINGS: Final = {
     **dict.fromkeys(b"QE", (0, 1)),
     **dict.fromkeys(b"PB", (0, 2)),
     **dict.fromkeys(b"DC", (1, 1)),
     ord("f"): (0, 1),
 }
-#: The server's messages that are strings alone, behind so many bytes.
+#: The server's messages that consist of strings, and the number of bytes before them.
 _TEXTS: Final = {ord("E"): 0, ord("N"): 0, ord("S"): 0, ord("A"): 4}
 _ROW_DESCRIPTION: Final = ord("T")
-#: Bytes of a column in RowDescription behind its name.
+#: Bytes of a column in RowDescription after its name.
 _FIELD: Final = 18
 #: Types whose binary form is their text.
 _TEXTUAL: Final = frozenset(("text", "varchar", "bpchar", "name", "json", "jsonb", "xml", "unknown", "enum"))
 
 
-#: Bytes that a character of two has in an encoding of EUC.
+#: Bytes of a two-byte character in an EUC encoding.
 _PAIRED: Final = range(0xA1, 0xFF)
-#: What Python's codec makes of bytes that are none of SJIS.
+#: The characters to which Python's codec decodes bytes that are invalid in SJIS.
 _NO_SJIS: Final = re.compile("[\x80\uf8f0-\uf8f3]")
-#: Encodings of which PostgreSQL looks at a character's second byte, and the least that is one.
+#: Encodings for which PostgreSQL checks a character's second byte, and that byte's least value.
 _STRICT: Final = ("GB18030", "SJIS")
 _LEAST_SECOND: Final = 0x40
 _NO_FIRST: Final = 0xFF
 
 
 class Transcoder(Struct, frozen=True):
-    """Between UTF8 and ``encoding``, PostgreSQL's name of it; ``codec`` is Python's."""
+    """Converts between UTF8 and ``encoding`` (PostgreSQL's name); ``codec`` is Python's codec for the encoding."""
 
     encoding: str
     codec: str
 
     def decoded(self, data: bytes) -> bytes:
-        """A client's text in UTF8. Raises 22021 and 22P05."""
+        """A client's text converted to UTF8. Raises 22021 and 22P05."""
         if data.isascii():
             return data
         try:
@@ -67,7 +68,7 @@ class Transcoder(Struct, frozen=True):
         return text.encode()
 
     def _undecoded(self, found: bytes) -> SqlError:
-        """What is wrong with bytes that begin no character; ``found`` are at most two."""
+        """The error for bytes that begin no character; ``found`` are at most two bytes."""
         if not self._has_pairs:
             return _without_equivalent(found[:1], self.encoding, UTF8)
         is_cut = len(found) < 2 or (self.encoding in _STRICT and (found[1] < _LEAST_SECOND or found[0] == _NO_FIRST))
@@ -80,11 +81,11 @@ class Transcoder(Struct, frozen=True):
 
     @property
     def _has_pairs(self) -> bool:
-        """Whether characters have more than one byte."""
+        """Whether the encoding has characters of more than one byte."""
         return not self.encoding.startswith(("LATIN", "ISO", "WIN", "KOI"))
 
     def encoded(self, data: bytes) -> bytes:
-        """Text of UTF8 for the client. Raises 22P05."""
+        """UTF8 text converted for the client. Raises 22P05."""
         if data.isascii():
             return data
         text = data.decode()
@@ -96,22 +97,22 @@ class Transcoder(Struct, frozen=True):
     # -- messages ----------------------------------------------------------------------------------------------
 
     def message(self, kind: int, body: bytes) -> bytes:
-        """The body of a client's message with its strings in UTF8. Raises 22021 and 22P05."""
+        """The body of a client's message, with its strings converted to UTF8. Raises 22021 and 22P05."""
         if body.isascii() or kind not in _STRINGS:
             return body
         position, count = _STRINGS[kind]
         pieces = [body[:position]]
         for _ in range(count):
             end = body.find(0, position)
-            if end < 0:  # the message is broken, which its reader says
+            if end < 0:  # a broken message, for which its reader raises the error
                 break
             pieces += (self.decoded(body[position:end]), b"\0")
             position = end + 1
         return b"".join((*pieces, body[position:]))
 
     def answers(self, data: bytes) -> bytes:
-        """The server's messages for the client: a character that it has none for is a question mark. Rows are in its
-        encoding already."""
+        """The server's messages, converted for the client; a character that the client's encoding lacks becomes a
+        question mark. Rows must be converted already."""
         if data.isascii():
             return data
         pieces: list[bytes] = []
@@ -145,7 +146,8 @@ class Transcoder(Struct, frozen=True):
     # -- values ------------------------------------------------------------------------------------------------
 
     def given(self, data: bytes | memoryview, kind: SqlType, is_text: bool) -> bytes:
-        """A parameter's value. Raises 22021, 22P05, and 0A000 for texts within another binary value."""
+        """A parameter's value, with text converted to UTF8. Raises 22021, 22P05, and 0A000 for text within a binary
+        value."""
         found = bytes(data)
         if is_text or kind.name in _TEXTUAL:
             return self.decoded(found)
@@ -153,7 +155,8 @@ class Transcoder(Struct, frozen=True):
         return found
 
     def fields(self, array: pa.Array, kind: SqlType, is_text: bool) -> pa.Array:
-        """A column's fields, converted all at once with zero bytes between. Raises 22P05, and 0A000 likewise."""
+        """A column's fields for the client, converted together with zero bytes between. Raises 22P05, and 0A000 for
+        text within a binary value."""
         if not (is_text or kind.name in _TEXTUAL or kind.element is not None or kind.row is not None):
             return array
         if pa.types.is_fixed_size_binary(array.type) or not len(array):
@@ -171,7 +174,8 @@ class Transcoder(Struct, frozen=True):
         return pa.Array.from_buffers(pa.binary(), len(array), buffers)
 
     def _require_plain(self, is_ascii: bool, kind: SqlType) -> None:
-        """Raises 0A000 for a binary value with texts within, of which more is not known here."""
+        """Raises 0A000 for a binary value that contains other than ASCII text, since its inner texts are not known
+        here."""
         within = [] if kind.element is None else [kind.element]
         within += [] if kind.row is None else [field for _, field in kind.row.fields]
         if not is_ascii and any(item.name in _TEXTUAL for item in within):
@@ -180,7 +184,7 @@ class Transcoder(Struct, frozen=True):
 
 
 def transcoder(encoding: str) -> Transcoder | None:
-    """Of PostgreSQL's encoding; None where bytes stay what they are."""
+    """The transcoder for PostgreSQL's encoding name; None if no conversion is needed."""
     codec = CODECS[encoding]
     return None if codec == "utf-8" else Transcoder(encoding, codecs.lookup(codec).name)
 

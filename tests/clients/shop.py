@@ -1,4 +1,4 @@
-"""What the tests of SQLAlchemy map: customers with orders and tags, in the types that applications use."""
+"""The mapped classes of the SQLAlchemy tests: customers with orders and tags, in the types that applications use."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Base(DeclarativeBase):
 
 
 class Level(enum.Enum):
-    """An enum of the database's."""
+    """An enum type in the database."""
 
     low = 1
     high = 2
@@ -44,7 +44,7 @@ customer_tag = Table(
 
 
 class Customer(Base):
-    """A customer; her orders go with her."""
+    """A customer; deleting one deletes the customer's orders."""
 
     __tablename__ = "customer"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -73,7 +73,7 @@ class Order(Base):
 
 
 class Tag(Base):
-    """A word that customers share."""
+    """A tag that several customers may have."""
 
     __tablename__ = "tag"
     id: Mapped[int] = mapped_column(primary_key=True)

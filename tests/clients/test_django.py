@@ -1,4 +1,4 @@
-"""Django 5 over psycopg 3: migrations, the ORM, what the admin's pages ask, and inspectdb."""
+"""Django 5 over psycopg 3: migrations, the ORM, the queries of admin pages, and inspectdb."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def site(server: Millstream) -> Iterator[None]:
 
 @pytest.fixture
 def author() -> Iterator[Any]:
-    """The model, with two authors and six books; gone after the test."""
+    """The author model, with two authors and six books; deleted after the test."""
     author, book = apps.get_model("library", "Author"), apps.get_model("library", "Book")
     ann = author.objects.create(
         name="Ann", born=datetime.date(1970, 1, 2), facts={"x": {"y": [1, 2]}, "k": "v"}, words=["a", "b"]
@@ -78,7 +78,7 @@ def author() -> Iterator[Any]:
 
 @pytest.fixture
 def book(author: Any) -> Any:
-    """The other model."""
+    """The book model."""
     return apps.get_model("library", "Book")
 
 
@@ -229,7 +229,7 @@ def test_hstore_field() -> None:
         data = HStoreField()
 
         class Meta:
-            """Of the library."""
+            """Assigns the model to the library application."""
 
             app_label = "library"
 
@@ -238,7 +238,7 @@ def test_hstore_field() -> None:
     with connection.schema_editor() as editor:
         operation.database_forwards("library", editor, ProjectState(), ProjectState())
         editor.create_model(pairs)
-    connection.close()  # whose next one looks the extension's oids up
+    connection.close()  # the next connection looks up the extension's oids
     try:
         one = pairs.objects.create(data={"a": "1", "b": None})
         pairs.objects.create(data={})

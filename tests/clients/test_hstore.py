@@ -1,4 +1,5 @@
-"""hstore as asyncpg, psycopg 3, psycopg2 and SQLAlchemy have it: its oids looked up, values in both formats."""
+"""hstore in asyncpg, psycopg 3, psycopg2 and SQLAlchemy: its oids are looked up, and values are passed in both
+formats."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from tests.rig.server import DATABASE, USER, Millstream
 
 pytestmark = pytest.mark.slow
 
-#: The row (10, k=>v) as COPY's binary format has it.
+#: The row (10, k=>v) in COPY's binary format.
 BINARY_ROW = (
     b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\0\2" + b"\0\0\0\4\0\0\0\x0a"
     b"\0\0\0\x0e" + b"\0\0\0\1" + b"\0\0\0\1k" + b"\0\0\0\1v" + b"\xff\xff"
@@ -30,7 +31,7 @@ VALUES: list[dict[str, str | None]] = [{"a": "1", "bb": None}, {}, {'q"\\': "x, 
 
 @pytest.fixture(autouse=True)
 def extension(server: Millstream) -> Iterator[None]:
-    """hstore, and a table of it."""
+    """The extension hstore, and a table with a column of this type."""
     with server.connect() as connection:
         connection.execute("CREATE EXTENSION hstore")
         connection.execute("CREATE TABLE pairs (id int PRIMARY KEY, h hstore, many hstore[])")

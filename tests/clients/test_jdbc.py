@@ -1,4 +1,5 @@
-"""pgjdbc: DatabaseMetaData beside PostgreSQL's, prepared statements in binary, cursors, batches, COPY, generated keys.
+"""pgjdbc: DatabaseMetaData compared with PostgreSQL's, prepared statements in binary, cursors, batches, COPY, generated
+keys.
 
 The driver runs in a JVM of its own, which py4j (a part of pyspark) lets the test call.
 """
@@ -40,7 +41,7 @@ OBJECTS: Final = (
     "COMMENT ON TABLE shop.a IS 'what there is'",
     "COMMENT ON COLUMN shop.a.name IS 'how it is called'",
 )
-#: Methods with their arguments, and the columns that say what only PostgreSQL has: who owns, pages, a default's text.
+#: Methods with their arguments, and the columns that differ between the servers: owners, pages, a default's text.
 METADATA: Final[dict[str, tuple[tuple[Any, ...], tuple[str, ...]]]] = {
     "getTables": ((None, "shop", "%", None), ()),
     "getColumns": ((None, "shop", "%", "%"), ("COLUMN_DEF",)),
@@ -66,13 +67,13 @@ METADATA: Final[dict[str, tuple[tuple[Any, ...], tuple[str, ...]]]] = {
     "getSuperTypes": ((None, "shop", "%"), ()),
     "getSuperTables": ((None, "shop", "%"), ()),
 }
-#: What says where and who the connection is, and which server.
+#: Methods that identify the server or the connection.
 OF_ITS_OWN: Final = ("getURL", "getUserName", "getConnection", "getDatabaseProductVersion", "getDatabaseMinorVersion")
 
 
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[Any]:
-    """A JVM that has the driver."""
+    """A JVM with the driver."""
     java = find_java(os.environ)
     assert isinstance(java, Java)
     (library,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
@@ -90,7 +91,7 @@ def jvm() -> Iterator[Any]:
 
 @pytest.fixture
 def connect(jvm: Any, server: Millstream) -> Iterator[Open]:
-    """Opens connections, which the end of the test closes."""
+    """Opens connections, which are closed at the end of the test."""
     opened: list[Any] = []
 
     def connect(**options: object) -> Any:
@@ -105,7 +106,7 @@ def connect(jvm: Any, server: Millstream) -> Iterator[Open]:
 
 
 def rows_of(result: Any, hidden: tuple[str, ...] = ()) -> tuple[list[str], Rows]:
-    """Names and texts of a ResultSet's columns; values of ``hidden`` ones are left out."""
+    """The names and texts of a ResultSet's columns, without the values of ``hidden`` ones."""
     description = result.getMetaData()
     names = [description.getColumnLabel(place + 1) for place in range(description.getColumnCount())]
     shown = [place + 1 for place, name in enumerate(names) if name.upper() not in hidden]
@@ -117,7 +118,7 @@ def rows_of(result: Any, hidden: tuple[str, ...] = ()) -> tuple[list[str], Rows]
 
 
 def told(metadata: Any, name: str, arguments: tuple[Any, ...] = (), hidden: tuple[str, ...] = ()) -> Any:
-    """What a method answers: a value, rows, or the error of a driver that has not got it."""
+    """A method's result: a value, rows, or the error of a method that the driver lacks."""
     try:
         found = getattr(metadata, name)(*arguments)
     except Py4JJavaError as error:
@@ -174,7 +175,7 @@ def test_prepared_statements_in_binary(jvm: Any, connect: Open) -> None:
     stamp = jvm.java.sql.Timestamp.valueOf("2024-02-29 12:34:56.789012")
     moment = jvm.java.time.OffsetDateTime.parse("2024-02-29T12:34:56.5+02:00")
     unique = jvm.java.util.UUID.fromString("12345678-1234-5678-1234-567812345678")
-    for number in range(8):  # named, and binary, from some execution on
+    for number in range(8):  # named and binary after some executions
         insert.setInt(1, number)
         insert.setLong(2, 2**40 + number)
         insert.setDouble(3, number / 4)

@@ -14,7 +14,7 @@ import pytest
 from tests.rig.server import DATABASE, USER, Millstream
 
 PROGRAM: Final = Path(__file__).with_name("driver.js")
-#: Where tools/clients.sh and Debian put the packages of Node; another place is named by NODE_PATH.
+#: The folder of Node's packages with tools/clients.sh and Debian; NODE_PATH names another one.
 PACKAGES: Final = (Path(__file__).parents[2] / ".venv" / "node" / "node_modules", Path("/usr/share/nodejs"))
 ENVIRONMENT: Final = {"NODE_PATH": os.pathsep.join(map(str, PACKAGES)), **os.environ}
 

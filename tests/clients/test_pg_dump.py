@@ -1,4 +1,5 @@
-"""pg_dump, pg_restore: what is written of Millstream makes the same again, and what is written of PostgreSQL, too."""
+"""pg_dump, pg_restore: a dump of Millstream creates the same objects again, and a dump of PostgreSQL can be
+restored."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from tests.rig.server import Millstream
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 OBJECTS: Final = Path(__file__).with_name("dumped.sql").read_text()
-#: What is renamed and added: views go on meaning what they meant.
+#: Renamed and added objects, after which views keep their meaning.
 CHANGES: Final = (
     "ALTER TABLE pairs RENAME COLUMN b TO bb",
     "ALTER TABLE pairs ADD COLUMN later text",
@@ -45,7 +46,7 @@ ROWS: Final = (
     "INSERT INTO shop.orders (customer, price, pieces, code, raw, lasts) SELECT id, 1.5, 3, 'ab', '\\x00ff', '1 day'"
     " FROM shop.customers",
 )
-#: With rows: the options of pg_dump, and the command that takes what it writes.
+#: With rows: the options of pg_dump, and the command that reads its output.
 FORMATS: Final = {
     "plain": ([], ["psql", "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-f"]),
     "custom": (["-Fc"], ["pg_restore", "--exit-on-error"]),
@@ -60,7 +61,7 @@ STREAMS: Final = (
 
 
 def dump(dsn: str, *options: str, rows: bool = False) -> str:
-    """What pg_dump writes, without its one-time key and the server's version."""
+    """The output of pg_dump without its one-time key and the server's version."""
     command = ["pg_dump", "--no-owner", *([] if rows else ["--schema-only"]), *options, "--dbname", dsn]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -69,7 +70,7 @@ def dump(dsn: str, *options: str, rows: bool = False) -> str:
 
 
 def restore(dsn: str, text: str) -> None:
-    """psql -1 -f."""
+    """Restores with psql -1 -f."""
     command = ["psql", "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-f", "-", dsn]
     done = subprocess.run(command, input=text, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -77,7 +78,7 @@ def restore(dsn: str, text: str) -> None:
 
 @pytest.fixture(scope="module")
 def dumped(server: Millstream) -> str:
-    """What there is, dumped so that the script first removes it."""
+    """A dump of all objects, whose script drops them first."""
     with server.connect() as client:
         client.execute(OBJECTS.encode())
         for statement in (*CHANGES, *STREAMS, *GRANTS):
@@ -112,7 +113,7 @@ def test_a_dump_makes_the_same_again(server: Millstream, dumped: str) -> None:
 
 
 def columns_of(client: psycopg.Connection[tuple[object, ...]], view: str) -> list[tuple[str, int]]:
-    """Names and types of a view's columns."""
+    """The names and types of a view's columns."""
     cursor = client.execute(sql.SQL("SELECT * FROM {}").format(sql.Identifier(*view.split("."))))
     return [(column.name, column.type_code) for column in cursor.description or ()]
 
@@ -121,7 +122,7 @@ def test_views_texts_are_named_by_the_search_path(server: Millstream, dumped: st
     with server.connect() as client:
         query = "SELECT pg_get_viewdef('public.plain'::regclass), pg_get_viewdef('shop.sums'::regclass)"
         (plain, sums) = client.execute(query).fetchone() or ("", "")
-        assert "(pairs.bb + 1) AS more" in plain and "FROM pairs" in plain  # b is called bb by now
+        assert "(pairs.bb + 1) AS more" in plain and "FROM pairs" in plain  # b was renamed to bb
         assert "shop.customers" in sums
         client.execute("SET search_path = ''")
         assert "FROM public.pairs" in str(client.execute(query).fetchone())

@@ -21,14 +21,14 @@ pytestmark = pytest.mark.skipif(BINARY is None, reason="PgBouncer is not install
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Millstream]:
-    """What stands behind the pools."""
+    """The server behind the pools."""
     with Millstream(settings={"maintenance_engine": "embedded", "spark_enabled": False}) as server:
         yield server
 
 
 @pytest.fixture(scope="module", params=["session", "transaction"])
 def pool(request: pytest.FixtureRequest, server: Millstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A pool's connection string: of one server connection, so that clients share it."""
+    """A connection string for a pool with one server connection, so that clients share it."""
     port, folder = free_port(), tmp_path_factory.mktemp("pgbouncer")
     (folder / "users.txt").write_text(f'"{USER}" ""\n')
     (folder / "pgbouncer.ini").write_text(
@@ -56,7 +56,7 @@ server_check_delay = 0
 
 def _start(folder: Path) -> subprocess.Popen[bytes]:
     assert BINARY is not None
-    account = ["-u", "nobody"] if os.geteuid() == 0 else []  # it refuses to run as root
+    account = ["-u", "nobody"] if os.geteuid() == 0 else []  # PgBouncer refuses to run as root
     if account:
         for item in (folder.parent, folder, *folder.iterdir()):
             item.chmod(0o755)

@@ -1,4 +1,4 @@
-"""pgcli: what it asks when it starts and for its completions, and its own commands, beside PostgreSQL."""
+"""pgcli: its queries at start and for completions, and its own commands, compared with PostgreSQL."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COMMANDS: Final = (
 
 @pytest.fixture(scope="module")
 def both(server: Millstream, postgres: Postgres) -> Iterator[tuple[PGExecute, PGExecute]]:
-    """pgcli at both servers, with the same objects."""
+    """pgcli connected to both servers, with the same objects."""
     with postgres.connect() as client:
         client.execute("CREATE DATABASE for_cli")
     at = {"host": "127.0.0.1", "password": ""}
@@ -56,7 +56,7 @@ def both(server: Millstream, postgres: Postgres) -> Iterator[tuple[PGExecute, PG
 
 
 def ours(rows: Any) -> list[Any]:
-    """What is in the schema of the test; of columns all but their defaults, which are texts of each server's own."""
+    """The objects in the test's schema; columns without their defaults, whose texts differ between the servers."""
     return sorted((row[:5] for row in rows if row[0] == "cli"), key=repr)
 
 
@@ -82,7 +82,7 @@ def test_commands_have_postgresqls_columns(both: tuple[PGExecute, PGExecute], ca
 
 
 def outcome(client: PGExecute, command: str) -> list[object]:
-    """Whether a command succeeds, and the columns of what it shows."""
+    """Whether a command succeeds, and the columns of its output."""
     try:
         results = list(client.run(command, pgspecial=PGSpecial()))
     except Exception as error:

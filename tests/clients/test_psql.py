@@ -1,4 +1,4 @@
-"""psql: every \\d command beside PostgreSQL's, \\gdesc, \\watch, \\copy, scripts, tab completion's queries."""
+"""psql: every \\d command compared with PostgreSQL, \\gdesc, \\watch, \\copy, scripts, queries of tab completion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.rig.server import Millstream
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 OBJECTS: Final = Path(__file__).with_name("dumped.sql").read_text()
-#: Without a pattern, with S and +, and of one object.
+#: Commands without a pattern, with S and +, and for one object.
 COMMANDS: Final = (
     *("\\d", "\\d+", "\\dS", "\\da", "\\dA", "\\dA+", "\\dAc", "\\dAf", "\\dAo", "\\dAp", "\\db", "\\db+", "\\dc"),
     *("\\dconfig", "\\dC", "\\dC+", "\\dd", "\\dD", "\\dD+", "\\ddp", "\\dE", "\\dE+", "\\des", "\\des+", "\\det"),
@@ -30,7 +30,7 @@ COMMANDS: Final = (
     *("\\dv+", "\\dx", "\\dX", "\\dy", "\\l", "\\l+", "\\z", "\\sv plain", "\\d shop.customers", "\\d+ shop.orders"),
     *("\\d shop.orders_customer", "\\d+ plain", "\\d shop.numbers", "\\dt shop.*", "\\d pairs", "\\dT+ shop.mood"),
 )
-#: With a pattern each command has variants that also ask for what is the system's, and for more of each.
+#: Commands with a pattern; each has variants that include system objects, and more details.
 VARIED: Final = tuple(
     f"\\{name}{variant} pg_a*"
     for name in (
@@ -77,7 +77,7 @@ VARIED: Final = tuple(
     )
     for variant in ("", "S", "+", "S+")
 )
-#: What lists our objects only, and is PostgreSQL's to the letter.
+#: Commands that list only user objects, with output equal to PostgreSQL's.
 EQUAL: Final = (
     *("\\dt shop.*", "\\ds shop.*", "\\dv shop.*", "\\dT shop.*", "\\d refs", "\\d shop.numbers"),
     *("\\d shop.orders_customer", "\\d shop.orders_day", '\\d "Odd name"', "\\dd shop.*", "\\d over_view"),
@@ -117,7 +117,7 @@ def both(server: Millstream, postgres: Postgres) -> tuple[str, str]:
 
 
 def answers(dsn: str, commands: tuple[str, ...]) -> list[str]:
-    """What each command prints."""
+    """The output of each command."""
     script = "".join(f"\\echo ==== {place}\n{command}\n" for place, command in enumerate(commands))
     done = psql(dsn, script, "-P", "footer=off", "-P", "pager=off")
     assert "ERROR" not in done.stderr, done.stderr
@@ -125,7 +125,7 @@ def answers(dsn: str, commands: tuple[str, ...]) -> list[str]:
 
 
 def columns(answer: str) -> list[str]:
-    """The headers of the tables in an answer."""
+    """The headers of the tables in an output."""
     lines = answer.splitlines()
     heads = [lines[place - 1] for place, line in enumerate(lines) if place and _HEADER.match(line)]
     return [" | ".join(name.strip() for name in head.split("|")) for head in heads]
@@ -135,7 +135,7 @@ def columns(answer: str) -> list[str]:
 @pytest.mark.parametrize("commands", [COMMANDS, VARIED], ids=["plain", "varied"])
 def test_every_command_has_postgresqls_columns(both: tuple[str, str], commands: tuple[str, ...], whole: bool) -> None:
     if commands is VARIED and not whole:
-        commands = VARIED[::3]  # of each command one variant or two, of which there are four
+        commands = VARIED[::3]  # one or two of the four variants of each command
     ours, theirs = (answers(dsn, commands) for dsn in both)
     for command, found, wanted in zip(commands, ours, theirs, strict=True):
         assert columns(found) == columns(wanted) or not columns(wanted), f"{command}\n{found}\n{wanted}"
@@ -149,7 +149,7 @@ def test_our_objects_look_as_in_postgresql(both: tuple[str, str]) -> None:
 
 
 def words(text: str) -> list[str]:
-    """A table's text without its widths."""
+    """The text of a table without its column widths."""
     return [word for word in text.split() if set(word) - set("-+|")]
 
 
@@ -195,7 +195,7 @@ def test_a_script_in_one_transaction(both: tuple[str, str], tmp_path_factory: py
         assert psql(dsn, "SELECT to_regclass('once') IS NULL", "-At").stdout == "t\n"
 
 
-#: What is typed before a tab, and what then comes.
+#: Typed text before a tab, and the completion.
 COMPLETED: Final = (
     ("SELECT * FROM shop.cust", "omers"),
     ("SELECT * FROM pg_stat_activ", "ity "),
@@ -240,11 +240,11 @@ def test_tab_completion(both: tuple[str, str]) -> None:
                 terminal.send(f"{typed}\t")
                 shown = terminal.until(completed)
                 assert "ERROR" not in shown, f"{typed}: {shown}"
-                terminal.send("\x15")  # takes the line back
+                terminal.send("\x15")  # clears the line
 
 
 class Terminal:
-    """A program that believes that somebody types."""
+    """A program that runs on a pseudo-terminal."""
 
     def __init__(self, command: list[str]) -> None:
         self._ours, theirs = pty.openpty()
@@ -266,11 +266,11 @@ class Terminal:
         self._process.wait(60)
 
     def send(self, text: str) -> None:
-        """Types."""
+        """Types a text."""
         os.write(self._ours, text.encode())
 
     def until(self, text: str) -> str:
-        """What is shown until a text has been. Fails after a minute without anything new."""
+        """The output up to a text. Fails after a minute without new output."""
         shown = ""
         while text not in shown:
             ready, _, _ = select.select([self._ours], [], [], 60)

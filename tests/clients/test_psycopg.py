@@ -23,7 +23,7 @@ ROWS = [(number, f"row {number}", Decimal(number) / 4) for number in range(500)]
 
 @pytest.fixture
 def old(server: Millstream) -> Iterator[Any]:
-    """A connection of psycopg2."""
+    """A psycopg2 connection."""
     connection = psycopg2.connect(server.dsn())
     yield connection
     connection.close()
@@ -128,7 +128,7 @@ def test_psycopg_async_pipelines_cursors_copy_and_notifications(server: Millstre
             await other.execute("NOTIFY heard, 'this'")
             heard = [item.payload async for item in client.notifies(timeout=60, stop_after=1)]
             sleeping = asyncio.create_task(other.execute("SELECT pg_sleep(600)"))
-            while not sleeping.done():  # a query that has not begun is not there to be cancelled
+            while not sleeping.done():  # a query cannot be cancelled before it has begun
                 await other.cancel_safe()
                 await asyncio.sleep(0.05)
             with pytest.raises(psycopg.errors.QueryCanceled):

@@ -1,4 +1,4 @@
-"""PostgreSQL's own programs beside psql, pg_dump and pgbench: what an administrator or a cron job runs by habit."""
+"""PostgreSQL's programs other than psql, pg_dump and pgbench, as administrators and cron jobs run them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 
 def run(server: Millstream, *command: str, database: bool = False) -> subprocess.CompletedProcess[str]:
-    """A program as the server's user; ``database``: with the name of the database behind it."""
+    """Runs a program as the server's user; ``database`` appends the database's name."""
     name = ("millstream",) if database else ()
     place = ("--host=127.0.0.1", f"--port={server.port}", "--username=millstream")
     return subprocess.run([*command, *place, *name], capture_output=True, text=True, timeout=60)
@@ -82,7 +82,7 @@ def test_there_is_one_database(server: Millstream) -> None:
 def test_what_tools_connect_to_is_the_one_database(server: Millstream, name: str) -> None:
     with psycopg.connect(server.dsn(), dbname=name) as client:
         assert client.execute("SELECT current_database()").fetchone() == ("millstream",)
-        client.execute(f"GRANT TEMPORARY ON DATABASE {name} TO PUBLIC".encode())  # which it has
+        client.execute(f"GRANT TEMPORARY ON DATABASE {name} TO PUBLIC".encode())  # the extension exists
         assert client.execute("SELECT has_database_privilege(%s::name, 'CONNECT')", (name,)).fetchone() == (True,)
 
 

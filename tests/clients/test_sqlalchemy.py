@@ -1,4 +1,4 @@
-"""SQLAlchemy over psycopg2, psycopg 3 and asyncpg: the ORM's work, and what Inspector finds."""
+"""SQLAlchemy over psycopg2, psycopg 3 and asyncpg: the ORM, and the results of Inspector."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def url(server: Millstream, driver: str) -> str:
 
 @pytest.fixture(params=["psycopg2", "psycopg"])
 def engine(server: Millstream, request: pytest.FixtureRequest) -> Iterator[Engine]:
-    """An engine over empty tables of its own."""
+    """An engine with its own empty tables."""
     found = create_engine(url(server, request.param))
     Base.metadata.create_all(found)
     yield found

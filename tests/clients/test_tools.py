@@ -1,6 +1,7 @@
-"""What graphical tools ask (``tools.sql``), on Millstream and on PostgreSQL over the same objects.
+"""Queries of graphical tools (``tools.sql``), on Millstream and on PostgreSQL over the same objects.
 
-Columns' names and types must be equal, and so must be the number of rows: each query asks for what both have.
+The names and types of columns and the numbers of rows must be equal, as each query asks for objects that both servers
+have.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 Client = psycopg.Connection[Any]
 QUERIES: Final = split(Path(__file__).with_name("tools.sql").read_text(), with_parser=False)
 OBJECTS: Final = Path(__file__).with_name("dumped.sql").read_text()
-#: Declared types have oids of each server's own.
+#: Declared types have different oids on each server.
 _DECLARED: Final = 16_384
 
 

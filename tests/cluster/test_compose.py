@@ -1,5 +1,5 @@
-"""The compose files, as far as they can be held without a container engine: against each other, the Dockerfile, the
-settings that there are, and the commands that the image has."""
+"""The compose files, checked without a container engine: against each other, the Dockerfile, the existing settings, and
+the commands in the image."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.rig.server import ROOT
 DOCKER = ROOT / "docker"
 SERVERS = {"one", "two"}
 SPARK = {"spark-master", "spark-worker-one", "spark-worker-two"}
-#: What compose has for a service that these files use.
+#: The keys of a compose service that these files use.
 KEYS = {
     *("image", "build", "init", "network_mode", "restart", "volumes", "depends_on", "stop_grace_period", "environment"),
     *("entrypoint", "command", "healthcheck"),
@@ -55,14 +55,14 @@ def test_every_container_is_run_like_the_single_node(cluster: dict[str, Any]) ->
 
 
 def test_the_volume_belongs_to_the_images_user() -> None:
-    """Who is not root writes to a volume only if its folder was made in the image before, by that user."""
+    """A user other than root can write to a volume only if this user has created its folder in the image."""
     lines = [line for line in (DOCKER / "Dockerfile").read_text().splitlines() if not line.startswith("#")]
     begin, end = lines.index("USER millstream"), lines.index("VOLUME /var/lib/millstream/data")
     assert lines[begin + 1 : end] == ["WORKDIR /var/lib/millstream", "RUN mkdir --mode=0700 data"]
 
 
 def instructions(word: str) -> list[str]:
-    """What stands behind a word of the Dockerfile, each in one line."""
+    """The texts after a keyword of the Dockerfile, each on one line."""
     text = (DOCKER / "Dockerfile").read_text().replace("\\\n", " ")
     return [line.removeprefix(f"{word} ").strip() for line in text.splitlines() if line.startswith(f"{word} ")]
 
@@ -91,11 +91,11 @@ def test_the_health_check_is_a_command_of_the_image() -> None:
     (check,), (entry,) = instructions("HEALTHCHECK"), instructions("ENTRYPOINT")
     (program,), (called, word) = json.loads(entry), json.loads(check[check.index("[") :])
     assert called == program
-    assert word in COMMANDS  # tests/server/test_commands.py runs it with and without a server
+    assert word in COMMANDS  # tests/server/test_commands.py runs the command with and without a server
 
 
 def configured(service: dict[str, Any]) -> Any:
-    """The server's configuration in a container."""
+    """The configuration of the server in a container."""
     image = {"MILLSTREAM_LISTEN": "127.0.0.1:5433", "MILLSTREAM_DATA": "/var/lib/millstream/data"}
     flags = parser("millstream", "").parse_args(["--config", "/dev/null"])
     return choose(flags, {**image, **service["environment"]}).config

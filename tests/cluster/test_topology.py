@@ -1,5 +1,5 @@
-"""What docker/compose.cluster.yaml describes, as plain processes: two servers with one storage folder, Spark's master
-and two workers. Rows are the same whoever computes them, and whoever dies meanwhile."""
+"""The cluster of docker/compose.cluster.yaml as plain processes: two servers with one storage folder, Spark's master
+and two workers. The rows are the same whichever server computes them and whichever process dies meanwhile."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROWS = 200
 
 
 class Cluster:
-    """The whole; ``two`` dies as soon as it begins with a query of another server's."""
+    """The whole cluster; server ``two`` dies as soon as it begins a query of another server."""
 
     def __init__(self, storage: Path, spark: Standalone, one: Millstream, two: Millstream) -> None:
         self.storage = storage
@@ -58,7 +58,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         with contextlib.ExitStack() as running:
             for server in (one, two):
                 running.enter_context(server)
-                server.wait_for_spark(300)  # one after the other, since each is three more JVMs
+                server.wait_for_spark(300)  # one after the other, as each one starts three more JVMs
                 with server.connect() as client:
                     client.execute("CREATE TABLE t (k int)")
                     client.execute(f"INSERT INTO t SELECT g FROM generate_series(1, {ROWS}) g".encode())
@@ -70,11 +70,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def spark_maintains(client: Client, rows: int) -> None:
-    """Streams so many rows, and waits until jobs of Spark's have come to the last."""
+    """Inserts rows into the stream, and waits until jobs on Spark have processed the last one."""
     client.execute(f"INSERT INTO s SELECT g % 3, 1 FROM generate_series(1, {rows}) g".encode())
     behind = "SELECT rows_behind FROM millstream.views WHERE name = 'v'"
     wait_until(lambda: client.execute(behind).fetchone() == (0,), 120, "Spark's maintenance")
-    running = "SELECT count(*) FROM millstream.jobs WHERE status = 'running'"  # its rows count before it is done
+    running = "SELECT count(*) FROM millstream.jobs WHERE status = 'running'"  # visible before the job ends
     wait_until(lambda: client.execute(running).fetchone() == (0,), 60, "end of the jobs")
     engines = "SELECT DISTINCT engine FROM millstream.jobs WHERE views NOT LIKE '%e.v%' AND status = 'done'"
     assert client.execute(engines).fetchall() == [("spark",)]
@@ -93,7 +93,7 @@ def test_both_servers_compute_on_one_spark(cluster: Cluster) -> None:
 
 
 def test_a_view_changes_engines_and_servers_under_copy(cluster: Cluster, whole: bool) -> None:
-    """Again and again while rows come: what was acknowledged is in the view, once and in its order."""
+    """The view changes repeatedly while rows arrive: it has every acknowledged row once and in order."""
     one, two = cluster.one, cluster.two
     with one.connect() as writing, one.connect() as client, two.connect() as there:
         for session in (writing, client, there):
@@ -112,13 +112,13 @@ def test_a_view_changes_engines_and_servers_under_copy(cluster: Cluster, whole: 
 
 
 def _is_maintained_by(client: Client, engine: str) -> bool:
-    """Whether the last job of the view's was the engine's."""
+    """Whether an engine ran the view's last job."""
     last = "SELECT engine FROM millstream.jobs WHERE views LIKE '%e.v%' AND status = 'done' ORDER BY id DESC LIMIT 1"
     return client.execute(last).fetchone() == (engine,)
 
 
 def test_spark_maintains_a_guest_that_has_read_another_view(cluster: Cluster) -> None:
-    """In one job, what the view groups itself and what the other does."""
+    """One job has the view's own groups and those of the other view."""
     with cluster.one.connect() as client, cluster.two.connect() as there:
         for session in (client, there):
             session.execute("CREATE SCHEMA two_views; SET search_path = two_views")
@@ -141,14 +141,14 @@ def test_spark_maintains_a_guest_that_has_read_another_view(cluster: Cluster) ->
 
 
 def test_a_query_of_sparks_outlives_a_worker_and_a_server(cluster: Cluster) -> None:
-    """It migrates to a server that dies with it, and whoever waits for it goes on with it; another is computed while
-    one of the two workers dies."""
+    """The query migrates to a server that dies with it, and the waiting server continues it; another query is computed
+    while one of the two workers dies."""
     one, two = cluster.one, cluster.two
     with one.connect() as client, one.connect() as asking:
         wanted = client.execute(BRIEF.format(next(NUMBERS)).encode()).fetchall()
         children, process = two.processes()[1:], driver(client)
         assert len(children) > 1
-        os.kill(process, signal.SIGSTOP)  # until it is asked: it is in its first pipeline then
+        os.kill(process, signal.SIGSTOP)  # until it gets the request, the query stays in its first pipeline
         migrating = begun(one, client, "spark")
         asked = Beside(asking.execute, "SELECT millstream.migrate(%s, 'two')", (migrating.pid,))
         state = f"SELECT state FROM pg_stat_activity WHERE pid = {asking.info.backend_pid}".encode()

@@ -1,6 +1,6 @@
-"""The generated cases: a round is every signature and every construct once or more; equal seeds give equal cases.
+"""Generates the cases: a round has every signature and every construct at least once; equal seeds give equal cases.
 
-Owns: ``Case`` and how expressions and queries become cases.
+Owns: ``Case``, and turning expressions and queries into cases.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from msgspec.structs import replace
 from tests.compatibility.expressions import Expression, Expressions, aggregate_signatures, signatures
 from tests.compatibility.queries import Queries
 
-#: Of each round: queries of each construct, nested expressions, and operators on any types.
+#: The numbers, per round, of queries of each construct, nested expressions, and operators on any types.
 QUERIES_EACH: Final = 8
 NESTED: Final = 300
 ANY_TYPES: Final = 150
 
 
 class Case(Struct, frozen=True):
-    """A statement to compare, listed under ``name``; ``expression`` is what it computes, for blame."""
+    """A statement to compare, listed under ``name``. For an expression, ``expression`` helps to find the part that
+    differs."""
 
     construct: str
     name: str
@@ -30,7 +31,7 @@ class Case(Struct, frozen=True):
     ordered: bool = False
     expression: Expression | None = None
     row: int = 0
-    #: What it selects and from what, where it may stand beside others.
+    #: The select item and its FROM, for a case that can share a SELECT with others.
     target: str = ""
     source: str = ""
 
@@ -70,6 +71,6 @@ def _selected(construct: str, expression: Expression, source: str) -> Case:
 
 
 def sample(seed: int, share: float) -> list[Case]:
-    """Some of a round's cases, in their order."""
+    """Some cases of a round, in their order."""
     source = random.Random(seed)
     return [case for case in cases(seed, 1) if source.random() < share]

@@ -1,7 +1,7 @@
-"""One statement on both servers, and what became of it: equal, refused, or different.
+"""Runs one statement on both servers and classifies the outcome: equal, refused, or different.
 
-Owns: ``Peer``, a connection that gives names, types, rows as text and SQLSTATEs, and the classes of outcomes. Numerics
-are compared as text, doubles to 12 digits and reals to 6; rows as a bag unless their order is determined.
+Owns: ``Peer``, a connection that returns names, types, rows as text and SQLSTATEs, and the classes of outcomes.
+Numerics are compared as text, doubles to 12 digits and reals to 6; rows as a bag unless their order is determined.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from psycopg.pq import DiagnosticField, ExecStatus, PGconn, abc
 _EXACT: Final = Context(prec=400, rounding=ROUND_HALF_UP)
 _DIGITS: Final = {700: 6, 701: 12}
 _NUMERIC: Final = 1700
-#: The most decimals that numerics without digits keep: those of quotients, and all others.
+#: The most decimals of numerics of undeclared scale: for quotients, and for others.
 _KEPT: Final = (20, 18)
 _FLOAT_ARRAYS: Final = {1021: 6, 1022: 12}
-#: Decimals that a quotient or an average has at most.
+#: The most decimals of a quotient or an average.
 _DECIMALS: Final = Decimal(1).scaleb(-15)
 
 
 class Verdict(Enum):
-    """What a case showed."""
+    """The class of a case's outcome."""
 
     EQUAL = "equal"
     REFUSED = "refused"
@@ -33,7 +33,7 @@ class Verdict(Enum):
 
 
 class Outcome(Struct, frozen=True):
-    """What a statement gave: columns as (name, type oid, modifier) and rows as text, or an SQLSTATE."""
+    """The outcome of a statement: columns as (name, type oid, modifier) and rows as text, or an SQLSTATE."""
 
     state: str
     columns: tuple[tuple[str, int, int], ...] = ()
@@ -42,7 +42,7 @@ class Outcome(Struct, frozen=True):
 
 
 class Peer:
-    """A connection; ``dsn`` says whose."""
+    """A connection to the server of ``dsn``."""
 
     def __init__(self, dsn: str, setup: tuple[str, ...] = ()) -> None:
         self._dsn, self._setup = dsn, setup
@@ -55,7 +55,7 @@ class Peer:
         return found
 
     def run(self, statement: str) -> Outcome:
-        """Executes; a connection that was lost is an outcome, and another takes its place."""
+        """Executes a statement; a lost connection is an outcome, and is replaced."""
         result = self._connection.exec_(statement.encode())
         if result.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
             columns = tuple(
@@ -99,7 +99,7 @@ def _number(text: str) -> str:
 
 
 def judge(found: Outcome, wanted: Outcome, ordered: bool) -> Verdict:
-    """What Millstream's outcome is beside PostgreSQL's."""
+    """The class of Millstream's outcome, compared with PostgreSQL's."""
     if found.state == "0A000" and wanted.state != "0A000":
         return Verdict.REFUSED
     if found.state != wanted.state or found.columns != wanted.columns:
@@ -109,21 +109,21 @@ def judge(found: Outcome, wanted: Outcome, ordered: bool) -> Verdict:
 
 
 def alike(found: Outcome, wanted: Outcome) -> bool:
-    """Whether outcomes differ in nothing but the decimals of their numerics, or in the order of rows."""
+    """Whether outcomes differ only in the decimals of numerics, or in the order of rows."""
     same = (found.state, found.columns) == (wanted.state, wanted.columns)
     return same and _bag(_by_value(found)) == _bag(_by_value(wanted))
 
 
 def is_cut(found: Outcome, wanted: Outcome, ordered: bool) -> bool:
-    """Whether outcomes that are ``alike`` differ only in numerics of which Millstream shows all decimals that it keeps,
-    and PostgreSQL more."""
+    """Whether outcomes that are ``alike`` differ only in numerics for which PostgreSQL shows more decimals than
+    Millstream keeps."""
     shown, judged = (_in_order(item, ordered) for item in (found, wanted))
     cells = (pair for rows in zip(shown, judged, strict=True) for pair in zip(*rows, strict=True))
     return all(_shows_fewer(ours or "", theirs or "") for ours, theirs in cells if ours != theirs)
 
 
 def _in_order(outcome: Outcome, ordered: bool) -> list[tuple[str | None, ...]]:
-    """The rows in an order that their values decide, where the query does not."""
+    """The rows in an order that depends on their values only, unless the query orders them."""
     if ordered:
         return list(outcome.rows)
     values = _by_value(outcome).rows
@@ -136,7 +136,7 @@ def _shows_fewer(ours: str, theirs: str) -> bool:
 
 
 def _by_value(outcome: Outcome) -> Outcome:
-    """The rows with numerics as their values to 15 decimals."""
+    """The rows with numerics rounded to 15 decimals."""
     kinds = [kind for _, kind, _ in outcome.columns]
     rows = (
         tuple(

@@ -1,4 +1,4 @@
-"""Generated cases run on both servers: what each showed, and which part of an expression is to blame.
+"""Runs generated cases on both servers, and finds the part of an expression that causes a difference.
 
 Owns: ``Comparison``, two servers with the same tables.
 """
@@ -17,21 +17,21 @@ from tests.compatibility.expressions import Expression
 from tests.compatibility.tables import JOINED, statements
 from tests.compatibility.together import one_by_one, together
 
-#: What a difference in errors is called where all parts are equal by themselves: one server had no need of a part.
+#: The name of a difference in errors if all parts are equal by themselves: one server did not evaluate a part.
 UNNEEDED: Final = "errors in nested calls"
-#: What an error is called that says that a result needs more digits than Millstream's numerics have.
+#: The name of an error that says that a result needs more digits than Millstream's numerics have.
 TOO_WIDE: Final = "numerics of more than 38 digits"
 _TOO_WIDE: Final = re.compile("numeric|38 digits|HUGEINT")
-#: What a difference in decimals is called where PostgreSQL shows more than Millstream's numerics keep.
+#: The name of a difference in decimals if PostgreSQL shows more than Millstream's numerics keep.
 TOO_FINE: Final = "numerics of more than 18 decimals"
 SETS: Final = "UNION, INTERSECT, EXCEPT"
-#: What it is called where rows of a set operation are equal, and PostgreSQL's plan chooses the one that is shown.
+#: The name of a difference if a set operation's rows are equal and PostgreSQL's plan chooses the one that is shown.
 CHOSEN: Final = "decimals of equal numerics in set operations"
 _SCHEMA: Final = "compatibility"
 
 
 class Result(Struct, frozen=True):
-    """What a case showed; ``name`` is the part that differs."""
+    """The outcome of a case; ``name`` is the part that differs."""
 
     case: Case
     verdict: Verdict
@@ -41,7 +41,7 @@ class Result(Struct, frozen=True):
 
 
 class Comparison:
-    """Millstream and PostgreSQL, told the same; ``engine`` is Millstream's that answers."""
+    """Millstream and PostgreSQL with the same statements; ``engine`` is Millstream's engine for queries."""
 
     def __init__(self, ours: str, theirs: str, engine: str = "embedded") -> None:
         path = (f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}", f"SET search_path = {_SCHEMA}")
@@ -53,7 +53,7 @@ class Comparison:
                 assert outcome.state == "00000", f"{outcome.message}: {statement}"
 
     def close(self) -> None:
-        """Removes what was made, for those who compare with the same servers."""
+        """Drops what was created, so that the servers can be used again."""
         self._theirs.run(f"DROP SCHEMA {_SCHEMA} CASCADE")
         self._ours.run(f"DROP TABLE w, {', '.join(JOINED)}")
         self._ours.close()
@@ -86,7 +86,7 @@ class Comparison:
         return found, wanted, judge(found, wanted, ordered)
 
     def _blamed(self, expression: Expression, row: int, verdict: Verdict) -> Expression:
-        """The innermost part that shows the same by itself."""
+        """The innermost part that shows the same difference by itself."""
         for part in expression.parts:
             if part.parts and self._both(f"SELECT {part.text} FROM w WHERE id = {row}", False)[2] is verdict:
                 return self._blamed(part, row, verdict)

@@ -1,7 +1,8 @@
-"""Generated expressions: PostgreSQL's own tables of operators, functions, aggregates and casts, applied to edge values.
+"""Generates expressions: the operators, functions, aggregates and casts of PostgreSQL's catalogs, applied to edge
+values.
 
 Owns: ``Expression`` (its text, its parts, and the name under which a difference is listed) and ``Expressions``, which
-draws them by type. What a signature means is neither server's matter here: both are asked.
+draws them by type. The expected result is PostgreSQL's; both servers are asked.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from msgspec import Struct
 from catalog.postgres import aggregates, casts, functions, operators, rows, types
 from tests.compatibility.tables import ROWS, VALUES, column, written
 
-#: What a plain call of an operator or a function is listed under, by the category of its first argument's type.
+#: The name under which a plain call of an operator or function is listed, by the category of its first argument's type.
 _FAMILIES: Final = {"N": "numbers", "S": "strings", "D": "dates and times", "T": "dates and times", "B": "booleans"}
-#: The functions of the manual's chapter 9 that depend on their arguments alone, but for text search, XML, geometry.
+#: The functions of chapter 9 of the manual that depend only on their arguments, without text search, XML and geometry.
 _DOCUMENTED: Final = frozenset(
     [
         "abs",
@@ -224,12 +225,12 @@ _DOCUMENTED: Final = frozenset(
         "regr_syy",
     ]
 )
-#: Sizes that keep a result small: arguments that say how long or how often.
+#: Values that keep results small, for arguments that are lengths or counts.
 _SIZED: Final = frozenset(("repeat", "lpad", "rpad", "generate_series", "array_fill", "factorial", "numeric_fac"))
 
 
 class Signature(Struct, frozen=True):
-    """An operator, function or cast on types: ``name`` is listed, ``write`` puts operands into its form."""
+    """An operator, function or cast on types: ``name`` is listed, ``write`` combines operands to SQL."""
 
     name: str
     construct: str
@@ -239,7 +240,7 @@ class Signature(Struct, frozen=True):
 
 
 class Expression(Struct, frozen=True):
-    """SQL with the parts that it was made of."""
+    """An SQL expression with its parts."""
 
     text: str
     type: str
@@ -333,7 +334,7 @@ def _cast(source: str, target: str) -> Signature:
 
 
 def _forms(name: str) -> Iterator[Signature]:
-    """PostgreSQL's own syntax, for each type."""
+    """Constructs of PostgreSQL's grammar, for each type."""
 
     def form(shown: str, arguments: tuple[str, ...], result: str, pattern: str) -> Signature:
         return Signature(f"{shown} ({name})", shown, arguments, result, partial(_filled, pattern))
@@ -465,7 +466,7 @@ def _filled(pattern: str, operands: tuple[str, ...]) -> str:
 
 @cache
 def signatures() -> tuple[Signature, ...]:
-    """Everything that is drawn from."""
+    """All signatures that are drawn."""
     found = [*_operators(), *_functions("f"), *_casts(), *_special()]
     for name in VALUES:
         found += _forms(name)
@@ -500,14 +501,15 @@ class Expressions:
         self._nested = False
 
     def nested(self, signature: Signature, depth: int) -> Expression:
-        """A signature over calls. A NULL there would let PostgreSQL leave out what stands beside it, errors too."""
+        """A signature applied to calls. A NULL argument is avoided, as PostgreSQL could then skip other arguments, and
+        their errors."""
         self._nested = True
         found = self.of(signature, depth)
         self._nested = False
         return found
 
     def of(self, signature: Signature, depth: int = 0) -> Expression:
-        """A signature applied; ``depth``: how far its operands may be calls themselves."""
+        """A signature applied to operands; ``depth``: how many levels of calls they may be."""
         parts = tuple(self.operand(kind, depth, bool(_sized(signature))) for kind in signature.arguments)
         text = signature.write(tuple(item.text for item in parts))
         return Expression(text, signature.result, signature.name, signature.construct, parts)
@@ -528,7 +530,7 @@ class Expressions:
         return _leaf(value if bare else f"({value})::{written(kind)}", kind)
 
     def anything(self) -> Expression:
-        """An operator on two operands of any types: mostly errors, which must be the same."""
+        """An operator on two operands of any types, mostly an error, which must be the same on both servers."""
         symbols = ("+", "-", "*", "/", "=", "<", "||", "%", "~~", "->", "^", "&", "@>")
         symbol = self._source.choice(symbols)
         kinds = tuple(self._source.choice(tuple(VALUES)) for _ in range(2))

@@ -1,4 +1,4 @@
-"""The differences that are known: a case's name, or its beginning before ``*``, and why it is not mended.
+"""The known differences: a case's name, or its beginning before ``*``, and the reason why it stays.
 
 A difference that is not listed here fails the test. docs/compatibility.md shows the list.
 """
@@ -34,7 +34,7 @@ KNOWN: Final[dict[str, str]] = {
 
 
 def known(name: str) -> str | None:
-    """The listed name that covers a case's."""
+    """The listed name that matches a case's name."""
     if name in KNOWN:
         return name
     return next((item for item in KNOWN if item.endswith("*") and name.startswith(item[:-1])), None)

@@ -1,7 +1,7 @@
-"""Generated queries over the tables ``a``, ``b``, ``c``: one construct each, with expressions that never fail.
+"""Generates queries over the tables ``a``, ``b``, ``c``: one construct each, with expressions that never fail.
 
-Owns: ``Query`` (its construct, its text, and whether its rows' order is determined) and ``Queries``, which draws them.
-The values are small, so a difference is one of the construct's meaning and not of an overflow.
+Owns: ``Query`` (its construct, its text, and whether the order of its rows is determined) and ``Queries``, which draws
+them. The values are small, so that a difference comes from the construct and not from an overflow.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from tests.compatibility.tables import JOINED
 
-#: What an expression may be: of the types, those whose operators never fail on small values.
+#: The types of expressions: those whose operators never fail on small values.
 _KINDS: Final = ("int", "numeric", "text", "date", "bool")
 _KIND: Final = {
     "int4": "int", "int8": "int", "int2": "int", "numeric(8,2)": "numeric", "numeric": "numeric", "text": "text",
@@ -42,7 +42,7 @@ _WINDOWED: Final = ("row_number()", "rank()", "dense_rank()", "percent_rank()", 
                     "count(*)", "avg({x})", "min({s})", "count({x}) FILTER (WHERE {p})")  # fmt: skip
 
 
-#: Statements about names, types and errors, one a line.
+#: Statements about names, types and errors, one per line.
 _STATEMENTS: Final = Path(__file__).with_name("statements.txt").read_text().splitlines()
 
 
@@ -55,7 +55,7 @@ class Query(Struct, frozen=True):
 
 
 class Scope(Struct, frozen=True):
-    """The columns that an expression may name, with their kinds."""
+    """The columns that an expression may use, with their kinds."""
 
     columns: tuple[tuple[str, str], ...]
 

@@ -1,6 +1,7 @@
-"""The tables of generated cases: ``w`` with a column of every type and edge values, ``a``, ``b``, ``c`` to be joined.
+"""The tables of generated cases: ``w`` with a column of every type and edge values; ``a``, ``b``, ``c`` for joins.
 
-Owns: the values of each type as literals, and the statements that make the tables, the same for both servers.
+Owns: the values of each type as literals, and the statements that create the tables, which are the same for both
+servers.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-#: Type -> literals of it: ordinary values first, then edges. NULL is added where a column's rows are made.
+#: Literals by type: ordinary values first, then edge values. NULL is added for a column's rows.
 VALUES: Final[dict[str, tuple[str, ...]]] = {
     "bool": ("true", "false"),
     "int2": ("1", "-7", "0", "12", "32767", "-32768"),
@@ -85,7 +86,7 @@ def written(name: str) -> str:
 
 
 def column(name: str) -> str:
-    """The column of ``w`` that has a type."""
+    """The column of ``w`` with a type."""
     return f"c{name}"
 
 

@@ -1,4 +1,5 @@
-"""What the comparison with PostgreSQL's regression tests calls equal, and what it says to follow from something."""
+"""The comparison with PostgreSQL's regression tests: which results it treats as equal, and which differences as
+consequences of others."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ def test_a_transaction_that_one_server_gave_up_takes_its_changes_along() -> None
         ("SELECT a FROM t", True),
         ("SELECT a FROM t ORDER BY a", False),
         ("SELECT a FROM t ORDER BY 1", False),
-        ("SELECT a FROM t ORDER BY b", False),  # a key that is not shown: nobody knows
+        ("SELECT a FROM t ORDER BY b", False),  # the key is not shown, so the order is unknown
         ("VALUES (1), (2)", True),
         ("FETCH ALL IN unknown", True),
     ],

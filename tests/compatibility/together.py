@@ -1,7 +1,7 @@
-"""How the outcomes of many cases are had of one server: one by one, or many in one statement.
+"""Runs many cases on one server: one statement per case, or many cases in one statement.
 
-Owns: which cases stand together in one SELECT, for an engine to which each statement is a job. A case that is refused,
-or an error to the judge, stands alone; where a SELECT of several fails, each half is asked anew.
+Owns: which cases share a SELECT, for an engine to which each statement is a job. A case that is refused, or is an error
+on the other server, gets its own statement; if a SELECT with several cases fails, each half is run again.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Final
 from tests.compatibility.cases import Case
 from tests.compatibility.compare import Outcome, Peer
 
-#: Cases of one SELECT.
+#: The most cases in one SELECT.
 MOST: Final = 40
 
 
 def one_by_one(peer: Peer, cases: Sequence[Case], judged: Sequence[Outcome]) -> list[Outcome]:
-    """A statement each."""
+    """Runs one statement per case."""
     return [peer.run(case.text) for case in cases]
 
 
 def together(peer: Peer, cases: Sequence[Case], judged: Sequence[Outcome]) -> list[Outcome]:
-    """As few statements as can be; ``judged`` are the judge's outcomes."""
+    """Runs as few statements as possible; ``judged`` are PostgreSQL's outcomes."""
     found: dict[int, Outcome] = {}
     groups: dict[str, list[int]] = defaultdict(list)
     for place, (case, wanted) in enumerate(zip(cases, judged, strict=True)):
@@ -43,7 +43,7 @@ def together(peer: Peer, cases: Sequence[Case], judged: Sequence[Outcome]) -> li
 
 
 def _selected(peer: Peer, source: str, targets: Sequence[str]) -> list[Outcome]:
-    """The outcome of each target by itself."""
+    """The outcome of each target of a SELECT."""
     whole = peer.run(f"SELECT {', '.join(targets)} {source}")
     if whole.state == "00000":
         return [

@@ -2,7 +2,7 @@
 
 Owns: which parts of a page are SQL examples. A fenced block marked ``sql`` is one, with the unmarked block below it as
 its printed output when that ends like a result of psql; so is a statement between back-quotes in running text. Dots in
-a statement stand for something (FILLED); an example whose dots nobody explains is an error.
+a statement stand for a text in FILLED; an example with other dots is an error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from tests.rig.server import DATABASE, ROOT, USER, Millstream
 
-#: What a reader would write for what an example leaves open.
+#: The texts that a reader would write in place of an example's dots.
 FILLED = {
     "orders (...)": "orders (id bigint, price numeric(12, 2))",
     "'/data/orders'": "'{folder}'",
@@ -31,7 +31,7 @@ RESULT = re.compile(r"^\(\d+ rows?\)\n\Z", re.MULTILINE)
 
 
 class Example(Struct, frozen=True):
-    """What is typed, and what is printed then; None where the page does not say."""
+    """The typed text, and the expected output; None if the page shows no output."""
 
     line: int
     sql: str
@@ -61,7 +61,7 @@ def examples(text: str) -> list[Example]:
 
 
 def quoted(text: str) -> Iterator[str]:
-    """What stands between back-quotes in running text."""
+    """The texts between back-quotes in running text."""
     for part in PARTS.finditer(text):
         if part["inline"] is not None:
             yield " ".join(part["inline"].split())
@@ -84,7 +84,7 @@ def run(server: Millstream, folder: Path, example: Example) -> None:
 
 
 def filled(sql: str, folder: Path) -> str:
-    """An example with what its dots stand for."""
+    """An example with its dots replaced."""
     for dots, words in FILLED.items():
         sql = sql.replace(dots, words.format(folder=folder))
     assert "..." not in sql, f"say in FILLED what the dots stand for: {sql}"
@@ -92,5 +92,5 @@ def filled(sql: str, folder: Path) -> str:
 
 
 def printed(text: str) -> list[str]:
-    """Output by lines, without what no reader sees: blanks at the ends of lines and empty lines around it."""
+    """The lines of an output without trailing blanks, and without empty lines around it."""
     return [line.rstrip() for line in text.strip("\n").splitlines()]

@@ -1,4 +1,5 @@
-"""What the documentation shows is so: its SQL runs and prints what it says; commands, flags, views and links exist."""
+"""The documentation's examples are correct: their SQL runs and prints the shown output; commands, flags, views and
+links exist."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ NEEDS_PSQL = pytest.mark.skipif(shutil.which("psql") is None, reason="psql is no
 
 @pytest.fixture(scope="module")
 def fresh() -> Iterator[Millstream]:
-    """A server as a reader's first: nothing is in it but what the pages' examples make."""
+    """A new server, which contains only the objects of the pages' examples."""
     with Millstream(settings={"maintenance_engine": "embedded", "spark_enabled": False}) as server:
         yield server
 
@@ -62,7 +63,7 @@ def test_commands_exist(page: Path) -> None:
 
 @pytest.fixture(scope="session")
 def flags() -> str:
-    """What the server's command line says of itself."""
+    """The flags in the help text of the server's command line."""
     command = [sys.executable, "-m", "server", "--help"]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=True).stdout
 

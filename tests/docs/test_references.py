@@ -1,4 +1,5 @@
-"""What comments and documents cite exists: files, modules, sections of the architecture, pages and their headings."""
+"""References in comments and documents are valid: files, modules, sections of the architecture, pages and their
+headings."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _MODULE: Final = re.compile(rf"``((?:{'|'.join(_PACKAGES)})(?:\.\w+)+)")
 _SECTIONS: Final = re.compile(r"architecture,? sections? (\d+(?:(?:, | and )\d+)*)")
 #: [text](page.md#anchor)
 _LINK: Final = re.compile(r"\]\(((?:[\w-]+/)*[\w-]+\.md)?(?:#([\w-]+))?\)")
-#: Made when the server runs.
+#: Files that exist only once the server runs.
 _MADE: Final = ("executor/embedded/functions/__pycache__/macros",)
 
 
@@ -40,7 +41,7 @@ def is_there(path: str, suffix: str | None) -> bool:
 
 
 def is_module(name: str) -> bool:
-    """A module, or something in one: what is behind the module is an attribute, of which one may have another."""
+    """Whether a name is a module, or an attribute in a module, which may have further attributes."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         path = _ROOT.joinpath(*parts[:length])
@@ -53,7 +54,7 @@ def is_module(name: str) -> bool:
 
 
 def lost(text: str) -> list[str]:
-    """What a text names that does not exist."""
+    """The names in a text that do not exist."""
     paths = [match[1] for match in _PATH.finditer(text) if not is_there(match[1], match[2]) and match[1] not in _MADE]
     return paths + [match[1] for match in _MODULE.finditer(text) if not is_module(match[1])]
 
@@ -63,7 +64,7 @@ def headings(page: Path) -> list[str]:
 
 
 def anchor(heading: str) -> str:
-    """As GitHub makes it of a heading."""
+    """The anchor that GitHub makes from a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 

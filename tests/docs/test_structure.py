@@ -1,5 +1,4 @@
-"""How many files a folder has beside its sub-folders, and how many attributes a class: no more than the architecture
-says.
+"""Limits on the number of files in a folder and of attributes in a class, as the architecture states them.
 
 The worst five of each are printed (``pytest -s``). An attribute is a field of the class, or what ``__init__`` assigns
 to ``self``; nested functions and inherited attributes do not count. Further: a module uses each private name that it
@@ -17,7 +16,7 @@ from typing import Final
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _PACKAGES: Final = ("server", "executor", "planner", "catalog", "protocol")
-#: The sentence of docs/architecture.md that has both numbers.
+#: The sentence of docs/architecture.md with both numbers.
 _SENTENCE: Final = re.compile(r"no folder has more than (\d+) files, and\s+no class more than (\d+) attributes")
 
 
@@ -26,7 +25,7 @@ def files() -> list[Path]:
 
 
 def by_folder() -> Counter[str]:
-    """Files by folder, without that which describes the folder."""
+    """Files by folder, without those that describe the folder."""
     return Counter(str(path.parent.relative_to(_ROOT)) for path in files() if path.name != "__init__.py")
 
 

@@ -1,4 +1,4 @@
-"""What tests of the embedded engine share."""
+"""Fixtures of the embedded engine's tests."""
 
 from __future__ import annotations
 

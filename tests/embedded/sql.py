@@ -35,9 +35,9 @@ def query(text: str, catalog: Catalog | None = None, time_zone: str = "UTC") -> 
 
 
 def evaluate(engine: EmbeddedEngine, text: str, time_zone: str = "UTC") -> list[tuple[Any, ...]]:
-    """A SELECT's rows as Python values; a numeric that is shown with decimals of its own is carried as its text."""
+    """A SELECT's rows as Python values; a numeric with its own display scale is carried as text."""
     statement = query(text, None, time_zone)
-    relation = rewrite(statement.relation, (order_lists,))  # what no engine says by itself
+    relation = rewrite(statement.relation, (order_lists,))  # errors that engines do not raise
     columns = [
         [None if value is None else Decimal(value) for value in column.to_pylist()]
         if output.type.name == "numeric" and pa.types.is_string(column.type)

@@ -1,4 +1,4 @@
-"""Statements that hear no interrupt: their callers go on, and so does the engine."""
+"""Statements that do not react to interrupts: their callers continue, and so does the engine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def hold(connection: Connection, begun: threading.Event, ended: threading.Event) -> None:
-    """A call of the engine that hears nothing until ``ended``."""
+    """A call of the engine that ignores interrupts until ``ended``."""
 
     def call() -> None:
         begun.set()
@@ -52,7 +52,7 @@ def test_a_call_that_does_not_hear_is_left_with_its_connection(quick: None) -> N
 
 
 def test_what_is_left_computes_for_the_client_no_more(quick: None) -> None:
-    """Else its memory would be that of the client's next statement."""
+    """Otherwise its memory would count as that of the client's next statement."""
     instance, begun, ended, calls = Instance(threads=1), threading.Event(), threading.Event(), Calls()
     connection = instance.acquire()
     running = Beside(calls.within, hold, connection, begun, ended)

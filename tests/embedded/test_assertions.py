@@ -1,4 +1,4 @@
-"""What is left of an instance when an assertion of DuckDB's own fails: of a query nothing else goes with it."""
+"""The state of an instance after one of DuckDB's assertions fails: a failed query affects nothing else."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def equal(left: Column, right: Column) -> Call:
 
 
 def chained() -> Relation:
-    """An equality join, a join by OR above it, and an equality join above that: where DuckDB 2.0.0's joins raise."""
+    """An equality join, a join by OR above it, and an equality join above that, for which DuckDB 2.0.0's joins
+    raise."""
     first = Join(
         "inner",
         Scan(2, "t", "view", (CLASS, OF, KIND), ("a", "b", "c")),
@@ -46,7 +47,7 @@ def chained() -> Relation:
 
 
 class Failing:
-    """A cursor of which the first call fails, as DuckDB's do."""
+    """A cursor whose first call fails with an error of DuckDB."""
 
     def __init__(self, cursor: Any, error: duckdb.Error) -> None:
         self._cursor = cursor

@@ -218,7 +218,7 @@ def test_cancelling_reaches_only_its_owner(engine: EmbeddedEngine) -> None:
     running = Beside(lambda: engine.query(endless, values, owner=owner))
     engine.interrupt(stranger)
 
-    def ended() -> bool:  # a query that has not begun is not there to be interrupted
+    def ended() -> bool:  # a query cannot be interrupted before it has begun
         engine.interrupt(owner)
         return running.is_over
 
@@ -294,7 +294,7 @@ def test_results_of_few_and_many_rows(engine: EmbeddedEngine) -> None:
 
 
 def test_merges_of_few_and_many_rows_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few rows are the matter of an instance with one thread."""
+    """An instance with one thread merges few rows."""
     found = EmbeddedEngine()
     try:
         few = found.query_few(NUMBERS, {"v9": numbers(100)})

@@ -1,4 +1,4 @@
-"""The generator's own writers write what sqlglot writes."""
+"""The fast methods of the generator write the same text as sqlglot's."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ NODES = (
     exp.Subquery(this=exp.Union(this=_select(), expression=_select(), distinct=False)),
     _whole_select(),
     exp.Select(expressions=[number(1)]),
-    exp.Select(expressions=[_a()], distinct=exp.Distinct(), from_=exp.From(this=_table())),  # which sqlglot writes
+    exp.Select(expressions=[_a()], distinct=exp.Distinct(), from_=exp.From(this=_table())),  # written by sqlglot
     exp.Order(expressions=[_a()]),
     function("ms_name", _a(), text("x")),
     function("now"),
@@ -76,7 +76,7 @@ NODES = (
     exp.Var(this="ANY TEXT"),
     exp.Exists(this=_select()),
     exp.In(this=_a(), expressions=[number(1), text("x")]),
-    exp.In(this=_a(), query=exp.Subquery(this=_select())),  # which sqlglot writes
+    exp.In(this=_a(), query=exp.Subquery(this=_select())),  # written by sqlglot
     function("count", exp.Distinct(expressions=[_a()])),
     *(
         exp.Select(expressions=[_a()], from_=exp.From(this=_table()), joins=[exp.Join(this=_derived(), **parts)])

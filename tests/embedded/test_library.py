@@ -1,4 +1,4 @@
-"""The file that keeps the engine's macros: made once, read after that, and never trusted when it is damaged."""
+"""The file that stores the engine's macros: created once, read afterwards, and not used if it is damaged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from executor.embedded.instance import Instance
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where they are kept, which is not there yet."""
+    """The file's path, before it exists."""
     path = tmp_path / "cache" / "macros-1.duckdb"
     monkeypatch.setattr(library, "kept_macros", lambda: path)
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
@@ -24,7 +24,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def _macros() -> set[str]:
-    """The macros of a new instance, with their definitions; some of them are called."""
+    """The macros of a new instance, with their definitions; calls some of them."""
     instance = Instance()
     try:
         database = instance._database

@@ -1,4 +1,5 @@
-"""Long statements are planned in steps that grow as they do: calls are counted, at one length and at twice that."""
+"""The planning of long statements takes linear time: function calls are counted for a length and for twice that
+length."""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ from planner.rules import optimise
 from tests.planner.binding import Database, standard
 
 LENGTH = 60
-#: Of calls at twice the length; a quadratic part would be four times as long.
+#: The limit of the ratio of calls at twice the length; a quadratic part would have a ratio of four.
 MOST = 2.2
 
 
 def listed(item: str, joint: str = ", ", before: str = "select ", after: str = " from a") -> Callable[[int], str]:
-    """Statements of so many items, in each of which {} is its number."""
+    """Statements with a number of items; {} is the item's number."""
     return lambda count: before + joint.join(item.replace("{}", str(number)) for number in range(count)) + after
 
 
@@ -51,7 +52,7 @@ SHAPES = {
 
 
 def calls_of(action: Callable[[], Any]) -> int:
-    """How many functions an action calls, Python's own included."""
+    """The number of function calls of an action, including Python's own."""
     count = 0
 
     def see(_: object, event: str, __: object) -> None:
@@ -77,7 +78,7 @@ def test_the_work_grows_as_the_statement_does(database: Database, shape: str) ->
     def plan(count: int) -> None:
         DuckPrinter().print_relation(optimise(database.query(SHAPES[shape](count)).relation))
 
-    plan(LENGTH)  # what is made once
+    plan(LENGTH)  # computed once
     once, twice = (calls_of(lambda count=count: plan(count)) for count in (LENGTH, 2 * LENGTH))
     assert twice < MOST * once
 

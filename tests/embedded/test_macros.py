@@ -34,7 +34,7 @@ def value(duck: duckdb.DuckDBPyConnection, text: str) -> Decimal:
 
 
 def digits_of_quotient(a: Decimal, b: Decimal, least: int) -> int:
-    """numeric.c, select_div_scale, and our limit of 20."""
+    """The decimals by numeric.c, select_div_scale, limited to 20."""
 
     def leading(number: Decimal) -> tuple[int, int]:
         weight = number.adjusted() // 4
@@ -90,7 +90,7 @@ def test_deviations(duck: duckdb.DuckDBPyConnection, numbers: list[int], scale: 
     under = Decimal(count * (count - 1))
     digits = digits_of_quotient(over, under, 2 * scale)
     variance = rounded(EXACT.divide(over, under), digits)
-    assume(variance < 10**18)  # what 38 digits hold, 20 of them decimals
+    assume(variance < 10**18)  # the limits of 38 digits, 20 of them decimals
     arguments = f"{count}, ({total})::HUGEINT, ({squares})::HUGEINT, {scale}, true"
     assert value(duck, f"ms_variance({arguments})") == variance
     assert value(duck, f"ms_deviation({arguments})") == rounded(variance.sqrt(EXACT), digits)

@@ -32,7 +32,7 @@ EXCEPTION WHEN OTHERS THEN
     RETURN concat_ws('|', state, message, nullif(detail, ''), nullif(hint, ''));
 END $$
 """
-#: Fields, and how their texts may be made.
+#: Fields, and functions that make texts for them.
 FIELDS: Final[dict[str, Callable[[random.Random], str]]] = {
     "YYYY": lambda source: f"{source.choice((1, 97, 999, 1999, 2024, 2024, 2000, 0, 12345)):04}",
     "YYY": lambda source: str(source.randint(0, 1999)),
@@ -78,7 +78,7 @@ FIELDS: Final[dict[str, Callable[[random.Random], str]]] = {
     "TZM": lambda source: source.choice(("30", "00", "60")),
     "TZ": lambda source: "UTC",
 }
-#: What stands at the beginning of most patterns, so that most have a year.
+#: The beginnings of most patterns, so that most have a year.
 STARTS: Final = (
     *("YYYY-MM-DD", "YYYY-MM-DD HH24:MI:SS", "DD Mon YYYY", "YYYYMMDD", "YYYYMMDDHH24MISS", "IYYY-IW-ID", "YYYY DDD"),
     *("YYYY-MM-DD HH:MI:SS AM", 'YYYY-MM-DD"T"HH24:MI:SS.MS', "YYYY-MM-DD HH24:MI:SS.US", "MM/DD/YY", "FMDD FMMonth"),
@@ -113,7 +113,7 @@ def _pattern(source: random.Random) -> str:
 
 
 def _text(source: random.Random, pattern: str) -> str:
-    """A text in a pattern's likeness, in which some things are otherwise."""
+    """A text that mostly fits a pattern."""
     found, place, is_usual = "", 0, source.random() < 0.4
     words = sorted(FIELDS, key=len, reverse=True)
     while place < len(pattern):
@@ -148,7 +148,7 @@ def _found(name: str, text: str, pattern: str) -> str:
 
 
 def _wanted(name: str, told: str) -> str:
-    """PostgreSQL's answer, but that years before Christ and beyond 9999 are refused."""
+    """PostgreSQL's answer; years before Christ and beyond 9999 must be refused."""
     date = told.split("|")[0]
     if told.endswith(" BC") or ("-" in date and len(date.split("-")[0]) > 4):
         return f"0A000|a {name} before Christ or beyond the year 9999 is not supported"
@@ -179,7 +179,7 @@ def test_random_texts_are_read_as_postgresql_reads_them(
     for case, (answer,) in zip(cases, told, strict=True):
         wanted = _wanted(case[0], answer.decode(errors="replace"))
         found = _found(*case)
-        if found != wanted and ("\ufffd" not in wanted or found[:5] != wanted[:5]):  # it cuts characters apart
+        if found != wanted and ("\ufffd" not in wanted or found[:5] != wanted[:5]):  # truncated within a character
             different.append((*case, found, wanted))
         if wanted[:4].isdigit() and "|" not in wanted and moment_reader(case[2]) is not None:
             read[case[0], case[2]].append((case[1], wanted))
@@ -190,7 +190,7 @@ def test_random_texts_are_read_as_postgresql_reads_them(
 
 
 def _answers(engine: EmbeddedEngine, name: str, pattern: str, texts: list[str]) -> list[str]:
-    """What the engine makes of texts, most of them without the kernel."""
+    """The engine's results for texts, most of them computed without the kernel."""
 
     def quoted(text: str) -> str:
         return "'" + text.replace("'", "''") + "'"

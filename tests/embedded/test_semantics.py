@@ -1,4 +1,5 @@
-"""Every expression of expressions.txt gives on DuckDB what a real PostgreSQL gives, its errors' SQLSTATEs included."""
+"""Every expression of expressions.txt gives the same result on DuckDB as on a real PostgreSQL, including errors'
+SQLSTATEs."""
 
 from __future__ import annotations
 
@@ -22,10 +23,11 @@ EXPRESSIONS = [line for line in LIST.read_text().splitlines() if line and not li
 
 
 def normal(value: Any) -> Any:
-    """Values that mean the same as one: decimals without trailing zeros, intervals as months, days, microseconds."""
+    """A form that is equal for equal values: decimals without trailing zeros, intervals as months, days,
+    microseconds."""
     match value:
         case Decimal():
-            return EXACT.quantize(value, Decimal(1).scaleb(-20)).normalize(EXACT) + 0  # we never keep more decimals
+            return EXACT.quantize(value, Decimal(1).scaleb(-20)).normalize(EXACT) + 0  # Millstream keeps no more
         case float():
             return "NaN" if value != value else float(f"{value:.14g}")
         case dt.timedelta():

@@ -160,7 +160,7 @@ def test_foreign_keys_need_their_partner(family: Tables) -> None:
 
 
 def test_keys_that_go_from_row_to_row(family: Tables) -> None:
-    """What refers to them would follow the wrong row, if it stayed; where nothing does they may."""
+    """The references would follow the wrong row, so this is refused if there are any."""
     error = failure(family, "UPDATE parent SET id = id + 1")
     assert (error.sqlstate, error.message) == (
         "0A000",
@@ -265,7 +265,7 @@ def test_savepoints_undo_definitions(accounts: Tables) -> None:
 
 
 def test_rows_alike_are_counted(tables: Tables) -> None:
-    """Without a key, going back deletes exactly as many of equal rows as went before."""
+    """Without a key, a rollback deletes exactly as many of the equal rows as were inserted."""
     tables.create("CREATE TABLE bag (a int, t text, i interval, f float8)")
     row = "(1, NULL, '1 month', 'NaN')"
     tables.execute(f"INSERT INTO bag VALUES {row}, {row}, {row}, (2, 'x', NULL, 1)")
@@ -310,7 +310,7 @@ def test_copy_checks_too(accounts: Tables) -> None:
 
 
 def test_decimals_are_computed_wide_in_a_transaction(accounts: Tables) -> None:
-    """A narrow product's overflow would end the transaction; 12 + 12 digits do not fit 18."""
+    """The overflow of a narrow product would end the transaction; 12 + 12 digits do not fit in 18."""
     accounts.create("CREATE TABLE n (a numeric(14,2))")
     accounts.execute("INSERT INTO n VALUES (999999999999.99)")
     write = accounts.store.begin_write()
@@ -402,7 +402,7 @@ def test_what_is_committed_is_there_after_reopening(tmp_path: Path) -> None:
 
 
 def test_changes_apply_elsewhere(accounts: Tables, tmp_path: Path) -> None:
-    """The log record's changes, applied to a copy that lacks them, give the same table."""
+    """The log record's changes, applied to a copy without them, give the same table."""
     (table,) = accounts.store.definitions.values()
     copy = Tables(TableStore.open(tmp_path / "copy.duckdb", threads=1))
     write = copy.store.begin_write()

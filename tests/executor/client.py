@@ -1,4 +1,4 @@
-"""SQL text to rows against a Database in this process: what the server does, without sockets."""
+"""SQL text to rows with a Database in this process: like the server, but without sockets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from planner.statements.statement import Query, Statement
 
 
 def open_database(folder: Path, **options: Any) -> Database:
-    """A database without Spark, with short pauses, which short queries leave, too."""
+    """A database without Spark, with short pauses, whose short queries can leave, too."""
     settings: dict[str, Any] = {"spark_enabled": False, "log_segment_bytes": 1 << 20, "storage_latency": 0.0}
     settings |= options
     return Database.open(Options(folder, **settings))
@@ -45,7 +45,7 @@ class Client:
         self.notices: list[str] = []
 
     def run(self, text: str) -> list[tuple[Any, ...]] | str:
-        """Runs statements; the last one's rows, or its tag."""
+        """Runs statements; returns the last one's rows, or its tag."""
         answer: list[tuple[Any, ...]] | str = ""
         for raw in parse(text):
             result = self.session.execute(bind(raw, self._context()).statement)
@@ -54,7 +54,7 @@ class Client:
         return answer
 
     def values(self, text: str) -> list[tuple[Any, ...]]:
-        """A query's rows with numerics without the zeros at their ends, also those that leave as texts."""
+        """A query's rows with numerics without trailing zeros, including numerics that are carried as text."""
         statement, rows = self.bind(text), self.run(text)
         assert isinstance(statement, Query)
         assert isinstance(rows, list)
@@ -68,7 +68,7 @@ class Client:
         ]
 
     def bind(self, text: str) -> Statement:
-        """What one statement means now, to be executed later."""
+        """A bound statement, to be executed later."""
         (raw,) = parse(text)
         return bind(raw, self._context()).statement
 
@@ -78,15 +78,15 @@ class Client:
         return Context(session.catalog, session.search_path, time_zone=session.time_zone, separated=separated)
 
     def planned(self, text: str) -> Planned:
-        """What one statement means now, to be executed later, and planned again if need be."""
+        """A bound statement, to be executed later and planned again if necessary."""
         return Planned(self.bind(text), self.session.catalog, lambda: self.planned(text))
 
     def copy(self, text: str, batches: list[pa.RecordBatch]) -> int:
-        """COPY ... FROM STDIN with rows that are parsed already."""
+        """COPY ... FROM STDIN with parsed rows."""
         return self.copy_planned(self.planned(text), batches)
 
     def copy_planned(self, planned: Planned, batches: list[pa.RecordBatch]) -> int:
-        """The same for a statement that was planned before."""
+        """COPY ... FROM STDIN with a statement planned before."""
         sink = self.session.copy_in(planned)
         for batch in batches:
             sink.write(sink.prepare(batch))
@@ -95,7 +95,8 @@ class Client:
 
 @contextmanager
 def in_own_schema(database: Database) -> Iterator[Client]:
-    """A session in a schema of its own, so that tests may share a database: to open one takes longer than most."""
+    """A session with its own schema, so that tests can share a database, as opening one takes longer than most
+    tests."""
     client = Client(database, schema="own")
     client.run("CREATE SCHEMA own")
     yield client

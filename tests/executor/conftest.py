@@ -1,4 +1,4 @@
-"""One database for all tests of a file that need no more than a schema of their own."""
+"""One database for all tests of a file that need only a schema of their own."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 
 @pytest.fixture
 def client(database: Database) -> Iterator[Client]:
-    """A session whose schema goes with what the test makes in it."""
+    """A session whose schema is dropped after the test, with all objects in it."""
     with in_own_schema(database) as made:
         yield made

@@ -1,4 +1,4 @@
-"""What may happen to a file."""
+"""Kinds of damage to a file."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from pathlib import Path
 
 
 def flip(path: Path) -> None:
-    """One byte in the middle is another one."""
+    """Changes one byte in the middle."""
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
 
 
 def cut(path: Path) -> None:
-    """Its second half is missing."""
+    """Removes the second half."""
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
 def empty(path: Path) -> None:
-    """Nothing is in it."""
+    """Removes all content."""
     path.write_bytes(b"")
 
 

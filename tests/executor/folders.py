@@ -1,4 +1,4 @@
-"""A folder that a stream of tests follows, its rows, and what the view over them is."""
+"""A folder that the streams of tests follow, its rows, and the expected content of the view over them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = tuple[int, str, str]
 
 
 class Folder:
-    """A folder in which files appear whole, and the rows of those in the order in which they arrived."""
+    """A folder into which whole files are moved, and their rows in the order of arrival."""
 
     def __init__(self, path: Path, format: str) -> None:
         self.path = path
@@ -30,7 +30,7 @@ class Folder:
         return f"CREATE FOREIGN TABLE s (k int, n numeric(12,2), t text) SERVER stream OPTIONS ({options})"
 
     def put(self, rows: list[Row]) -> Path:
-        """One file more."""
+        """Adds one file."""
         name = f"{self._files:04}.{self.format}"
         self._files += 1
         if self.format == "parquet":
@@ -47,19 +47,19 @@ class Folder:
         return self.path / name
 
     def add(self, client: Client, count: int) -> Path:
-        """A file with some rows more, which has arrived."""
+        """Adds a file with some rows, and waits until it has arrived."""
         start = len(self.rows)
         path = self.put([(number % 3, f"{number}.50", f"{number}") for number in range(start, start + count)])
         self.await_all(client)
         return path
 
     def await_all(self, home: Client) -> None:
-        """All has arrived at home."""
+        """Waits until all files have arrived at the home."""
         query = "SELECT rows FROM millstream.streams WHERE name = 's'"
         wait_until(lambda: home.run(query) == [(len(self.rows),)], 60, "the files' arrival")
 
     def wanted(self) -> list[tuple[Any, ...]]:
-        """The view over all rows, from scratch."""
+        """The view's query over all rows, evaluated from scratch."""
         keys = sorted({row[0] for row in self.rows})
         groups = [(key, [row for row in self.rows if row[0] == key]) for key in keys]
         return [(key, len(own), sum(map(amount, own)), [row[2] for row in own]) for key, own in groups]

@@ -1,4 +1,5 @@
-"""Documents as somebody may write them who can compute their checksums: of the right form, and wrong in one place."""
+"""Forged documents, as an attacker who can compute checksums could write them: of the right form, with one wrong
+part."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from executor.traces.artifact_manifest import digest
 from tests.executor.client import Client
 from tests.executor.moving import Servers
 
-#: What may stand in a value's place.
+#: Values to put in place of others.
 _STRANGE: Final[tuple[Any, ...]] = (
     *(None, True, False, 0, 1, -1, 1 << 31, 1 << 63, 10**30, 0.5, float("nan"), float("inf"), 1e308),
     *("", "x", "0", "../../x", "/etc/passwd", "a\0b", "\ud800", "'; DROP TABLE t; --", '") AS x; --', "x" * 100_000),
@@ -30,7 +31,7 @@ Place = tuple[Any, Any]
 
 
 def places(value: Any) -> Iterator[Place]:
-    """All objects and lists of a document, each with the keys or indexes that it has."""
+    """All objects and lists of a document, each with its keys or indexes."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -67,7 +68,7 @@ def _change(item: Any, key: Any, known: list[Place], chance: random.Random) -> N
 
 
 class Given:
-    """A view on its way to a server that looks at it when a test lets it."""
+    """A view on its way to a server, which looks at it when the test lets it."""
 
     def __init__(self, servers: Servers, folder: Path) -> None:
         for name in "ab":
@@ -80,7 +81,7 @@ class Given:
         self.view = json.loads(self.path.read_bytes())["view"]
 
     def outcome(self, view: Any) -> str:
-        """The SQLSTATE of going on with it, '' where it has rows."""
+        """The SQLSTATE of continuing the view, '' if it has rows."""
         self.path.write_bytes(json.dumps({"format": 1, "sha256": digest(view), "view": view}).encode())
         owned = self.database.view_migration.ownership.get(self._name)
         assert owned is not None

@@ -1,4 +1,4 @@
-"""Logs in tests: disks that refuse, count or hold what is asked of them, records, and what a log contains."""
+"""Logs in tests: disks that refuse, count or block operations, records, and the content of a log."""
 
 from __future__ import annotations
 

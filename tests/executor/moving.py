@@ -1,4 +1,4 @@
-"""Servers of one storage in this process, and a view that they give to each other."""
+"""Servers of one storage in this process, and a view that moves between them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from executor.replicas import replica
 from tests.executor.client import Client, open_database
 from tests.executor.test_migration import lose
 
-#: For how long servers wait for each other.
+#: The seconds for which servers wait for each other.
 _PATIENCE = (
     (lock, "STANDSTILL"),
     (lock, "PATIENCE"),
@@ -39,7 +39,7 @@ READ = "SELECT k, c, n, t FROM v ORDER BY k"
 
 
 class Servers:
-    """Servers of one storage, which are started again with what they had."""
+    """Servers of one storage, which can be started again with their data."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -55,13 +55,13 @@ class Servers:
         return self._open[name]
 
     def _ask(self, address: str, question: bytes, is_over: Callable[[], bool]) -> bytes:
-        """What connections between servers do."""
+        """Passes questions between servers, in place of connections."""
         if address not in self._open:
             raise ConnectionRefusedError("nobody is there")
         return answer(self._open[address].own_reader(), question)
 
     def questions(self, name: str) -> list[bytes]:
-        """What a server asks others from now on."""
+        """Passes a server's questions from now on."""
         asked: list[bytes] = []
         database = self[name]
 
@@ -77,7 +77,7 @@ class Servers:
 
     @property
     def running(self) -> tuple[str, ...]:
-        """Those that were not stopped."""
+        """The servers that are running."""
         return tuple(self._open)
 
     def stop(self, name: str) -> None:
@@ -85,7 +85,7 @@ class Servers:
             self._open.pop(name).close()
 
     def empty(self, name: str) -> None:
-        """A server's own folder is gone, as with a new disk, and its log is given up."""
+        """Deletes a server's own folder, as a new disk would, and gives its log up."""
         self.stop(name)
         shutil.rmtree(self._folder / name)
         shutil.rmtree(self._folder / "storage" / "servers" / name)
@@ -95,11 +95,11 @@ class Servers:
             self.stop(name)
 
     def lose(self, name: str, by: str) -> None:
-        """The lease of a server has run out, as another finds; it may not know that."""
+        """Makes a server's lease expire for the others; the server itself may not notice."""
         lose(self[name], self[by])
 
     def copied(self, name: str, view: str) -> None:
-        """A copy of a guest's states is made now."""
+        """Makes a copy of a guest's states now."""
         database = self[name]
         runtime = next(item for item in database.core.runtimes() if item.view.name == view)
         replica = database.replicas.get(runtime.program.inputs[0])
@@ -129,7 +129,7 @@ class Servers:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Servers that wait for each other as long as a machine with much else to do may need."""
+    """Servers that wait for each other long enough for a busy machine."""
     for module, name in _PATIENCE:
         monkeypatch.setattr(module, name, 60.0)
 
@@ -150,13 +150,13 @@ def a(servers: Servers) -> Client:
 
 
 class Rows:
-    """What was acknowledged, and what the view is over it."""
+    """The acknowledged rows, and the expected content of the view over them."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[int, int, str]] = []
 
     def insert(self, client: Client, count: int) -> None:
-        """Some rows more."""
+        """Inserts some rows."""
         start = len(self._rows)
         rows = [(number % 3, number, f"{number}") for number in range(start, start + count)]
         values = ", ".join(f"({k}, {n}, '{t}')" for k, n, t in rows)
@@ -164,7 +164,7 @@ class Rows:
         self._rows += rows
 
     def wanted(self) -> list[tuple[Any, ...]]:
-        """From scratch."""
+        """The view's query, evaluated from scratch."""
         keys = sorted({row[0] for row in self._rows})
         groups = [(key, [row for row in self._rows if row[0] == key]) for key in keys]
         return [(key, len(own), sum(row[1] for row in own), [row[2] for row in own]) for key, own in groups]

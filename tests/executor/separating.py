@@ -1,6 +1,6 @@
-"""Queries in steps: sessions that have them, plans that are cut everywhere, and queries that leave at a stop.
+"""Queries in steps: their sessions, plans that are cut at every place, and queries that leave at a stop.
 
-What tests of separated queries share, whichever engines and servers they are about.
+Shared by the tests of separated queries on all engines and servers.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ TABLES = (
 
 @pytest.fixture
 def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans are cut wherever they can be."""
+    """Plans are cut at every possible place."""
     cut_everywhere(monkeypatch)
 
 
 def cut_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same for tests that share a database."""
+    """Plans are cut at every possible place, for tests that share a database."""
     monkeypatch.setattr(steps, "LONG", 0.0)
     monkeypatch.setattr(steps, "is_bare", lambda relation: False)
     monkeypatch.setattr(steps, "_PROBED", 0)
@@ -86,7 +86,7 @@ def separable(database: Database) -> Client:
 
 
 def outcome(client: Client, query: str) -> Any:
-    """A query's rows, in their order where it has one; or its error."""
+    """A query's rows, in their order if it has one, or its error."""
     try:
         found = client.run(query)
     except SqlError as error:
@@ -95,7 +95,7 @@ def outcome(client: Client, query: str) -> Any:
 
 
 def whole(client: Client, query: str) -> Any:
-    """The same without steps."""
+    """The outcome of a query that runs whole."""
     client.session.reader.separable = "off"
     found = outcome(client, query)
     client.session.reader.separable = "on"
@@ -103,7 +103,7 @@ def whole(client: Client, query: str) -> Any:
 
 
 class Asked:
-    """Asks each query for its state after so many pipelines, as another session would."""
+    """Requests the state of each query after a number of pipelines, as another session would."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int, wish: Wish = "suspend") -> None:
         self.requests: list[Request] = []
@@ -121,7 +121,7 @@ class Asked:
 
 
 def leave(client: Client, query: str) -> str | None:
-    """Runs a query that is asked to leave; its id, or None where it ends first."""
+    """Runs a query that is asked to leave; returns its id, None if it ends first."""
     try:
         client.run(query)
     except SqlError as error:
@@ -133,12 +133,12 @@ def leave(client: Client, query: str) -> str | None:
 
 @pytest.fixture
 def in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Queries stop inside their pipelines, too."""
+    """Queries also stop within pipelines."""
     cut_small(monkeypatch)
 
 
 def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slices are small, and worth it."""
+    """Slices are small, and slicing always counts as worthwhile."""
     small = {"SLICE": 1e-9, "SLICE_ON_SPARK": 1e-9, "GROUP": 20, "_MOST": 4, "_FEWER": 0, "_BESIDE": 1e9}
     for name, value in small.items():
         monkeypatch.setattr(slices, name, value)
@@ -146,7 +146,7 @@ def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Leaving:
-    """Queries that are asked for their state at some of their stops: between two pipelines, or two slices."""
+    """Requests the state of queries at some of their stops: between two pipelines, or two slices."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *after: int) -> None:
         self.stops = 0
@@ -175,7 +175,7 @@ class Leaving:
 
 
 def go_on(client: Client, query: str, after: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A query's rows, which leaves at these stops, counted over all its runs."""
+    """The rows of a query that leaves at these stops, which are counted over all its runs."""
     with monkeypatch.context() as patch:
         Leaving(patch, *after)
         query_id = leave(client, query)

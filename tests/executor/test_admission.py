@@ -1,4 +1,4 @@
-"""Back-pressure: writers wait while views lag too far behind, and nobody waits for ever."""
+"""Back-pressure: writers wait while views lag too far behind, and no writer waits forever."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_waiting_ends_when_cancelled_when_moved_and_when_closed() -> None:
 
 @pytest.fixture
 def resting(tmp_path: Path) -> Iterator[Database]:
-    """A database whose background work has not begun; a few thousand rows are too many for it."""
+    """A database whose background work has not begun, and whose backlog limit is a few thousand rows."""
     options = Options(
         tmp_path, spark_enabled=False, maintenance_rows=1 << 40, maintenance_idle=1e9, backlog_bytes=20_000
     )
@@ -96,7 +96,7 @@ def batch(rows: int) -> pa.RecordBatch:
 
 
 def fill(database: Database) -> Client:
-    """A stream with a view that is too far behind."""
+    """Fills a stream until its view is too far behind."""
     client = Client(database)
     client.run(STREAM)
     client.run(VIEW)

@@ -1,4 +1,5 @@
-"""Streams of a server that is gone for good: another has them, and nothing acknowledged is lost, or there twice."""
+"""Streams of a server that is lost for good: another server adopts them, and each acknowledged row is there exactly
+once."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 @pytest.fixture
 def rows(servers: Servers, a: Client) -> Rows:
-    """What was acknowledged of a stream whose view is at b, and its server gone; its LSNs are above those of b."""
+    """The acknowledged rows of a stream whose view is at b and whose server is lost; its LSNs are above those of b."""
     rows = Rows()
     for _ in range(20):
         rows.insert(a, 1)
@@ -36,7 +37,7 @@ def rows(servers: Servers, a: Client) -> Rows:
 
 
 def gone(servers: Servers) -> None:
-    """Nobody renews the lease of a server any more."""
+    """Stops the renewal of a server's lease."""
     servers.stop("a")
     lost(servers["b"], "a")
 
@@ -46,7 +47,8 @@ def adopt(servers: Servers, by: str = "b") -> int:
 
 
 def require_written(servers: Servers, rows: Rows, by: str = "b") -> None:
-    """The stream has writers again, and its view each row once and in order, also after a restart."""
+    """Checks that the stream accepts writes again, and that its view has each row once and in order, also after a
+    restart."""
     for _ in range(2):
         rows.insert(servers.client(by), 3)
         assert servers.client(by).run(READ) == rows.wanted()
@@ -74,8 +76,9 @@ def test_writers_go_on(servers: Servers, rows: Rows) -> None:
     wait_until(lambda: not servers["c"].core.streams, 60, "the guest's end")
 
 
-def test_nobody_starts_as_who_was_adopted(servers: Servers, rows: Rows) -> None:
-    """Neither with its data folder, which has its log, nor with another one; and nothing is left of who tried."""
+def test_an_adopted_server_cannot_start_again(servers: Servers, rows: Rows) -> None:
+    """A lost server cannot start again, with its data folder and log or with another folder; a refused start leaves
+    nothing behind."""
     adopt(servers)
     before = threading.active_count()
     with pytest.raises(SqlError, match='55000: the streams of server "a" belong to server "b" now'):
@@ -92,7 +95,7 @@ def test_nobody_starts_as_who_was_adopted(servers: Servers, rows: Rows) -> None:
 
 
 def test_views_come_from_everywhere(servers: Servers, a: Client) -> None:
-    """From another server that lives, from one that is lost, and from copies of those that were at home."""
+    """Views come from a running server, from a lost one, and from copies of those that were at home."""
     a.run("CREATE VIEW w AS SELECT count(*), min(n) FROM s")
     a.run("CREATE VIEW x AS SELECT max(n) FROM s")
     a.run("CREATE VIEW y AS SELECT sum(n) FROM s")
@@ -123,7 +126,7 @@ def of_view(folder: Path) -> Path:
 
 
 def test_damaged_files_do_not_begin_anew(servers: Servers, rows: Rows, tmp_path: Path) -> None:
-    """The adopter's log has no rows from before; what it has is read from the copy, or not at all."""
+    """The adopter's log lacks the earlier rows: the view's state comes from the copy, or is not available."""
     servers.options |= {"view_copy_interval": 0.0}
     b = servers.client("b")
     adopt(servers)
@@ -157,12 +160,13 @@ def test_damaged_copies_are_not_rebuilt_from_the_adoption(servers: Servers, rows
 
 
 class DiedError(BaseException):
-    """What a process does not survive."""
+    """An error that ends the simulated process."""
 
 
 @pytest.mark.parametrize("step", ["home-closed", "streams-adopted"])
-def test_who_adopts_dies(step: str, servers: Servers, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody else inherits what may have rows there already; it goes on itself, from where its stream is by asking."""
+def test_the_adopter_dies(step: str, servers: Servers, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other server may adopt a stream that may have rows at the adopter already; the adopter itself continues, from
+    the stream's position."""
 
     def dying(name: str) -> None:
         if name == step:
@@ -192,7 +196,8 @@ def test_who_adopts_dies(step: str, servers: Servers, rows: Rows, monkeypatch: p
 
 
 def test_another_adopts_at_once(servers: Servers, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who closes the log has all views, also one that the other has taken in between, which it cannot from now on."""
+    """The server that closes the log gets all views, including one that the other server has taken meanwhile and cannot
+    keep."""
     _ = servers["b"], servers["c"]
     gone(servers)
     lost(servers["c"], "a")
@@ -221,8 +226,11 @@ def test_another_adopts_at_once(servers: Servers, rows: Rows, monkeypatch: pytes
     wait_until(lambda: not servers["c"].core.streams, 60, "the other guest's end")
 
 
-def test_who_may_not_adopt_closes_nothing(servers: Servers, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where its own lease, or that of a server that has started meanwhile, is not what it thought."""
+def test_a_server_that_may_not_adopt_closes_nothing(
+    servers: Servers, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is closed if the adopter's own lease, or that of a server that has started meanwhile, is not as
+    expected."""
     gone(servers)
 
     def refused(name: str) -> None:
@@ -235,8 +243,8 @@ def test_who_may_not_adopt_closes_nothing(servers: Servers, rows: Rows, monkeypa
     assert servers.client("b").run(READ) == rows.wanted()
 
 
-def test_an_entry_that_nobody_can_read(servers: Servers, a: Client, tmp_path: Path) -> None:
-    """Its view is not taken for one that was dropped."""
+def test_an_unreadable_entry(servers: Servers, a: Client, tmp_path: Path) -> None:
+    """A view with an unreadable entry does not count as dropped."""
     a.run("CREATE VIEW w AS SELECT count(*) FROM s")
     for view in "vw":
         servers.migrate("a", "b", view)
@@ -287,7 +295,7 @@ def test_what_is_not_adopted(servers: Servers, a: Client) -> None:
 
 
 def test_a_name_that_is_taken(servers: Servers, a: Client) -> None:
-    """Nothing is adopted before each view is here."""
+    """Nothing is adopted until all views can be."""
     a.run("CREATE VIEW w AS SELECT count(*) FROM s")
     a.run("INSERT INTO s VALUES (1, 1, '')")
     servers.migrate("a", "b")
@@ -304,7 +312,7 @@ def test_a_name_that_is_taken(servers: Servers, a: Client) -> None:
 
 
 def test_a_view_that_rows_made_an_error(servers: Servers, a: Client) -> None:
-    """It is dropped, since nobody could ever do anything else with it."""
+    """The view is dropped, as it can never have a value again."""
     a.run("CREATE VIEW w AS SELECT sum(1 / k) AS n FROM s")
     for view in "vw":
         servers.migrate("a", "b", view)
@@ -333,9 +341,9 @@ def test_enums_and_rights(servers: Servers, a: Client) -> None:
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_streams_belong_to_whom_they_did_at_home(there: bool, servers: Servers, a: Client) -> None:
-    """And not to the view's owner, who need not be let read them, much less write; where none is called so, to the
-    superuser."""
+def test_streams_keep_their_owner_by_name(there: bool, servers: Servers, a: Client) -> None:
+    """The streams do not belong to the view's owner, who may lack the privilege to read or write them; without a role
+    of the old name, they belong to the superuser."""
     roles = "CREATE ROLE writer; CREATE ROLE counter"
     for name in "abc" if there else "a":
         servers.client(name).run(roles)
@@ -371,10 +379,11 @@ def test_a_log_that_a_process_has(servers: Servers, rows: Rows, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("step", ["home-closed", "views-staged", "streams-adopted"])
-def test_who_adopts_is_gone_for_good_too(
+def test_the_adopter_is_lost_for_good_too(
     step: str, servers: Servers, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who adopts that one goes on with what it had begun, with the rows that came there meanwhile; so does the next."""
+    """The next adopter continues what the lost one had begun, with the rows that arrived there meanwhile; so does a
+    third."""
     with _dying(monkeypatch, step):
         with pytest.raises(DiedError):
             adopt(servers)
@@ -396,7 +405,7 @@ def test_who_adopts_is_gone_for_good_too(
     require_written(servers, rows, "c")
 
 
-def test_who_adopted_is_gone_before_it_copies(servers: Servers, rows: Rows) -> None:
+def test_the_adopter_is_lost_before_it_copies(servers: Servers, rows: Rows) -> None:
     servers.options |= {"view_copy_interval": 600.0}
     servers.stop("b")
     assert adopt(servers) == 1
@@ -423,7 +432,7 @@ def test_an_adoption_that_fails_is_begun_anew(servers: Servers, rows: Rows, monk
 
 @contextmanager
 def _dying(monkeypatch: pytest.MonkeyPatch, step: str) -> Iterator[None]:
-    """Who adopts dies at a step, and does nothing more, also not of what it would do by itself."""
+    """The adopter dies at a step, and does nothing more, including its background work."""
 
     def die(name: str) -> None:
         if name == step:

@@ -1,4 +1,4 @@
-"""ALTER FOREIGN TABLE of streams: records keep their layout, views go on meaning what they did."""
+"""ALTER FOREIGN TABLE of streams: old records keep their layout, and views keep their meaning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Row = tuple[object, ...]
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    """One with a stream and a view of it."""
+    """A database with a stream and a view over it."""
     opened = Database(Options(tmp_path, spark_enabled=False))
     client = Client(opened)
     client.run("CREATE FOREIGN TABLE s (k int, a text, v int DEFAULT 1) SERVER stream")
@@ -62,7 +62,7 @@ def test_columns_come_and_go_and_old_records_are_read(database: Database, tmp_pa
 
 @pytest.mark.slow
 def test_a_stream_is_altered_when_its_writers_have_ended(database: Database) -> None:
-    """A COPY and a transaction that hold rows."""
+    """The writers are a COPY and a transaction with rows."""
     client, other = Client(database), Client(database)
     client.run("BEGIN")
     client.run("INSERT INTO s VALUES (1, 'x', 2)")

@@ -1,4 +1,4 @@
-"""ALTER TABLE over crashes and restarts, beside other transactions, and below continuous views."""
+"""ALTER TABLE with crashes and restarts, concurrent transactions, and continuous views over the table."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SHOWN = "SELECT a, bb, d, e = '1 day'::interval, n, f, h FROM u ORDER BY a"
 
 
 def at_every_step(folder: Path, check: Callable[[Database, Database], None]) -> None:
-    """Runs the steps; after each, what a crash would leave behind is opened and compared."""
+    """Runs the steps; after each, opens the state that a crash would leave and compares it."""
     with closing(open_database(folder / "live")) as database:
         client = Client(database)
         client.run(START)
@@ -263,7 +263,7 @@ INSERT INTO clicks VALUES (1, 10), (2, 20), (1, 5);
 
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A session where continuous views are; its tests change nothing."""
+    """A session in a database with continuous views, which its tests do not change."""
     with closing(open_database(tmp_path_factory.mktemp("standing"))) as database:
         client = Client(database)
         client.run(CONTINUOUS)

@@ -1,4 +1,4 @@
-"""Rows of INSERTs on their way into the log: gathered while the disk is busy, written by the log's writer thread."""
+"""Rows of INSERTs on their way into the log: collected while the disk is busy, written by the log's writer thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.rig.process import wait_until
 
 
 class Loop:
-    """An event loop's part: it appends, and makes the calls that other threads ask for."""
+    """An event loop's part: appends rows, and makes the calls that other threads schedule."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -43,7 +43,7 @@ class Loop:
         assert self.client.session.at_once.append(found, list(rows), self.answers.append)
 
     def hold(self, disk: CountingDisk) -> Ticket:
-        """Returns while the writer thread waits for the disk, until ``may_sync``."""
+        """Returns once the writer thread waits for the disk, until ``may_sync``."""
         records = self.records() + 1
         disk.may_sync.clear()
         syncing = self.database.core.sequencer.submit(())
@@ -51,7 +51,7 @@ class Loop:
         return syncing
 
     def turn(self, answers: int) -> list[SqlError | None]:
-        """Runs until so many statements are answered; their answers."""
+        """Runs until this many statements are answered; returns the answers."""
         while len(self.answers) < answers:
             self._calls.get(timeout=LONG)()
         assert len(self.answers) == answers

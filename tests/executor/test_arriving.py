@@ -1,4 +1,4 @@
-"""Queries of a stream itself are queries over exactly the rows that arrive meanwhile (thesis, chapter 3)."""
+"""Queries of streams are queries over exactly the rows that arrive while they run (thesis, chapter 3)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from tests.law.scenario import Scenario, scenarios
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 
-#: ``{s}`` is once a stream and once a table of the same rows, ``{totals}`` a view as it was when the query began.
+#: ``{s}`` is a stream in one run and a table with the same rows in another; ``{totals}`` is a view as of the query's
+#: begin.
 QUERIES: Final = {
     "rows": "SELECT k, v * 2 AS twice, w FROM {s} WHERE v > 2",
     "joined": "SELECT n, v, w FROM names JOIN {s} s USING (k)",
@@ -66,7 +67,7 @@ QUERIES: Final = {
 
 @dataclass
 class Clock:
-    """The scans' clock, which jumps ahead when the test wants them to end."""
+    """The scans' clock, which jumps ahead when the test lets them end."""
 
     ahead: float = 0.0
 
@@ -76,7 +77,7 @@ class Clock:
 
 
 class Bench:
-    """A database with a stream, and queries of it on threads of their own."""
+    """A database with a stream, and queries over it in threads of their own."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.database: Database = open_database(folder, **options)
@@ -94,7 +95,7 @@ class Bench:
         return list(self.database.core.streams.values())[-1]
 
     def start(self, text: str, **patience: float) -> tuple[Client, Future[Any]]:
-        """Begins a query; returns when it waits for rows."""
+        """Begins a query; returns once it waits for rows."""
         client, waiting = Client(self.database), len(self.stream.waiting)
         settings = {"timeout": 1e5, "progress": 0.0, **patience}
         client.session.await_rows(
@@ -106,14 +107,14 @@ class Bench:
         return client, future
 
     def silence(self) -> None:
-        """A long time passes without a row."""
+        """A long time passes without rows."""
         self.clock.ahead += 1e6
         for stream in self.database.core.streams.values():
             for event in stream.waiting:
                 event.set()
 
     def close(self) -> None:
-        """Ends it, and what a failed test has left."""
+        """Ends the database, and queries that a failed test has left running."""
         self.silence()
         self._pool.shutdown()
         self.database.close()
@@ -136,7 +137,7 @@ def _rows(source: random.Random, count: int) -> list[str]:
 def test_a_query_of_a_stream_is_the_query_over_the_rows_that_came_meanwhile(bench: Bench, count: int) -> None:
     source, run = random.Random(count), bench.client.run
     run("CREATE VIEW totals AS SELECT k, sum(v) AS total FROM s GROUP BY k; CREATE TABLE t (k int, v int, w text)")
-    run(f"INSERT INTO s VALUES {', '.join(_rows(source, 20))}")  # before the queries: not theirs
+    run(f"INSERT INTO s VALUES {', '.join(_rows(source, 20))}")  # before the queries, so not for them
     run("CREATE TABLE kept AS SELECT * FROM totals")
     started = {name: bench.start(text.format(s="s", totals="totals"))[1] for name, text in QUERIES.items()}
     run("INSERT INTO names VALUES (4, 'too late')")
@@ -158,7 +159,7 @@ def test_a_query_of_a_stream_is_the_query_over_the_rows_that_came_meanwhile(benc
 
 
 def test_what_comes_while_a_scan_is_held_up_counts(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For longer than it waits for rows, between its look at these and the one at the clock."""
+    """The scan is delayed for longer than it waits for rows, between its check for rows and its check of the clock."""
     take, late = StreamScan.take, ["(1, 1, 'a')", "(2, 2, 'b')"]
 
     def held_up(self: StreamScan, places: bool) -> Any:
@@ -174,7 +175,7 @@ def test_what_comes_while_a_scan_is_held_up_counts(bench: Bench, monkeypatch: py
 
 
 def _carried(row: tuple[Any, ...], types: tuple[str, ...]) -> tuple[Any, ...]:
-    """A row as batches have it, k in front: ranges and multiranges as bytes."""
+    """A row in the form of batches, with k first; ranges and multiranges as bytes."""
     readers = {"int4range": ranges.read, "int4multirange": multiranges.read}
     return tuple(
         value if value is None or kind not in readers else readers[kind](value, SqlType(kind), int)
@@ -186,7 +187,7 @@ def _carried(row: tuple[Any, ...], types: tuple[str, ...]) -> tuple[Any, ...]:
 @given(scenario=scenarios(("read",)))
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
 def test_a_grouping_of_a_stream_is_the_continuous_view_of_its_lifetime(bench: Bench, scenario: Scenario) -> None:
-    if scenario.windows is not None:  # only views let groups go
+    if scenario.windows is not None:  # only views drop groups
         scenario = replace(scenario, windows=replace(scenario.windows, retention=None, final=False))
     run, number = bench.client.run, len(bench.database.core.streams)
     query = scenario.query(f"stream{number}", f"dimension{number}")
@@ -285,7 +286,7 @@ def test_rows_that_left_memory_are_read_from_the_log_while_it_has_them(tmp_path:
 
 
 def _cursor(bench: Bench, text: str) -> Any:
-    """The batches of a query, as the server takes them."""
+    """The batches of a query, as the server reads them."""
     client = Client(bench.database)
     client.session.await_rows(Patience(0.0, 0.0), lambda notice: None)
     (raw,) = parse(text)
@@ -385,7 +386,7 @@ def test_explain_analyze_runs_the_query(bench: Bench) -> None:
 
 
 def test_writers_do_not_wait_for_a_scan(bench: Bench) -> None:
-    """A scan that nobody reads on with holds neither rows' way in nor tables' writers."""
+    """A scan whose result is not read delays neither rows of the stream nor writers of tables."""
     rows = iter(_cursor(bench, "SELECT s.v FROM s JOIN names USING (k)"))
     bench.client.run("INSERT INTO s VALUES (1, 1, NULL)")
     assert next(rows).num_rows == 1

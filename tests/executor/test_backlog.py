@@ -1,4 +1,4 @@
-"""What waits for DuckDB while DuckDB is slow or refuses."""
+"""Rows that wait for DuckDB while it is slow or refuses them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_who_adds_waits_for_nobody(database: Database, monkeypatch: pytest.Monke
     thread = threading.Thread(target=backlog.apply)
     thread.start()
     assert begun.wait(60)
-    backlog.add(lsn + 2, changed(database, 1, 10, 11))  # as an event loop does
+    backlog.add(lsn + 2, changed(database, 1, 10, 11))  # like an event loop
     assert backlog.first_lsn == lsn + 1
     go_on.set()
     thread.join()

@@ -33,7 +33,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 
 
 class Asked:
-    """A statement with parameters of declared types."""
+    """A statement with declared parameter types."""
 
     def __init__(self, database: Database, text: str, *types: SqlType | None) -> None:
         self.session = DatabaseSession(database, "millstream", "millstream")
@@ -77,7 +77,7 @@ class Asked:
         ("relname = lower($1) OR relname = lower($1)", (TEXT,), ("ONE",), ["one"]),
         ("relname = substr($1, $2)", (TEXT, INT4), ("xxone", 3), ["one"]),
         ("relname LIKE $1 || '%'", (TEXT,), ("t",), ["two"]),
-        # Nobody asks for what fails.
+        # The failing part is not evaluated.
         ("CASE WHEN relname = 'none' THEN $1::int = 1 ELSE relname = 'one' END", (TEXT,), ("word",), ["one"]),
     ],
 )
@@ -130,7 +130,7 @@ def test_queries_with_other_constants_are_others(database: Database) -> None:
 
 
 def test_the_engine_plans_it_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It asks an input for its columns whenever it plans what reads it."""
+    """DuckDB asks an input for its columns whenever it plans a statement that reads it."""
     asked: list[Source] = []
     schema = Source.__arrow_c_schema__
     monkeypatch.setattr(Source, "__arrow_c_schema__", lambda self: (asked.append(self), schema(self))[1])

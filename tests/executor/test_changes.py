@@ -1,4 +1,4 @@
-"""The changes of a continuous view: they add up to the view, whatever happens to what it is made of."""
+"""The changes of a continuous view: they add up to the view, whatever happens to its inputs."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ OFTEN: Final = {"maintenance_rows": 7, "maintenance_idle": 0.01}
 
 
 def row_of(values: tuple[object, ...]) -> str:
-    """A row as what it is compared by."""
+    """A row in the form in which rows are compared."""
     return repr(values)
 
 
 class Subscriber:
-    """Who reads a view's changes, and what it takes the view for by them."""
+    """A subscriber of a view's changes, with the view's content as computed from them."""
 
     def __init__(self, database: Database, view: str) -> None:
         self.view = view
@@ -56,7 +56,7 @@ class Subscriber:
             self.rows.clear()
 
     def reconnect(self, database: Database) -> None:
-        """Goes on where it was, if that is known; begins again if not."""
+        """Continues from its last position if that is available; else begins again."""
         try:
             self.connect(database, self.lsn)
         except SqlError as error:
@@ -64,7 +64,7 @@ class Subscriber:
             self.connect(database)
 
     def take(self) -> int:
-        """Reads what there is; how many rows."""
+        """Reads the available changes; returns the number of rows."""
         count = 0
         while (interval := self.scan.take(True)) is not None:
             count += interval.rows.num_rows
@@ -80,7 +80,7 @@ class Subscriber:
         assert min(self.rows.values(), default=1) >= 0
 
     def check(self) -> None:
-        """What it has is the view."""
+        """Checks that its content equals the view."""
         self.take()
         assert +self.rows == Counter(map(row_of, self.client.run(f"SELECT * FROM {self.view}")))
 
@@ -92,14 +92,14 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 class Opened:
-    """A database that may be opened again."""
+    """A database that can be restarted."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.database = open_database(folder, **OFTEN)
 
     def restart(self) -> None:
-        """As a server does."""
+        """Restarts as a server does."""
         self.database.close()
         self.database = open_database(self._folder, **OFTEN)
 
@@ -203,7 +203,7 @@ def test_a_large_view_tells_what_has_changed_of_it(database: Database) -> None:
     reader = Subscriber(database, "v")
     assert reader.take() == 20000
     client.run("INSERT INTO s VALUES (7, 1), (20001, 5), (9, 0)")
-    assert reader.take() == 3  # the group with 0 more is as it was
+    assert reader.take() == 3  # adding 0 leaves the group unchanged
     assert reader.take() == 0
     reader.check()
 
@@ -232,7 +232,7 @@ def test_since(database: Database) -> None:
         assert caught.value.sqlstate == state
     before = database.core.sequencer.visible
     client.run("DROP VIEW v; CREATE VIEW v AS SELECT k, count(*) n FROM s GROUP BY k")
-    with pytest.raises(SqlError, match="72000"):  # of another view, which was called so
+    with pytest.raises(SqlError, match="72000"):  # of an earlier view with this name
         client.run(f"SELECT * FROM millstream.changes('v', {before})")
 
 
@@ -331,7 +331,7 @@ def test_what_is_refused(database: Database, text: str, sqlstate: str) -> None:
     assert caught.value.sqlstate == sqlstate, caught.value
 
 
-def test_feeds_that_nobody_reads_are_few(database: Database) -> None:
+def test_unread_feeds_are_few(database: Database) -> None:
     client = Client(database)
     client.run("CREATE FOREIGN TABLE s (k int) SERVER stream")
     for number in range(changes.IDLE + 3):

@@ -1,4 +1,4 @@
-"""The changes of a continuous view, read and listened to at its home while other servers have it, or nobody."""
+"""The changes of a continuous view, read and awaited at its home while the view is on another server, or suspended."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def view_of(database: Database, name: str) -> View:
 @pytest.mark.parametrize("view", ["v", "w", "x"])
 @pytest.mark.parametrize("seed", range(3))
 def test_changes_add_up_to_the_view(view: str, seed: int, servers: Servers, a: Client) -> None:
-    """Wherever it goes between two looks; ``w`` reads it, and ``x`` has no groups to compare."""
+    """The view moves between two reads; ``w`` reads it, and ``x`` has no groups to compare."""
     a.run("CREATE VIEW w AS SELECT g.k, v.n FROM (SELECT k FROM s GROUP BY k) g JOIN v ON v.k = g.k")
     a.run("CREATE VIEW x AS SELECT sum(c) AS c FROM (SELECT k % 2 AS k, count(*) AS c FROM s GROUP BY k) g")
     choose, rows, owner = random.Random(seed), Rows(), "a"
@@ -69,7 +69,7 @@ def test_changes_in_sql(servers: Servers, a: Client) -> None:
 
 
 def test_changes_where_a_view_has_come_again(servers: Servers, a: Client) -> None:
-    """Where it was before, nobody knows what came while it was not there, and says so."""
+    """A server that had the view before does not know the changes since then, and reports that."""
     rows = Rows()
     rows.insert(a, 3)
     servers.migrate("a", "b")
@@ -89,7 +89,7 @@ def test_changes_where_a_view_has_come_again(servers: Servers, a: Client) -> Non
     assert b.run(whole) == [(0, 3), (1, 3), (2, 3)]
 
 
-def test_changes_while_nobody_has_it(servers: Servers, a: Client) -> None:
+def test_changes_while_no_server_has_it(servers: Servers, a: Client) -> None:
     a.session.await_rows(SOON, lambda notice: None)
     rows = Rows()
     rows.insert(a, 3)
@@ -112,8 +112,8 @@ def test_changes_while_nobody_has_it(servers: Servers, a: Client) -> None:
     reading.check()
 
 
-def test_who_listens_is_told(servers: Servers, a: Client) -> None:
-    """Also from where it is suspended, or nobody can be reached, when it goes on."""
+def test_listeners_are_notified(servers: Servers, a: Client) -> None:
+    """Listeners are notified also if the view was suspended or unreachable, once it continues."""
     database, told = servers["a"], Counter[str]()
     database.view_watch.tell = lambda name, lsn, rows: told.update({name.name: rows})
     rows = Rows()
@@ -142,8 +142,8 @@ def test_who_listens_is_told(servers: Servers, a: Client) -> None:
     assert a.run(READ) == rows.wanted()
 
 
-def test_who_could_not_be_asked_is_asked_again(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also while nothing more changes."""
+def test_an_unreachable_server_is_asked_again(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that could not be asked is asked again, also while there are no further changes."""
     database, told = servers["a"], list[int]()
     database.view_watch.tell = lambda name, lsn, rows: told.append(rows)
     servers.migrate("a", "b")
@@ -165,7 +165,7 @@ def test_who_could_not_be_asked_is_asked_again(servers: Servers, a: Client, monk
     database.view_watch.unwatch(NAME)
 
 
-def test_listening_begins_while_nobody_has_it(servers: Servers, a: Client) -> None:
+def test_listening_begins_while_no_server_has_it(servers: Servers, a: Client) -> None:
     database, told = servers["a"], list[Any]()
     database.view_watch.tell = lambda name, lsn, rows: told.append(rows)
     moving = database.view_migration

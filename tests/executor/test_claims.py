@@ -1,4 +1,4 @@
-"""Background jobs, readers and drops at the same time: what a job has claimed nobody loses and nobody counts twice."""
+"""Concurrent background jobs, readers and drops: rows that a job has claimed are neither lost nor counted twice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VIEW = "CREATE VIEW v AS SELECT k, sum(n) AS n FROM s GROUP BY k"
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    """One whose background work is done by the test."""
+    """A database whose background work the test runs."""
     opened = Database(Options(tmp_path, spark_enabled=False))
     client = Client(opened)
     client.run(STREAM)
@@ -45,18 +45,18 @@ def path_of(database: Database) -> tuple[ViewRuntime, Progress]:
 
 
 def insert(database: Database) -> int:
-    """One more row; its LSN."""
+    """Inserts one row; returns its LSN."""
     Client(database).run("INSERT INTO s VALUES (1, 1)")
     return database.core.sequencer.visible
 
 
 def total(database: Database) -> object:
-    """What a reader sees."""
+    """The sum that a reader sees."""
     return Client(database).run("SELECT n FROM v")
 
 
 def commit(database: Database, after: int, upto: int, tables: dict[str, pa.Table]) -> None:
-    """What a background job does at its end."""
+    """Commits as a background job does at its end."""
     runtime, progress = path_of(database)
     stored = database.core.storage.commit(runtime.view.oid, progress.path.id, after, upto, tables)
     assert stored is not None
@@ -65,7 +65,7 @@ def commit(database: Database, after: int, upto: int, tables: dict[str, pa.Table
 
 
 def test_readers_cut_their_runs_where_a_job_ends(database: Database) -> None:
-    """So that the job's run replaces whole runs of theirs, and the rest can be committed without computing it again."""
+    """So a job's run replaces whole runs of readers, and the rest can be committed without computing it again."""
     runtime, progress = path_of(database)
     start = progress.durable
     claimed = insert(database)
@@ -82,7 +82,7 @@ def test_readers_cut_their_runs_where_a_job_ends(database: Database) -> None:
     assert total(database) == [(2,)]
 
 
-def test_background_work_waits_for_readers_who_do_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_background_work_waits_for_readers_that_do_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime_module, "MANY_ROWS", 1)
     with closing(Database(Options(tmp_path, spark_enabled=False, maintenance_rows=1))) as opened:
         Client(opened).run(f"{STREAM}; {VIEW}")
@@ -147,7 +147,7 @@ def test_what_readers_computed_is_committed_and_not_computed_again(database: Dat
 
 
 def test_what_arrives_while_readers_work_is_committed_is_no_reason_for_a_job(database: Database) -> None:
-    """Spark would take all cores for it; the rows are due when there are more of them, or after a while."""
+    """A Spark job would take all cores; the rows become due once there are more of them, or after a while."""
     runtime, progress = path_of(database)
     sources = Sources(tuple(database.core.streams.values()))
     jobs, retries = JobList(), Retries()
@@ -160,7 +160,7 @@ def test_what_arrives_while_readers_work_is_committed_is_no_reason_for_a_job(dat
     task = PathTask(runtime, progress)
     assert spark_jobs.is_done_by_readers(sources, task, pressed=False)
     assert progress.durable == upto
-    assert not spark_jobs.is_done_by_readers(sources, task, pressed=False)  # there was nothing of theirs
+    assert not spark_jobs.is_done_by_readers(sources, task, pressed=False)  # readers had no runs
     total(database)
     insert(database)
     assert not spark_jobs.is_done_by_readers(sources, task, pressed=True)  # writers wait for the rest
@@ -177,7 +177,7 @@ def test_the_interval_of_a_dropped_view_is_void(database: Database) -> None:
 
 
 def test_a_job_that_ends_is_among_those_that_have_or_run() -> None:
-    """Also where it ends while somebody looks."""
+    """This holds also if the job ends during the look."""
     jobs = JobList()
 
     class Ending(dict[int, JobRecord]):

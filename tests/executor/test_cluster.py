@@ -1,4 +1,5 @@
-"""Servers of one storage: who lives, whose a query is, and that nobody writes who has lost it."""
+"""Servers of one storage: which are alive, which owns a query, and that a server that has lost a query writes nothing
+to it."""
 
 from __future__ import annotations
 
@@ -26,13 +27,13 @@ from executor.cluster.storage import Storage
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 
-#: Joins the storage under a name.
+#: Makes a server join the storage under a name.
 Join = Callable[[str], "Server"]
 ID = "0123456789abcdef"
 
 
 class Clock:
-    """Time as a test says it passes."""
+    """A clock that the test sets."""
 
     now = 100.0
 
@@ -57,7 +58,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def join(tmp_path: Path, clock: Clock) -> Iterator[Join]:
-    """Makes servers."""
+    """Makes servers join."""
     made: list[Server] = []
 
     def join(name: str) -> Server:
@@ -90,7 +91,7 @@ def test_a_name_belongs_to_one_server(join: Join) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"format": 1}', b'{"format": 1, "name": "b"}', b"\xff"])
 def test_an_own_entry_that_is_damaged(content: bytes, tmp_path: Path, join: Join) -> None:
-    """It is replaced, in an epoch in which nothing of before counts."""
+    """The entry is replaced, in an epoch that voids everything before."""
     one, other = join("a"), join("b")
     one.claims.take(ID)
     one.registry.close()
@@ -110,7 +111,7 @@ def test_an_own_entry_that_is_damaged(content: bytes, tmp_path: Path, join: Join
 
 @pytest.mark.parametrize("heirs", [{"a": "a"}, {"a": "c", "c": "a"}, {"a": "c", "c": "d", "d": "c"}])
 def test_heirs_that_lead_back_to_one_of_them(heirs: dict[str, str], tmp_path: Path, join: Join) -> None:
-    """No server writes such entries, and nobody follows them for ever."""
+    """No server writes such entries; a reader of forged ones does not loop."""
     b = join("b")
     for name, heir in heirs.items():
         join(name).registry.close()
@@ -138,13 +139,13 @@ def forge(folder: Path, name: str, **fields: object) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | fields))
 
 
-def test_a_lease_runs_out_by_the_clock_of_who_watches(join: Join, clock: Clock) -> None:
+def test_a_lease_expires_by_the_watching_servers_clock(join: Join, clock: Clock) -> None:
     a, b = join("a"), join("b")
     for _ in range(9):
         assert b.registry.silent() == []
         assert a.registry.beat()
         clock.now += 1
-    clock.now += 1000  # the watching server stood still: that says nothing of the other
+    clock.now += 1000  # the watching server stood still, which says nothing about the other
     assert b.registry.silent() == []
     clock.now += 1
     assert b.registry.silent() == []
@@ -161,7 +162,7 @@ def test_a_lease_runs_out_by_the_clock_of_who_watches(join: Join, clock: Clock) 
     b.registry.close()
 
 
-def test_who_cannot_reach_the_storage_takes_nobody_for_dead(tmp_path: Path, join: Join, clock: Clock) -> None:
+def test_a_server_without_its_storage_takes_no_other_for_lost(tmp_path: Path, join: Join, clock: Clock) -> None:
     a, b = join("a"), join("b")
     away = tmp_path.with_name(f"{tmp_path.name}-away")
     for _ in range(4):
@@ -212,7 +213,7 @@ def test_a_query_has_one_owner(join: Join) -> None:
     assert sqlstate(c.claims.owned(ID).__enter__) == "55000"
 
 
-def test_only_who_is_up_is_given_anything(join: Join) -> None:
+def test_only_running_servers_are_given_anything(join: Join) -> None:
     a, b = join("a"), join("b")
     a.claims.take(ID)
     assert sqlstate(a.claims.give, ID, "c") == "42704"
@@ -283,8 +284,9 @@ def test_a_format_of_a_later_version(tmp_path: Path, join: Join) -> None:
     assert sqlstate(a.registry.get, "b") == sqlstate(join, "b") == "0A000", "and is not replaced"
 
 
-def test_who_stands_still_loses_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it would have written and deleted after that, it does not, and the others need not know whether it lives."""
+def test_a_server_that_stands_still_loses_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that stood still writes and deletes nothing afterwards, and the others need not know whether it is
+    alive."""
     monkeypatch.setattr(lock, "STANDSTILL", 0.0)
     one, two = Storage(tmp_path), Storage(tmp_path)
     kept, other = tmp_path / "kept.json", tmp_path / "other.json"
@@ -312,8 +314,9 @@ def test_who_stands_still_loses_the_lock(tmp_path: Path, monkeypatch: pytest.Mon
     assert sorted(path.name for path in term.rglob("*")) == ["5", "5.lock"]
 
 
-def test_who_waits_may_have_stood_still_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the one who has the lock, as on a machine that was suspended: that is no reason to take it away."""
+def test_the_waiting_server_may_have_stood_still_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The waiting server stood still together with the lock's holder, as on a suspended machine: it must not take the
+    lock."""
     tries, now = 0, 0.0
 
     def clock() -> float:
@@ -336,7 +339,7 @@ def test_who_waits_may_have_stood_still_itself(tmp_path: Path, monkeypatch: pyte
     waiting.result()
 
 
-def test_a_lock_that_somebody_has_emptied(tmp_path: Path) -> None:
+def test_a_lock_file_that_was_emptied(tmp_path: Path) -> None:
     storage = Storage(tmp_path)
     (tmp_path / "lock/1").rmdir()
     assert sqlstate(storage.exclusive().__enter__) == "XX001"
@@ -347,7 +350,7 @@ def test_a_lock_that_somebody_has_emptied(tmp_path: Path) -> None:
 
 
 def test_a_storage_that_goes_away_under_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of NFS whose server has lost it, where also to look for a file fails."""
+    """As with NFS and a lost server, where even looking for a file fails."""
     storage = Storage(tmp_path)
 
     def stale(*arguments: object, **more: object) -> None:
@@ -362,8 +365,8 @@ def test_a_storage_that_goes_away_under_the_lock(tmp_path: Path, monkeypatch: py
 
 
 def count(folder: Path, times: int, seed: int) -> int:
-    """A process that counts so often, and until the lock was taken away from one of them, which may begin late; how
-    often it was told that it did."""
+    """A process that increments a counter until it is done or has lost the lock, which may begin late; returns how
+    often it was told that it succeeded."""
     lock.STANDSTILL = 0.002
     storage, path, chance, done, turns = Storage(folder), folder / "count", random.Random(seed), 0, itertools.count()
     while next(turns) < times or (folder / "lock/1").exists():
@@ -377,8 +380,8 @@ def count(folder: Path, times: int, seed: int) -> int:
 
 
 @pytest.mark.slow
-def test_nobody_counts_what_another_has_counted(tmp_path: Path) -> None:
-    """However often the lock is taken away from who has it."""
+def test_no_number_is_counted_twice(tmp_path: Path) -> None:
+    """Each number is counted once, however often the lock is taken from its holder."""
     with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as processes:
         done = sum(processes.map(count, [tmp_path] * 3, [60] * 3, range(3)))
     assert Storage(tmp_path).read(tmp_path / "count") == {"n": done}

@@ -1,4 +1,4 @@
-"""Where a server's log lies, and that a data folder finds its own log and no other's."""
+"""The place of a server's log, and that a data folder finds its own log only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from catalog.values.errors import SqlError
 from executor.cluster.logs import place_log, published
 from executor.options import Options
 
-#: Starts a server of a data folder, with other settings than usual; where its log is.
+#: Starts a server with a data folder and other than the usual settings; returns the place of its log.
 Start = Callable[..., Path]
 
 
@@ -69,7 +69,7 @@ def refused(start: Start, *arguments: str) -> str:
 
 
 def test_another_folder_finds_none(start: Start, tmp_path: Path) -> None:
-    """Empty, or older than the log; and what was refused changes nothing."""
+    """A folder that is empty, or older than the log, is refused, and the refusal changes nothing."""
     start()
     shutil.copytree(tmp_path / "one", tmp_path / "older", symlinks=True)
     start()
@@ -96,7 +96,7 @@ def test_what_is_no_word_of_a_start(start: Start, tmp_path: Path) -> None:
 
 
 def test_a_copy_beside_the_folder(start: Start, tmp_path: Path) -> None:
-    """Of a server that runs: it neither gets the log nor keeps the server from starting again."""
+    """A copy of a running server's folder does not get the log, and does not keep the server from starting again."""
     start()
     shutil.copytree(tmp_path / "one", tmp_path / "copy", symlinks=True)
     lock = "import fcntl, sys; lock = open(sys.argv[1], 'wb'); fcntl.lockf(lock, fcntl.LOCK_EX); print(flush=True)"
@@ -125,7 +125,8 @@ def test_it_moves_by_hand(start: Start, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step", ["folder", "link", "first word", "word", "known"])
 def test_a_start_that_died(step: str, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the folder is there, before the link is, before the log knows of the start, and behind that."""
+    """The start dies before the folder exists, before the link exists, before the log knows of the start, and after
+    that."""
 
     (tmp_path / "one" / "servers" / "main").mkdir(parents=True)
 
@@ -144,7 +145,7 @@ def test_a_start_that_died(step: str, start: Start, tmp_path: Path, monkeypatch:
 
 
 def before(times: int, dying: Callable[..., None]) -> Callable[[Path, bytes], None]:
-    """Writes files, and dies instead of the last one."""
+    """Writes files, and dies before the last one."""
     left = [None] * (times - 1)
 
     def write(path: Path, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What files say of each other: the control file's marks, chained lines, and a log that is shorter than confirmed."""
+"""References between files: the control file's marks, chained lines, and a log that is shorter than confirmed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from executor.commit.records import CatalogChange
 SEGMENT = 1 << 14
 
 
-def test_a_mark_is_there_again_though_nobody_closed_the_file(tmp_path: Path) -> None:
+def test_a_mark_is_there_again_though_the_file_was_not_closed(tmp_path: Path) -> None:
     control = Control(tmp_path / "control")
     assert (control.log.found, control.sequences.found) == (None, None)
     control.log.put(1, 100)
@@ -104,8 +104,8 @@ def test_a_log_that_is_shorter_than_confirmed(damage: Callable[[Path, int], None
     assert path.name in raised.value.message
 
 
-def test_what_nobody_was_told_of_may_be_torn(tmp_path: Path) -> None:
-    """Records behind the last sync, as a power cut leaves them; then the log goes on, and is confirmed again."""
+def test_unacknowledged_records_may_be_torn(tmp_path: Path) -> None:
+    """Records after the last sync may be damaged by a power cut; the log continues, and is confirmed again."""
     log = Log(tmp_path / "log", SEGMENT, control=Control(tmp_path / "control"))
     _fill(log, 20)
     end = log._segments[-1].end

@@ -1,4 +1,4 @@
-"""Another server's log read while it is written: each row once, in order, whoever is killed when."""
+"""Another server's log, read while it is written: each row once, in order, whichever process is killed at any time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def batch(first: int, rows: int) -> pa.RecordBatch:
 
 
 class Writer:
-    """A server's log, to which rows with running numbers come."""
+    """A server's log, to which rows with consecutive numbers are written."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -35,13 +35,13 @@ class Writer:
         self.rows = 0
 
     def write(self, rows: int) -> None:
-        """A commit of the stream's rows, and of another stream's."""
+        """Commits rows of the stream, and of another stream."""
         parts = (StreamRows(OTHER, (batch(-5, 2),)), StreamRows(OWN, (batch(self.rows, rows),)))
         self.sequencer.commit(parts, sync=False)
         self.rows += rows
 
     def spool(self, rows: int) -> None:
-        """The same, written ahead."""
+        """Writes rows ahead of their commit."""
         reference = self.sequencer.spool(OWN, batch(self.rows, rows))
         for _ in range(3):
             self.other()
@@ -49,7 +49,7 @@ class Writer:
         self.rows += rows
 
     def other(self) -> None:
-        """A commit without rows of the stream."""
+        """Commits a transaction without rows of the stream."""
         self.sequencer.commit((StreamRows(OTHER, (batch(-9, 200),)),), sync=False)
 
     def close(self) -> None:
@@ -57,7 +57,7 @@ class Writer:
         self.log.close()
 
     def restart(self) -> None:
-        """A new process: it goes on in a new segment."""
+        """A new process, which continues in a new segment."""
         self.close()
         self.log = Log(self._folder, SEGMENT, pool=2)
         self.sequencer = Sequencer(self.log)
@@ -120,7 +120,7 @@ def test_behind_as_soon_as_there_is_more(writer: Writer, tmp_path: Path) -> None
 
 
 def reads_at_once(folder: Path) -> bool:
-    """Whether the file system tells what it remembers without waiting: most on disks do, and none on networks."""
+    """Whether the file system answers from its cache without waiting: most local ones do, and network ones do not."""
     path = folder / "remembered"
     path.write_bytes(b"0")
     with path.open("rb") as file, contextlib.suppress(AttributeError, OSError):

@@ -47,7 +47,7 @@ _COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[object]]] = {
 
 @st.composite
 def batches(draw: st.DrawFn, most_rows: int = 12) -> pa.RecordBatch:
-    """A batch of a few columns of any type that a stream may have."""
+    """A batch with a few columns of any type that a stream may have."""
     names = draw(st.lists(st.sampled_from(sorted(_COLUMNS)), min_size=1, max_size=5, unique=True))
     rows = draw(st.integers(1, most_rows))
     columns = [

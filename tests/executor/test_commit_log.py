@@ -1,4 +1,4 @@
-"""The log: what was appended is read again, whatever happens to the bytes behind the last sync."""
+"""The log: appended records can be read again, whatever happens to the bytes after the last sync."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEGMENT = 4096
 
 
 class Watched(Files):
-    """Remembers what each write covered."""
+    """Remembers the bytes of each write."""
 
     def __init__(self) -> None:
         self.writes: list[tuple[int, int]] = []
@@ -100,7 +100,7 @@ def test_small_records_are_written_where_the_file_was_filled_before(folder: Path
             assert length == record
         covered = max(covered, offset + length)
     files.writes.clear()
-    append(log, 2000, "x" * 300_000)  # is written and synced once: nothing is gained by zeros behind it
+    append(log, 2000, "x" * 300_000)  # written and synced once, so zeros after it save nothing
     ((offset, length),) = files.writes
     assert length < 300_000 + 2 * record
     for lsn in range(2001, 2100):
@@ -133,7 +133,7 @@ def _bounds(folder: Path) -> Iterator[tuple[Path, int, int]]:
 def test_crash_at_any_byte_keeps_a_prefix_with_all_that_was_acknowledged(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[list[int], int], data: st.DataObject
 ) -> None:
-    """What lies behind the last sync may be cut or overwritten at any byte; what lies before it is not touched."""
+    """Bytes after the last sync may be cut or overwritten at any place; bytes before it are not changed."""
     sizes, acknowledged = history
     folder = tmp_path_factory.mktemp("crash")
     log = Log(folder, SEGMENT)
@@ -142,7 +142,7 @@ def test_crash_at_any_byte_keeps_a_prefix_with_all_that_was_acknowledged(
     log.close()
     bounds = list(_bounds(folder))
     last_file = bounds[-1][0]
-    safe = [at for at, (path, _, _) in enumerate(bounds) if path != last_file]  # synced at the roll
+    safe = [at for at, (path, _, _) in enumerate(bounds) if path != last_file]  # synced when the segment was changed
     acknowledged = max(acknowledged, len(safe))
     start = bounds[acknowledged - 1][2] if acknowledged > len(safe) else HEADER
     at = data.draw(st.integers(start, last_file.stat().st_size - 1), label="byte")
@@ -164,14 +164,14 @@ def _damage(path: Path, at: int, data: st.DataObject) -> None:
     content = bytearray(path.read_bytes())
     if how == "flip":
         content[at] ^= data.draw(st.integers(1, 255))
-    else:  # at least one byte must really change
+    else:  # at least one byte must change
         content[at] ^= 0xFF
         content[at + 1 :] = bytes(len(content) - at - 1)
     path.write_bytes(content)
 
 
 def _assert_goes_on(log: Log, folder: Path, found: list[tuple[int, str]]) -> None:
-    """LSNs that were lost are used again, and nothing that lay behind the damage comes back."""
+    """Lost LSNs are used again, and nothing after the damage reappears."""
     expected = list(found)
     for _ in range(2):
         lsn = log.last_lsn + 1
@@ -254,14 +254,14 @@ def test_data_written_ahead_holds_its_segment(folder: Path) -> None:
     reference = log.append_data(encode_data(ahead), 20)
     for lsn in range(1, 31):
         append(log, lsn, "x" * 500)
-    assert log.recycle(31) == 0  # its transaction is open
+    assert log.recycle(31) == 0  # its transaction is still open
     log.append([(encode_record((Spooled(5, (reference,)),)), 31)])
     log.unpin((reference,))
     assert log.recycle(31) == 0  # LSN 31 needs it
     assert StreamReader(log, 5).spooled(reference) == (ahead,)
     log.close()
     log = Log(folder, SEGMENT)
-    assert log.recycle(31) == 0  # after a restart too
+    assert log.recycle(31) == 0  # also after a restart
     assert StreamReader(log, 5).spooled(reference) == (ahead,)
     append(log, 32, "x")
     assert log.recycle(32) > 0
@@ -272,7 +272,7 @@ def test_data_written_ahead_holds_its_segment(folder: Path) -> None:
 
 
 def test_what_becomes_free_while_the_log_notes_what_it_forgets_stays(folder: Path) -> None:
-    """A segment that was the last one until then: what was noted ends before it."""
+    """A segment was the last one until then: the noted part ends before it."""
     log = Log(folder, SEGMENT)
     for lsn in range(1, 31):
         append(log, lsn, "x" * 500)

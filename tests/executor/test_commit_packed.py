@@ -1,4 +1,4 @@
-"""Large batches as packed blocks: what comes back is what went in, whatever the types, ranges and nulls."""
+"""Large batches as packed blocks: they are read back unchanged, for all types, ranges and nulls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GENERATOR = np.random.default_rng(7)
 
 
 def there_and_back(*arrays: pa.Array) -> pa.RecordBatch:
-    """A batch of these columns, through a packed block."""
+    """A batch with these columns, written to a packed block and read back."""
     batch = pa.record_batch(list(arrays), [f"c{index}" for index in range(len(arrays))])
     pieces = packed.encode(batch)
     assert pieces is not None
@@ -30,7 +30,7 @@ def there_and_back(*arrays: pa.Array) -> pa.RecordBatch:
 
 
 def between(low: int, high: int) -> list[int]:
-    """Numbers of a range, both ends among them."""
+    """Numbers within a range, including both ends."""
     return [low, high, *GENERATOR.integers(low, high, ROWS - 2, endpoint=True).tolist()]
 
 

@@ -1,4 +1,4 @@
-"""The sequencer: LSNs in order, durable before acknowledged, visible all at once."""
+"""The sequencer: LSNs in order, durable before acknowledged, all changes visible at once."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_without_sync_visible_runs_ahead_and_the_disk_follows(log: Log, disk: Co
     assert sequencer.submit(change("second"), sync=False).wait(LONG)
     assert (sequencer.visible, sequencer.durable) == (2, 1)
     disk.may_sync.set()
-    assert disk.synced.wait(LONG)  # nobody asked for it
+    assert disk.synced.wait(LONG)  # without a request
     sequencer.close()
     assert sequencer.durable == 2
 
@@ -130,7 +130,7 @@ def test_lock_fixes_visible_and_what_is_published(sequencer: Sequencer) -> None:
 def test_callbacks_come_once_even_when_late(sequencer: Sequencer, disk: CountingDisk) -> None:
     calls: list[Exception | None] = []
     happened = threading.Event()
-    disk.may_sync.clear()  # those of before come in their order, on the writer thread
+    disk.may_sync.clear()  # earlier ones in their order, on the writer thread
     ticket = sequencer.submit(change("a"))
     ticket.on_done(calls.append)
     ticket.on_done(lambda error: happened.set())
@@ -140,7 +140,7 @@ def test_callbacks_come_once_even_when_late(sequencer: Sequencer, disk: Counting
     assert calls == [None, None]
 
 
-def test_failing_callback_stops_nobody(sequencer: Sequencer, disk: CountingDisk) -> None:
+def test_a_failing_callback_stops_no_other(sequencer: Sequencer, disk: CountingDisk) -> None:
     def fail(error: Exception | None) -> None:
         raise ValueError("a callback's own fault")
 
@@ -190,7 +190,7 @@ def test_discarding_twice_is_harmless(sequencer: Sequencer, log: Log) -> None:
     for lsn in range(1, 6):
         assert sequencer.submit(change("x" * 40_000)).lsn == lsn
     sequencer.flush().wait(LONG)
-    assert log.recycle(5) == 0  # the second is still open
+    assert log.recycle(5) == 0  # the second transaction is still open
     sequencer.discard([second])
     assert log.recycle(5) > 0
 
@@ -215,7 +215,7 @@ def test_full_disk_fails_one_statement(log: Log, disk: CountingDisk, tmp_path: P
     with pytest.raises(SqlError) as caught:
         sequencer.spool(7, pa.record_batch([pa.array(["c" * 60_000])], names=["a"]).slice(0))
     assert caught.value.sqlstate == "53100"
-    assert sequencer.visible == 1  # never on an LSN that the log does not have
+    assert sequencer.visible == 1  # never an LSN that the log lacks
     sequencer.submit(change("fits")).wait(LONG)
     disk.refuse_files = False
     sequencer.submit(change("d" * 40_000)).wait(LONG)
@@ -311,7 +311,7 @@ def test_commits_beside_the_writer_thread_stay_in_lsn_order(sequencer: Sequencer
     assert [lsn for lsn, _ in published] == list(range(1, 301))
 
 
-def test_commit_joins_those_who_wait_for_the_disk(sequencer: Sequencer, disk: CountingDisk, log: Log) -> None:
+def test_commit_joins_those_that_wait_for_the_disk(sequencer: Sequencer, disk: CountingDisk, log: Log) -> None:
     sequencer.commit(change("first"))
     disk.may_sync.clear()
     held = sequencer.submit(change("held"))

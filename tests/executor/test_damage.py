@@ -1,9 +1,9 @@
-"""Every durable file of a server, damaged in every way: what is answered is right, and all else is XX001 by name.
+"""Every durable file of a server, damaged in every way: answers are right, or errors XX001 that name the file.
 
-A data folder with tables, streams, views, a followed folder and sequences is made once, its log recycled, as a clean
-end leaves it and as a kill does. Then one file after the other is flipped, cut, zeroed, deleted or put back from an
-older copy, and a server is started on that. It may refuse to start, or answer in part; it never answers with a wrong
-count, never begins a sequence anew, and never fails with an error of its own making. ``-s`` prints the counts.
+A data folder with tables, streams, views, a followed folder and sequences is made once, with a recycled log, as an
+orderly end leaves it and as a kill does. Then each file in turn is flipped, cut, zeroed, deleted or replaced with an
+older copy, and a server is started on the folder. It may refuse to start, or answer some queries with errors; it never
+gives a wrong count, never restarts a sequence, and never fails with an internal error. ``-s`` prints the counts.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ FOLLOWED: Final = """
 
 
 class Truth(Struct):
-    """What was acknowledged: rows 0, 1, ... of each relation, so that a count says which."""
+    """The acknowledged rows: 0, 1, ... in each relation, so that a count identifies them."""
 
     rows: int = 0
     files: int = 0
@@ -78,18 +78,18 @@ class Truth(Struct):
 
 
 class Folder:
-    """The data folder, the followed one beside it, and what was acknowledged."""
+    """The data folder, the followed folder beside it, and the acknowledged rows."""
 
     def __init__(self, path: Path, incoming: Path, truth: Truth | None = None) -> None:
         self.path, self.incoming = path, incoming
         self.truth = truth or Truth()
 
     def open(self) -> Database:
-        """A server."""
+        """Starts a server."""
         return open_database(self.path, **OPTIONS)
 
     def write(self, client: Client, rows: int) -> None:
-        """Rows more in each relation."""
+        """Inserts rows into each relation."""
         first, self.truth.rows = self.truth.rows, self.truth.rows + rows
         numbers = f"FROM generate_series({first}, {self.truth.rows - 1}) i"
         client.run(
@@ -100,7 +100,7 @@ class Folder:
         )
 
     def follow(self, client: Client, files: int) -> None:
-        """Files more, which have been counted."""
+        """Adds files, which have been counted at the end."""
         for number in range(self.truth.files, self.truth.files + files):
             beside = self.incoming / f".{number}"
             beside.write_text(f"{number}\n")
@@ -109,13 +109,13 @@ class Folder:
         wait_until(lambda: client.run("SELECT c FROM g") == [(self.truth.files,)], 60, "the files")
 
     def draw(self, client: Client, count: int) -> None:
-        """Values more of the sequence."""
+        """Takes values of the sequence."""
         for _ in range(count):
             ((self.truth.given,),) = client.run("SELECT nextval('q')")
 
 
 class Made(Struct, frozen=True):
-    """The folders as they were: long ago, after a clean end, and when the process was killed."""
+    """Copies of the folders: an old one, one after an orderly end, and one when the process was killed."""
 
     older: Path
     ends: dict[str, Path]
@@ -141,7 +141,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
             _work(folder, database, client)
         database.frontiers._note = lambda *_: False  # type: ignore[method-assign]  # the log keeps the rest
         for _ in range(3):
-            folder.write(client, 150)  # segments that are free are left
+            folder.write(client, 150)  # free segments are not deleted
         folder.write(client, 20)
         folder.follow(client, 1)
         folder.draw(client, 3)
@@ -185,7 +185,7 @@ def _cut(place: float, path: Path) -> None:
 
 
 def _used(path: Path) -> int:
-    """The bytes of a file up to the last that is not zero: segments of the log end in zeros."""
+    """The length of a file up to the last byte other than zero, as log segments end in zeros."""
     return len(path.read_bytes().rstrip(b"\0"))
 
 
@@ -214,10 +214,10 @@ DAMAGES: Final[dict[str, Callable[[Path], None]]] = {
     "zero last": _zero_last,
     "cut last": _cut_last,
     "delete": Path.unlink,
-    "older": Path.unlink,  # and then comes what was there before
+    "older": Path.unlink,  # followed by the earlier content
 }
 
-#: Kinds of files by what finds them in a data folder; of several the first and the last.
+#: Kinds of files by patterns in a data folder; of several files, the first and the last.
 KINDS: Final = {
     "log": "servers/main/log/*.log",
     "free": "servers/main/log/free-*",
@@ -234,7 +234,7 @@ KINDS: Final = {
     "server": "shared/servers/*.json",
 }
 CASES: Final = list(itertools.product(KINDS, DAMAGES, ("closed", "killed"), (0, -1)))
-#: What a run has of it.
+#: The kinds for a run without ``--whole``.
 SOME: Final = [
     *[("log", damage, "killed", -1) for damage in ("flip last", "delete")],
     ("log", "delete", "closed", 0),
@@ -274,8 +274,8 @@ def test_a_damaged_file(kind: str, damage: str, end: str, which: int, made: Made
 
 
 def _outcome(folder: Folder, path: Path) -> str:
-    """What a server makes of a folder: everything is right, a part of it, or it does not start. Asserts that it is one
-    of the three, at the first start and at the next."""
+    """What a server does with a damaged folder: it answers everything correctly, or some queries, or does not start.
+    Asserts that it is one of these, at the first start and at the next."""
     lost: set[str] = set()
     for is_first in (True, False):
         try:
@@ -285,19 +285,19 @@ def _outcome(folder: Folder, path: Path) -> str:
             return "refused"
         with closing(database):
             client = Client(database)
-            database.watcher._work()  # which files have come is asked now
+            database.watcher._work()  # asks now which files have arrived
             if is_first:
                 lost |= _compare(client, folder, path)
                 _insert(client, folder, path, lost)
                 if path.name.startswith("free-"):
-                    folder.write(client, 300)  # so that the log takes the segment
+                    folder.write(client, 300)  # so that the log uses the segment
             _draw(client, folder, path, lost)
             lost |= _compare(client, folder, path)
     return "in part" if lost else "whole"
 
 
 def _compare(client: Client, folder: Folder, path: Path) -> set[str]:
-    """The queries that raise XX001; the others' answers are right."""
+    """The queries that raise XX001; asserts that the others' answers are right."""
     lost = set()
     for query, wanted in folder.truth.answers().items():
         try:
@@ -321,7 +321,7 @@ def _draw(client: Client, folder: Folder, path: Path, lost: set[str]) -> None:
 
 
 def _insert(client: Client, folder: Folder, path: Path, lost: set[str]) -> None:
-    """One row more, also where the sequence of the table's key is lost."""
+    """Inserts one row, also if the sequence of the table's key is lost."""
     number = folder.truth.rows
     folder.truth.rows += 1
     client.run(f"INSERT INTO s VALUES ({number % 3}, {number}); INSERT INTO z VALUES ({number})")
@@ -342,7 +342,7 @@ def _require_named(error: SqlError, path: Path) -> None:
 
 
 def test_the_end_of_the_log_can_be_given_up(tmp_path: Path) -> None:
-    """Without the control file a server goes on with what it has, and from then on that is what it confirms."""
+    """Without the control file, a server continues with the existing records, and confirms these from then on."""
     data = tmp_path / "data"
     with closing(open_database(data, **OPTIONS)) as database:
         client = Client(database)

@@ -1,4 +1,4 @@
-"""Copies of guests' states that are not what was written: the view is rebuilt from others and the log, or waits."""
+"""Damaged copies of guests' states: the view is rebuilt from others and the log, or waits."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 
 def damaged(*names: str) -> list[Any]:
-    """What may happen to which files: to half of them each."""
+    """Kinds of damage and the files for them: half of the files each."""
     return sample(product(names, DAMAGES), [*zip(cycle(names), DAMAGES, strict=False)])
 
 
 @pytest.fixture(autouse=True)
 def small(servers: Servers) -> None:
-    """Logs forget soon."""
+    """Settings with which the log forgets soon."""
     servers.options |= {"log_segment_bytes": 1 << 16, "maintenance_rows": 1}
 
 
 def copy_of(servers: Servers, tmp_path: Path, name: str, which: str = "handover") -> Path:
-    """A file of the last copy of a view's states, or of the one before."""
+    """A file of the last copy of a view's states, or of the copy before."""
     entry = entry_of(servers)
     return tmp_path / "storage" / "views" / entry.name / str(getattr(entry, which)) / name
 
@@ -45,7 +45,7 @@ def entry_of(servers: Servers) -> Owned:
 
 
 def forget(servers: Servers, rows: Rows, a: Client) -> None:
-    """The home's log begins behind what the home itself has of the view, and behind the copy before."""
+    """Makes the home's log begin after the home's own state of the view, and after the copy before."""
     home = servers["a"]
     least = entry_of(servers).at
     servers["b"].view_migration.checkpoints.close()
@@ -61,7 +61,7 @@ def forget(servers: Servers, rows: Rows, a: Client) -> None:
 def test_a_view_is_rebuilt_at_home(
     name: str, damage: Callable[[Path], None], servers: Servers, a: Client, tmp_path: Path
 ) -> None:
-    """Of what it was when it left, and its log."""
+    """The view is rebuilt from its state when it left, and the home's log."""
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
@@ -79,7 +79,7 @@ def test_a_view_is_rebuilt_at_home(
 
 
 def copied_twice(servers: Servers, a: Client) -> Rows:
-    """A guest with two copies on the storage, and no others to come; its rows."""
+    """A guest with two copies on the storage and no further ones, and its rows."""
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
@@ -92,7 +92,7 @@ def copied_twice(servers: Servers, a: Client) -> Rows:
 
 @pytest.mark.parametrize("by", ["a", "c"])
 def test_the_copy_before_is_taken(by: str, servers: Servers, a: Client, tmp_path: Path) -> None:
-    """Also by a server that is not the view's home, where that is gone as well."""
+    """Also by a server other than the view's home, if the home is lost as well."""
     rows = copied_twice(servers, a)
     copy_of(servers, tmp_path, "t0.parquet").write_bytes(b"")
     servers.stop("b")
@@ -111,7 +111,7 @@ def test_the_copy_before_is_taken(by: str, servers: Servers, a: Client, tmp_path
 
 
 def test_a_damaged_copy_gets_another_in_its_place(servers: Servers, a: Client, tmp_path: Path) -> None:
-    """Also where no rows come, beside the one before, which was intact."""
+    """Also without new rows; the copy before it was intact."""
     rows = copied_twice(servers, a)
     before = entry_of(servers)
     copy_of(servers, tmp_path, "t0.parquet").write_bytes(b"")
@@ -129,7 +129,7 @@ def test_a_damaged_copy_gets_another_in_its_place(servers: Servers, a: Client, t
 def test_a_home_that_has_lost_its_own_state_begins_again(
     servers: Servers, a: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its log has all rows since the view's creation, as long as no copy of the guest's is enough without them."""
+    """The home's log has all rows since the view's creation, as long as no copy of the guest suffices without them."""
 
     def full(*left: object) -> str:
         raise SqlError("53100", "no space is left for a copy")
@@ -155,8 +155,8 @@ def test_a_home_that_has_lost_its_own_state_begins_again(
     assert again.run(READ) == rows.wanted()
 
 
-def test_nobody_has_the_state(servers: Servers, a: Client, tmp_path: Path) -> None:
-    """Nothing of it is computed; reads say why, and the view goes on where it was when that is back."""
+def test_no_server_has_the_state(servers: Servers, a: Client, tmp_path: Path) -> None:
+    """Nothing is computed from it; reads report the reason, and the view continues once the state is back."""
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
@@ -182,7 +182,7 @@ def test_nobody_has_the_state(servers: Servers, a: Client, tmp_path: Path) -> No
 def test_a_guest_whose_files_are_damaged(
     name: str, damage: Callable[[Path], None], servers: Servers, a: Client, tmp_path: Path
 ) -> None:
-    """It is there again from its copy."""
+    """The guest is restored from its copy."""
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
@@ -200,7 +200,7 @@ def test_a_guest_whose_files_are_damaged(
 
 
 def test_a_guest_is_damaged_and_so_is_its_copy(servers: Servers, a: Client, tmp_path: Path) -> None:
-    """Its home makes it anew."""
+    """The home rebuilds the view."""
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
@@ -216,7 +216,7 @@ def test_a_guest_is_damaged_and_so_is_its_copy(servers: Servers, a: Client, tmp_
 
 
 def test_an_entry_that_is_not_what_was_written(servers: Servers, a: Client, tmp_path: Path) -> None:
-    """Nobody knows where the view is; others go and come."""
+    """The view's place is unknown; other views can move."""
     a.run("CREATE VIEW w AS SELECT count(*) FROM s")
     rows = Rows()
     rows.insert(a, 5)
@@ -243,7 +243,8 @@ def test_an_entry_that_is_not_what_was_written(servers: Servers, a: Client, tmp_
 
 
 def test_rows_that_came_while_it_left_count_once(servers: Servers, a: Client, tmp_path: Path) -> None:
-    """Its home maintained the view until it knew that another had taken it: what it has is further than what left."""
+    """The home maintained the view until it knew that another server had taken it, so its state is newer than the one
+    that left."""
     rows = Rows()
     rows.insert(a, 5)
     servers["b"].view_migration.checkpoints.close()

@@ -1,4 +1,4 @@
-"""Files of a continuous view that are not what was written: it is rebuilt from the log, or says so; others live."""
+"""Damaged files of a continuous view: it is rebuilt from the log, or reports the damage; other views are unaffected."""
 
 from __future__ import annotations
 
@@ -32,36 +32,36 @@ READ = "SELECT label, c, n FROM v ORDER BY label"
 
 
 class Rows:
-    """What was inserted, and the views over it."""
+    """The inserted rows, and the expected content of the views over them."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def insert(self, client: Client, count: int) -> None:
-        """Some rows more."""
+        """Inserts some rows."""
         values = ", ".join(f"({number % 3}, {number})" for number in range(self._count, self._count + count))
         client.run(f"INSERT INTO s VALUES {values}")
         self._count += count
 
     def wanted(self) -> list[tuple[object, ...]]:
-        """Of ``v``."""
+        """The expected content of ``v``."""
         own = [[number for number in range(self._count) if number % 3 == key] for key in range(3)]
         return [(label, len(part), sum(part)) for label, part in zip(("none", "one", "two"), own, strict=True)]
 
     def whole(self) -> list[tuple[object, ...]]:
-        """Of ``w``."""
+        """The expected content of ``w``."""
         return [(self._count, sum(range(self._count)))]
 
 
 class Server:
-    """One that is started again and again."""
+    """A server that is started several times."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._open: Database | None = None
 
     def start(self) -> Client:
-        """It is there."""
+        """Starts the server."""
         if self._open is None:
             self._open = open_database(
                 self._folder, maintenance_rows=1, maintenance_idle=0.05, log_segment_bytes=1 << 16
@@ -70,18 +70,18 @@ class Server:
 
     @property
     def database(self) -> Database:
-        """While it runs."""
+        """The running server's database."""
         assert self._open is not None
         return self._open
 
     def stop(self) -> None:
-        """It is not."""
+        """Stops the server."""
         if self._open is not None:
             self._open.close()
             self._open = None
 
     def files(self, view: str) -> list[Path]:
-        """Those of a view's state, by their kinds: manifest, a run, program, and a static run."""
+        """The files of a view's state by kind: manifest, a run, program, and a static run."""
         oid = self.start().session.catalog.require("public", view).oid
         self.stop()
         state, static = (self._folder / "shared" / "state" / name for name in (f"v{oid}", f"v{oid}-static"))
@@ -93,7 +93,7 @@ class Server:
         return [state / "manifest.json", runs[-1], static / "program.json", *sorted(static.glob("*.parquet"))]
 
     def settled(self) -> None:
-        """All rows are in the states' files."""
+        """Waits until all rows are in the states' files."""
         database = self.database
         streams = tuple(database.core.streams)
 
@@ -103,7 +103,7 @@ class Server:
         wait_until(is_settled, 60, "the maintenance")
 
     def forget(self, rows: Rows) -> None:
-        """The log has lost its begin."""
+        """Makes the log forget its beginning."""
         client = self.start()
         first = self.database.core.log.first_lsn
         while self.database.core.log.first_lsn == first:
@@ -119,7 +119,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     opened.stop()
 
 
-#: Each kind of a view's files, and each damage.
+#: Each kind of a view's files with each kind of damage.
 CASES = sample(product(range(4), DAMAGES), [*zip(range(4), DAMAGES, strict=True)])
 
 
@@ -134,7 +134,7 @@ def rows(server: Server) -> Rows:
 
 @pytest.mark.parametrize(("kind", "damage"), CASES)
 def test_a_view_is_rebuilt_from_the_log(kind: int, damage: Callable[[Path], None], server: Server, rows: Rows) -> None:
-    """The log has all rows since its creation; what its tables were then is in a file of its own."""
+    """The log has all rows since the view's creation; the tables' rows as of then are in a file of their own."""
     damage(server.files("v")[kind])
     client = server.start()
     rows.insert(client, 5)
@@ -154,14 +154,14 @@ def test_a_view_is_rebuilt_from_the_log(kind: int, damage: Callable[[Path], None
 
 @pytest.mark.parametrize(("kind", "damage"), CASES)
 def test_what_the_log_has_forgotten(kind: int, damage: Callable[[Path], None], server: Server, rows: Rows) -> None:
-    """Nobody can tell what the view is; nothing else suffers, and the view can be created again."""
+    """The view has no value any more; nothing else is affected, and the view can be created again."""
     server.forget(rows)
     damage(server.files("v")[kind])
     for _ in range(2):
         client = server.start()
         rows.insert(client, 5)
         assert client.run("SELECT * FROM w") == rows.whole()
-        if kind == 2:  # the manifest has the program, too
+        if kind == 2:  # the manifest contains the program, too
             assert client.run(READ) == rows.wanted()
         else:
             with pytest.raises(SqlError, match='XX001: the state of view "v" is damaged') as raised:
@@ -178,7 +178,7 @@ def test_what_the_log_has_forgotten(kind: int, damage: Callable[[Path], None], s
 
 
 def test_manifest_and_program_are_gone(server: Server, rows: Rows) -> None:
-    """Not even what the view's states are is known."""
+    """Not even the view's states are known."""
     manifest, _, program, *_ = server.files("v")
     manifest.unlink()
     program.unlink()
@@ -195,7 +195,7 @@ def test_manifest_and_program_are_gone(server: Server, rows: Rows) -> None:
 
 
 def test_a_forged_manifest_needs_a_forged_checksum(server: Server, rows: Rows) -> None:
-    """A frontier of which rows would be counted twice."""
+    """The forged frontier would count rows twice."""
     manifest = server.files("v")[0]
     _, content = unpack(manifest.read_bytes(), "it")
     before = f'"frontiers":{{"0":{content["frontiers"]["0"]}}}'
@@ -210,7 +210,7 @@ def test_a_forged_manifest_needs_a_forged_checksum(server: Server, rows: Rows) -
 
 
 def test_files_of_before(server: Server, rows: Rows, tmp_path: Path) -> None:
-    """What was put back from a backup goes on from there where the log has the rest, and else has no value."""
+    """Files from a backup continue from their LSN if the log has the rest; otherwise the view has no value."""
     folder = server.files("v")[0].parent
     shutil.copytree(folder, tmp_path / "backup")
 
@@ -232,7 +232,7 @@ def test_files_of_before(server: Server, rows: Rows, tmp_path: Path) -> None:
 
 
 def test_each_read_raises_an_error_of_its_own() -> None:
-    """One that is raised again and again would keep the frames of all who did."""
+    """An error object that is raised repeatedly would keep the frames of all its callers."""
     error = ViewError(SqlError("XX001", "damaged", "why", "what to do"), 0)
     first, second = error.raised(), error.raised()
     assert first is not second

@@ -82,7 +82,8 @@ def test_a_view_is_read_from_its_commit_on(client: Client) -> None:
 def test_a_view_is_read_while_it_comes_or_goes(
     change: str, database: Database, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who finds its name while its commit is published can read it, or hears that it is not there."""
+    """A reader that finds the view's name while its commit is being published can read it, or gets an error that it
+    does not exist."""
     client.run(CLICKS)
     if change.startswith("DROP"):
         client.run("CREATE VIEW v AS SELECT count(*) FROM clicks")
@@ -93,7 +94,7 @@ def test_a_view_is_read_while_it_comes_or_goes(
 
         def called(oid: int) -> object:
             readers.append(pool.submit(Client(database).run, "SELECT * FROM v"))
-            wait([readers[-1]], timeout=0.2)  # it waits for what this thread publishes, or is done
+            wait([readers[-1]], timeout=0.2)  # it waits for what this thread publishes, or has ended
             return plain(oid)
 
         monkeypatch.setattr(database.core.storage, name, called)

@@ -1,4 +1,4 @@
-"""Foreign keys that wait for the commit: it succeeds where every row has its partner then, else nothing is left."""
+"""Deferred foreign keys: COMMIT succeeds if every row has its partner, and otherwise nothing is stored."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_transaction_commits_where_its_end_has_every_partner(tmp_path: Path, s
 
 
 def test_an_update_that_leaves_the_key_alone_waits_for_nothing(tmp_path: Path) -> None:
-    """A table that refers to itself: the check of a row is queued only where its key or its reference changes."""
+    """In a table that refers to itself, a row's check is queued only if its key or its reference changes."""
     with closing(open_database(tmp_path)) as database:
         client = Client(database)
         client.run(

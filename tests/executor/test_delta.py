@@ -1,4 +1,4 @@
-"""Foreign tables of Delta tables: a version's rows, partitions and columns that came later, and what is refused."""
+"""Foreign tables over Delta tables: a version's rows, partitions and later columns, and refusals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DAY = dt.date(2024, 2, 29)
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
-    """Three versions: rows, more rows, and rows with one more column."""
+    """A table with three versions: rows, more rows, and rows with one more column."""
     path = tmp_path / "lake"
     first = {"i": [1, 2, 3], "kind": ["a", "b c/d", None], "day": [DAY, DAY, None]}
     deltalake.write_deltalake(str(path), pa.table(first), partition_by=["kind", "day"])

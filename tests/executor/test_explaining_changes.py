@@ -1,4 +1,4 @@
-"""EXPLAIN of statements that change rows: what it shows, and that ANALYZE makes the changes as the statement would."""
+"""EXPLAIN of statements that change rows: its output, and that ANALYZE makes the changes of the statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is read of foreign tables' files: columns in use, row groups and partitions that filters leave, and no more."""
+"""The parts of foreign tables' files that are read: only used columns, and only row groups and partitions that filters
+leave."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ GROUP = 100
 
 @pytest.fixture
 def client(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
-    """A session whose engine reads files of any size itself."""
+    """A session whose engine itself reads files of any size."""
     monkeypatch.setattr(file_tables, "_FEW_ROWS", 0)
     with in_own_schema(database) as made:
         yield made
@@ -40,7 +41,7 @@ def client(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clie
 
 @pytest.fixture
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
-    """The same in a database of its own."""
+    """A session in its own database."""
     monkeypatch.setattr(file_tables, "_FEW_ROWS", 0)
     with closing(open_database(tmp_path / "data")) as opened:
         yield Client(opened)
@@ -48,7 +49,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of ROWS rows, which nobody changes."""
+    """A file with ROWS rows, which no test changes."""
     path = tmp_path_factory.mktemp("many") / "numbers.parquet"
     table = pa.table(
         {
@@ -78,7 +79,7 @@ def numbers(client: Client, many: Path) -> None:
 
 
 def create(client: Client, path: Path) -> None:
-    """Foreign table n: i ascending in row groups of 100, and a NaN that no statistics tell of; and a small table."""
+    """Foreign table n (i ascending in row groups of 100, and a NaN that is missing in statistics) and a small table."""
     client.run(
         "CREATE FOREIGN TABLE n (i bigint, f float8, d numeric(12,2), t text, z timestamptz) "
         f"SERVER files OPTIONS (path '{path}')"
@@ -112,7 +113,7 @@ def test_the_engine_reads_what_our_reader_reads(client: Client, query: str, monk
 
 
 def explained(client: Client, query: str) -> str:
-    """DuckDB's plan of a query over files, and what running it read."""
+    """DuckDB's plan of a query over files, and how much it read."""
     statement = client.bind(query)
     assert isinstance(statement, Query)
     plan = plan_of(optimise(statement.relation))
@@ -241,7 +242,7 @@ def test_partition_columns_are_columns(client: Client, few: int, monkeypatch: py
 
 
 def read(client: Client, query: str) -> str:
-    """What EXPLAIN says of the files that a query reads."""
+    """EXPLAIN's text about the files that a query reads."""
     lines = [line for (line,) in client.run(f"EXPLAIN {query}") if line.startswith("Files of p:")]  # type: ignore[misc]
     return lines[0].removeprefix("Files of p: ")
 
@@ -288,6 +289,6 @@ def test_statistics_come_from_footers(client: Client, many: Path, tmp_path: Path
     found = file_tables.statistics(file_tables.find(table), ["d", "f", "i", "t"])
     assert found.rows == ROWS
     bounds = {name: (column.low, column.high) for name, column in found.columns.items()}
-    assert bounds == {"i": (0, ROWS - 1), "d": (Decimal(0), Decimal(ROWS - 1) / 4)}  # NaN has no place among the bounds
+    assert bounds == {"i": (0, ROWS - 1), "d": (Decimal(0), Decimal(ROWS - 1) / 4)}  # statistics' bounds exclude NaN
     numbers.unlink()
     assert file_tables.statistics(OwnFiles(table, (("gone", 1, 1),)), ["i"]).rows == 0

@@ -1,4 +1,4 @@
-"""Foreign tables of files: read as they are at each query, in the columns' types, and never written."""
+"""Foreign tables over files: read at each query, with the columns' types, and never written."""
 
 from __future__ import annotations
 

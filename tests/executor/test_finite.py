@@ -1,4 +1,4 @@
-"""Infinite dates and timestamps are found wherever a row has them, and only where they are values."""
+"""Infinite dates and timestamps are found at every place in a row, unless they are the content under a NULL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOMENTS = pa.array([INFINITE_MICROSECONDS, None], pa.int64()).view(pa.timestamp
     ),
 )
 def test_infinities_are_refused(column: pa.Array) -> None:
-    """In columns, arrays and rows, of either sign."""
+    """In columns, arrays and rows, with either sign."""
     batch = pa.RecordBatch.from_arrays([pa.array([1, 2]), column], names=["a", "b"])
     with pytest.raises(SqlError, match="an infinite date or timestamp in a stream") as raised:
         require_finite([batch], "a stream")
@@ -32,7 +32,7 @@ def test_infinities_are_refused(column: pa.Array) -> None:
 
 
 def test_what_stands_under_null_does_not_count() -> None:
-    """It may be anything; nor do rows beside a slice."""
+    """The content under a NULL is arbitrary, and rows outside of a slice do not count."""
     values = pa.py_buffer(np.array([INFINITE_DAYS, 7, -INFINITE_DAYS], np.int32))
     hidden = pa.Array.from_buffers(pa.date32(), 2, [pa.py_buffer(b"\2"), values])
     beside = pa.Array.from_buffers(pa.date32(), 3, [None, values]).slice(1, 1)

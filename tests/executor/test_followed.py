@@ -28,13 +28,13 @@ VIEW = "CREATE VIEW v AS SELECT page, sum(n) AS n FROM files GROUP BY page"
 
 
 def stream_over(folder: Path, form: str, options: str = "") -> str:
-    """What defines the stream."""
+    """The statement that defines the stream."""
     about = f"source 'files', path '{folder}', format '{form}'{options}"
     return f"CREATE FOREIGN TABLE files (page text, n int) SERVER stream OPTIONS ({about})"
 
 
 def write(folder: Path, name: str, rows: dict[str, list[object]]) -> None:
-    """A file that appears whole."""
+    """Moves a whole file into the folder."""
     pq.write_table(pa.table(rows), folder / f"_{name}")
     (folder / f"_{name}").rename(folder / name)
 
@@ -68,7 +68,7 @@ def test_files_that_arrive_are_rows_and_stay_so_after_restarts(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_rows_of_files_are_counted_across_restarts(tmp_path: Path) -> None:
-    """Of Parquet by their footers, of text by their lines; also of files that were cleared away since."""
+    """Parquet rows by the footers, text rows by the lines; also in files that were removed since."""
     folder = tmp_path / "incoming"
     folder.mkdir()
     pace = {"source_poll": 0.02, "maintenance_idle": 0.02}
@@ -103,7 +103,7 @@ def test_a_file_that_vanishes_is_an_error_of_its_stream_until_it_is_back(tmp_pat
     write(folder, "one.parquet", {"page": ["a"], "n": [1]})
     wait_until(lambda: client.run("SELECT rows FROM millstream.streams") == [(1,)])
     (folder / "one.parquet").rename(tmp_path / "aside")
-    database.maintenance.start()  # not before: it would have read the file
+    database.maintenance.start()  # not before, as it would have read the file
     message = '58P01%one.parquet" of stream "files" no longer exists'
     error = f"SELECT count(*) FROM millstream.streams WHERE error LIKE '{message}'"
     wait_until(lambda: client.run(error) == [(1,)])
@@ -121,7 +121,7 @@ def test_a_file_that_vanishes_is_an_error_of_its_stream_until_it_is_back(tmp_pat
 
 @pytest.mark.slow
 def test_files_are_found_while_background_work_is_busy(tmp_path: Path) -> None:
-    """Nothing is maintained here, as if a long job were running; readers see the files all the same."""
+    """The background is blocked, as by a long job; readers see the files all the same."""
     folder = tmp_path / "incoming"
     folder.mkdir()
     database = Database(Options(tmp_path / "data", spark_enabled=False, source_poll=0.02))
@@ -152,7 +152,7 @@ def test_a_view_that_waits_for_a_file_does_not_hold_the_log(tmp_path: Path) -> N
     arrived = database.core.log.last_lsn
     for _ in range(10):
         client.run(f"INSERT INTO t VALUES ('{os.urandom(20_000).hex()}')")
-    assert client.run("SELECT count(*) FROM t") == [(10,)]  # which has their file get the rows, so that no table waits
+    assert client.run("SELECT count(*) FROM t") == [(10,)]  # reads the file's rows for the view, so that no table waits
     database.frontiers.release()
     assert database.core.log.first_lsn > arrived
     database.close()
@@ -182,8 +182,8 @@ def test_a_query_of_the_stream_sees_files_that_arrive_meanwhile(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_a_file_counts_once_whenever_the_server_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here before its name lies beside the log, when a view has its rows already; and in the middle of writing names,
-    of which old ones are without places."""
+    """The server dies before the file's name is stored beside the log, when a view has its rows already; and while
+    names are written, some of them old ones without positions."""
     folder = tmp_path / "incoming"
     folder.mkdir()
     pace = {"source_poll": 0.02, "maintenance_idle": 0.02}
@@ -216,7 +216,7 @@ def _names(folder: Path) -> str:
 
 
 def test_what_earlier_versions_have_written(tmp_path: Path) -> None:
-    """Names beside the log had no places, and in the log no rows."""
+    """Earlier versions stored names beside the log without positions, and without row counts in the log."""
     (tmp_path / "files.jsonl").write_text('[3, [["/x/a.csv", 1000, 7], ["/x/b.csv", 4, 8]], [5, null]]\n')
     feed = FileFeed(Stream(1, "s", ()), tmp_path / "files.jsonl")
     (found,) = feed.files(0, 3)

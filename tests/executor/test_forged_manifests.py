@@ -1,4 +1,5 @@
-"""Manifests and entries with right checksums that no server has written are refused, and nothing in them is done."""
+"""Manifests and entries with correct checksums that no server has written are refused, and nothing in them is
+executed."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ OF_TYPES = (
 
 
 class Left:
-    """A query that has left, whose manifest tests change and put back."""
+    """A query that has left, whose manifest the tests change and restore."""
 
     def __init__(self, database: Database, query_id: str) -> None:
         self.database = database
@@ -61,7 +62,7 @@ class Left:
         return json.loads(self.text)["query"]
 
     def outcome(self) -> str:
-        """The SQLSTATE of going on with it, '' where it has rows; what there is can be listed in any case."""
+        """The SQLSTATE of continuing the query, '' if it has rows. The list of queries must work in any case."""
         assert len(Client(self.database).run("SELECT * FROM millstream.queries")) <= 1
         try:
             resume(self.database, self.id)
@@ -104,7 +105,7 @@ def left(suspended: Left) -> Iterator[Left]:
 
 @pytest.fixture
 def of_types(suspended_of_types: Left) -> Iterator[Left]:
-    """The same of a query over users' types."""
+    """A query over user-defined types that has left after its first pipeline."""
     yield from put_back(suspended_of_types)
 
 
@@ -121,13 +122,13 @@ def nodes(query: Any, kind: str) -> list[Any]:
 
 
 def add(query: Any, *node: Any) -> dict[str, int]:
-    """One node more; what names it."""
+    """Adds a node to the manifest; returns its reference."""
     query["plan"]["nodes"].append(list(node))
     return {"n": len(query["plan"]["nodes"]) - 1}
 
 
 def wrap(query: Any, *predicate: Any) -> None:
-    """The plan's rows for which a predicate is true."""
+    """The plan with a filter by a predicate on top."""
     query["plan"]["relation"] = add(query, "Filter", query["plan"]["relation"], *predicate)
 
 
@@ -152,7 +153,7 @@ def _modifiers(query: Any) -> None:
 
 def _shared(query: Any) -> None:
     found = add(query, "Literal", True, encode(BOOL))
-    for _ in range(100):  # as text a few lines, as a tree 2 ** 100 nodes
+    for _ in range(100):  # a few lines as text, 2 ** 100 nodes as a tree
         found = add(query, "Call", "and", [found, found], encode(BOOL))
     wrap(query, found)
 
@@ -232,7 +233,7 @@ def test_a_plan_that_no_server_writes(name: str, left: Left) -> None:
 
 
 def types(query: Any, name: str) -> list[Any]:
-    """A type wherever a manifest has it: one that it is read into differs from none of the others."""
+    """A type at every place where a manifest has one; decoded types must be usual ones."""
     found = [item[key] for item, key in places(query) if isinstance(item[key], dict) and item[key].get("$") == name]
     assert found
     return found
@@ -286,8 +287,8 @@ def test_types_that_no_server_has(change: Callable[[Any], None], of_types: Left)
     ],
 )
 def test_types_of_other_servers(change: Callable[[Any], None], kinds: set[str], of_types: Left) -> None:
-    """They are this one's where these are the same, and else texts, whatever oids they claim to have: ``shown`` looks
-    for them in pg_type."""
+    """The types become this server's types if those are the same, and texts otherwise, whatever oids they claim;
+    ``shown`` looks for them in pg_type."""
     query = of_types.query
     change(query)
     of_types.path.write_bytes(signed(query))
@@ -299,13 +300,13 @@ def test_types_of_other_servers(change: Callable[[Any], None], kinds: set[str], 
 @pytest.mark.parametrize("of", ["left", "of_types"])
 @pytest.mark.parametrize("seed", range(2))
 def test_any_change_of_a_manifest(seed: int, of: str, request: pytest.FixtureRequest) -> None:
-    """It is refused, or is a query over the same files; what fails in that is an error of SQL's."""
+    """A changed manifest is refused, or is a query over the same files, in which only SQL errors can occur."""
     left: Left = request.getfixturevalue(of)
     found = set()
     for place in range(100):
         try:
             text = signed(forged(left.query, random.Random(seed * 1000 + place)))
-        except (TypeError, ValueError):  # it has no checksum
+        except (TypeError, ValueError):  # the manifest has no checksum
             continue
         left.path.write_bytes(text)
         found.add(left.outcome()[:2])
@@ -329,7 +330,7 @@ def _endless(path: Path) -> None:
 
 
 def _huge(path: Path) -> None:
-    os.truncate(path, 1 << 40)  # a hole, but for its beginning
+    os.truncate(path, 1 << 40)  # a hole, except at its beginning
 
 
 FILES: dict[str, Callable[[Path], None]] = {"pipe": _pipe, "link": _link, "endless": _endless, "huge": _huge}
@@ -342,7 +343,7 @@ def test_what_is_no_file(name: str, what: str, left: Left) -> None:
     content = path.read_bytes()
     FILES[what](path)
     try:
-        # Nothing is there where a manifest's name is that of no file.
+        # There is nothing at a manifest's name that is not a file.
         assert left.outcome() == ("42704" if name == "manifest" and what in ("pipe", "endless") else "XX001")
     finally:
         path.unlink()
@@ -350,13 +351,13 @@ def test_what_is_no_file(name: str, what: str, left: Left) -> None:
 
 
 def stored(path: Path, query: Any, name: str) -> None:
-    """A run's file is another one, of which its manifest knows."""
+    """Replaces a run's file, and adapts the manifest."""
     content = path.read_bytes()
     query["runs"][name]["file"] |= {"size": len(content), "crc32": zlib.crc32(content)}
 
 
 def _texts(table: pa.Table) -> pa.Table:
-    """Other bytes in a text's place."""
+    """Other bytes in place of a text."""
     place = next(at for at, kind in enumerate(table.schema.types) if pa.types.is_int64(kind))
     return table.set_column(place, table.schema.names[place], pa.array(["x"] * table.num_rows))
 
@@ -386,7 +387,7 @@ def test_a_file_with_something_else(change: Callable[[pa.Table], pa.Table], left
 
 @pytest.mark.parametrize("seed", range(2))
 def test_any_change_of_a_file(seed: int, left: Left) -> None:
-    """Of one with a right checksum: what cannot be read as Parquet, or has values that are none of their types."""
+    """The file has a correct checksum, but cannot be read as Parquet, or has values that its types do not allow."""
     chance, found = random.Random(seed), set()
     for _ in range(40):
         query = left.query
@@ -455,7 +456,7 @@ def test_any_change_of_a_view(given: Given) -> None:
     for seed in range(200):
         try:
             found.add(given.outcome(forged(given.view, random.Random(seed))))
-        except (TypeError, UnicodeEncodeError):  # it has no checksum
+        except (TypeError, UnicodeEncodeError):  # the manifest has no checksum
             continue
     assert "XX001" in found
     assert found <= {"", "XX001", "3F000"}
@@ -463,7 +464,7 @@ def test_any_change_of_a_view(given: Given) -> None:
 
 
 def test_a_file_of_a_view_that_is_no_parquet(servers: Servers, a: Client, tmp_path: Path) -> None:
-    """With a right checksum: it is rebuilt from the log, like one that was damaged."""
+    """With a correct checksum, the view is rebuilt from the log, as after damage."""
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
@@ -504,7 +505,7 @@ ENTRIES: dict[str, Callable[[Any], bytes]] = {
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_an_entry_of_a_view(name: str, servers: Servers, a: Client, tmp_path: Path) -> None:
-    """Nothing outside the storage is read or deleted, and other views go on."""
+    """Nothing outside of the storage is read or deleted, and other views are unaffected."""
     rows = Rows()
     a.run("CREATE VIEW w AS SELECT count(*) AS c FROM s")
     rows.insert(a, 5)
@@ -544,7 +545,7 @@ def test_what_is_staged_elsewhere_is_not_deleted(servers: Servers, a: Client, tm
     "content", [_deep_text(None), b'{"format":1,"server":[],"epoch":{}}', b'{"format":1,"epoch":1}']
 )
 def test_a_claim_does_not_end_the_heartbeat(content: bytes, servers: Servers, a: Client, tmp_path: Path) -> None:
-    """Nor what the thread does besides that renews the lease."""
+    """The thread that renews the lease continues, and so does its other work."""
     database = servers["a"]
     path = tmp_path / "storage/claims/0123456789abcdef.json"
     path.parent.mkdir(exist_ok=True)

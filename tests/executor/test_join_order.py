@@ -1,4 +1,4 @@
-"""Joins are ordered by the tables' statistics, not as FROM names the tables (TPC-H 5 and 9), over files, too."""
+"""Joins are ordered by the tables' statistics, not by the order in FROM (TPC-H 5 and 9), over files, too."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.executor.client import Client, open_database
 from tests.rig.benchmarks import FOLDER
 from tests.rig.tpch import TABLES, Tpch
 
-#: What a plan may do more than the best one.
+#: How many times more work than the best plan a plan may do.
 MOST = 1.5
 
 
@@ -53,7 +53,7 @@ def client(tmp_path_factory: pytest.TempPathFactory, tpch: Tpch) -> Iterator[Cli
 
 
 def rows(client: Client, text: str) -> int:
-    """Rows that all operators of DuckDB's plan of a query gave."""
+    """The rows that all operators of DuckDB's plan of a query returned."""
     statement = client.bind(text)
     assert isinstance(statement, Query)
     sql = DuckPrinter().print_relation(optimise(statement.relation))
@@ -108,7 +108,7 @@ def test_the_order_in_from_does_not_matter(client: Client, query: str, names: st
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The rows that all operators gave, of each query over files that the engine reads."""
+    """The rows that all operators returned, for each query over files that the engine reads."""
     given: list[int] = []
     run = Connection._opened
 
@@ -130,7 +130,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_of_rows_beside_large_files_the_engine_knows_how_many_there_are(
     client: Client, kind: str, counted: list[int], tmp_path: Path
 ) -> None:
-    """As in TPC-H 5, where all customers met all suppliers of their nation: here 2,000,000 pairs."""
+    """As in TPC-H 5, where all customers were joined with all suppliers of their nation: here 2,000,000 pairs."""
     large = pa.table({"b": [i % 2000 for i in range(20_000)], "c": [i * 7 % 2000 for i in range(20_000)]})
     pq.write_table(large, tmp_path / "large.parquet")
     side = pa.table({"id": range(2000), "nation": [i % 2 for i in range(2000)]})
@@ -158,7 +158,7 @@ def test_of_rows_beside_large_files_the_engine_knows_how_many_there_are(
 
 @pytest.mark.slow
 def test_what_exists_in_files_is_joined(client: Client, counted: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """TPC-H 21: of columns of files the engine does not know that they have no NULL."""
+    """TPC-H 21: the engine does not know that columns of files contain no NULL."""
     text = (FOLDER / "tpch" / "q21.sql").read_text()
     wanted, of_tables = client.run(text), rows(client, text)
     monkeypatch.setattr(client.session, "search_path", ("parquet", "public"))

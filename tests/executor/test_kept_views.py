@@ -1,5 +1,5 @@
-"""Views whose copies nobody has asked for: whoever dies, and whatever becomes of its folder, others go on with them,
-over every row that was acknowledged."""
+"""Views with automatic copies: whichever server dies, and whatever happens to its folder, others continue the views
+over every acknowledged row."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def soon(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def await_copy(servers: Servers, name: str = "a") -> None:
-    """The views have copies, of their definitions as they are."""
+    """Waits until the views have copies with their current definitions."""
     wait_until(lambda: are_copied(servers, name), what="a copy")
 
 
@@ -49,7 +49,7 @@ def await_taken(servers: Servers, name: str) -> None:
 
 
 def test_a_server_whose_folder_is_gone(servers: Servers, a: Client, tmp_path: Path) -> None:
-    """Rows that were acknowledged after the last copy are in its log, which is on the storage."""
+    """Rows acknowledged after the last copy are in the server's log, which is on the storage."""
     rows = Rows()
     rows.insert(a, 5)
     await_copy(servers)
@@ -70,7 +70,7 @@ def test_a_server_whose_folder_is_gone(servers: Servers, a: Client, tmp_path: Pa
 
 
 def test_a_view_goes_home_when_that_is_there_again(servers: Servers, a: Client) -> None:
-    """Who was taken for lost goes on taking rows, but defines nothing until it has joined again."""
+    """The server that counted as lost accepts rows, but no definitions until it has joined again."""
     rows = Rows()
     rows.insert(a, 5)
     await_copy(servers)
@@ -93,7 +93,7 @@ def test_a_view_goes_home_when_that_is_there_again(servers: Servers, a: Client) 
 
 
 def test_definitions_change(servers: Servers, a: Client) -> None:
-    """Rows of before are read with the columns of now, and the copy of before is not gone on with."""
+    """Earlier rows are read with the current columns, and an earlier copy is not used."""
     servers.options |= {"maintenance_idle": 600.0}
     servers.stop("a")
     a = servers.client("a")
@@ -132,7 +132,7 @@ def test_asked_or_not(servers: Servers, a: Client, tmp_path: Path) -> None:
 def test_a_copy_that_cannot_be_made_keeps_nothing(
     servers: Servers, a: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody waits for it, neither log nor writers; and it is tried again."""
+    """A failing copy delays neither the log nor writers, and is tried again."""
     rows = Rows()
     await_copy(servers)
 
@@ -165,7 +165,7 @@ def is_home(servers: Servers) -> bool:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_the_law(seed: int, servers: Servers) -> None:
-    """Whoever is lost, stopped or started, and whatever is done with the view meanwhile."""
+    """Servers are lost, stopped or started, and the view is moved meanwhile."""
     choose = random.Random(seed)
     home = servers.client("a")
     home.run(STREAM)
@@ -194,7 +194,7 @@ def test_the_law(seed: int, servers: Servers) -> None:
         elif step == "restart":
             name = choose.choice("ab")
             servers.stop(name)
-            _ = servers[name]  # which may have the view
+            _ = servers[name]  # it may have the view
         elif step == "rename" and at == "a":
             servers.client("a").run("ALTER VIEW v RENAME TO w; ALTER VIEW w RENAME TO v")
         rows.insert(servers.client("a"), choose.randrange(1, 6))
@@ -202,7 +202,7 @@ def test_the_law(seed: int, servers: Servers) -> None:
 
 
 def test_labels_that_came_later(servers: Servers) -> None:
-    """A copy's program has them, as the view had; its files are of its creation."""
+    """A copy's program has the later labels, like the view; its files are as of its creation."""
     a = servers.client("a")
     a.run("CREATE TYPE mood AS ENUM ('sad', 'happy'); CREATE FOREIGN TABLE s (m mood) SERVER stream")
     a.run("CREATE VIEW v AS SELECT m::text AS t, count(*) AS c FROM s GROUP BY 1")
@@ -217,7 +217,7 @@ def test_labels_that_came_later(servers: Servers) -> None:
 
 
 def test_several_streams(servers: Servers, a: Client) -> None:
-    """Rows come to both at once, and to one only; maintenance commits a stream at a time."""
+    """Rows arrive on both streams together, and on one only; maintenance commits one stream at a time."""
     a.run("CREATE FOREIGN TABLE r (k int) SERVER stream")
     a.run("CREATE VIEW w AS SELECT k, count(*) AS c FROM (SELECT k FROM s UNION ALL SELECT k FROM r) x GROUP BY k")
     for _ in range(5):
@@ -252,7 +252,7 @@ def test_where_states_are(frontiers: tuple[int, ...], last: tuple[int, ...], at:
 
 
 def test_a_copy_does_not_go_back(servers: Servers, a: Client) -> None:
-    """Where no rows have come it is of now, and the log may be forgotten up to there; then they come."""
+    """Without new rows the copy is current, and the log may be forgotten up to it; then rows arrive."""
     servers.options |= {"maintenance_idle": 600.0, "view_copy_interval": 600.0}
     servers.stop("a")
     a = servers.client("a")
@@ -273,7 +273,7 @@ def test_a_copy_does_not_go_back(servers: Servers, a: Client) -> None:
 def test_a_start_copies_them_one_after_the_other(
     servers: Servers, a: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever has come meanwhile: those that nobody has asked for share a part of the time."""
+    """At start, automatic copies share a part of the time, whatever has arrived meanwhile."""
     a.run("CREATE VIEW w AS SELECT count(*) AS c FROM s")
     await_copy(servers)
     servers["a"].view_migration.checkpoints.close()
@@ -293,7 +293,7 @@ def test_a_start_copies_them_one_after_the_other(
 def test_a_definition_that_waits_for_a_first_copy_that_fails(
     servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is none then that could be in its way."""
+    """No copy exists then that could be in its way."""
     await_copy(servers)
     begun, go_on = threading.Event(), threading.Event()
 
@@ -313,7 +313,7 @@ def test_a_definition_that_waits_for_a_first_copy_that_fails(
 def test_a_definition_waits_for_no_copy(
     is_first: bool, servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is being written of the view is given up, and the next copy is of what it is then; views go and come."""
+    """The copy being written is given up, and the next copy is of the new state; views are created and dropped."""
     await_copy(servers)
     write, begun, go_on = artifact.write, threading.Event(), threading.Event()
 
@@ -347,7 +347,7 @@ def test_a_definition_waits_for_no_copy(
 
 
 def test_copies_know_the_owner(servers: Servers, a: Client, tmp_path: Path) -> None:
-    """Also where no rows have come since it is another."""
+    """Also if no rows have arrived since the owner changed."""
     await_copy(servers)
     a.run("CREATE ROLE other")
     a.run("ALTER VIEW v OWNER TO other")
@@ -359,14 +359,14 @@ def test_copies_know_the_owner(servers: Servers, a: Client, tmp_path: Path) -> N
         assert owned is not None
         try:
             return artifact.read_about(tmp_path / "storage", owned).role
-        except SqlError:  # another copy took its place
+        except SqlError:  # another copy has replaced it
             return ""
 
     wait_until(lambda: owner() == "other", what="a copy of the new owner's")
 
 
 def test_the_last_copy_takes_its_folder_along(tmp_path: Path) -> None:
-    """Also one that somebody was still writing when its view was forgotten."""
+    """Also if another thread was still writing it when its view was forgotten."""
     views = tmp_path / "views"
     for handover in ("first", "second"):
         (views / "v" / handover).mkdir(parents=True)

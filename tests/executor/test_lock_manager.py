@@ -1,4 +1,4 @@
-"""The lock manager: PostgreSQL's modes, its order of waiting, and circles."""
+"""The lock manager: PostgreSQL's modes, its order of waiting, and circles of waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 
 TABLE = Relation(1)
-#: https://www.postgresql.org/docs/15/explicit-locking.html#TABLE-LOCK-COMPATIBILITY, a row for each held mode.
+#: https://www.postgresql.org/docs/15/explicit-locking.html#TABLE-LOCK-COMPATIBILITY, one row for each held mode.
 MANUAL = """
 .......X
 ......XX
@@ -38,7 +38,7 @@ def test_modes_exclude_each_other_as_the_manual_says() -> None:
         assert locks.take(first, TABLE, held)
         assert locks.take(second, TABLE, wanted, waits=False) != excluded
         alone = Locks()
-        assert all(alone.take(first, TABLE, mode, waits=False) for mode in (held, wanted))  # one's own exclude nothing
+        assert all(alone.take(first, TABLE, mode, waits=False) for mode in (held, wanted))  # own locks exclude nothing
     assert [mode.shown for mode in (Mode.ACCESS_SHARE, Mode.SHARE_UPDATE_EXCLUSIVE)] == [
         "AccessShareLock",
         "ShareUpdateExclusiveLock",
@@ -68,10 +68,10 @@ def test_requests_are_granted_in_their_order() -> None:
     reader, writer, late, other = (Owner(pid) for pid in range(1, 5))
     assert ask(locks, reader, Mode.ACCESS_SHARE, log, "reader") is None
     assert ask(locks, writer, Mode.ACCESS_EXCLUSIVE, log, "writer") is not None
-    assert ask(locks, late, Mode.ACCESS_SHARE, log, "late") is not None  # behind who asked before
+    assert ask(locks, late, Mode.ACCESS_SHARE, log, "late") is not None  # after those that asked before
     assert ask(locks, other, Mode.ACCESS_SHARE, log, "other") is not None
     assert locks.blockers(late) == [writer] and locks.blockers(writer) == [reader]
-    # the reader's next wish does not wait for who waits for the reader
+    # the reader's next request does not wait for owners that wait for the reader
     assert ask(locks, reader, Mode.ROW_EXCLUSIVE, log, "again") is None
     assert locks.barriers == {1: 1}
     locks.release(reader, [(TABLE, Mode.ACCESS_SHARE), (TABLE, Mode.ROW_EXCLUSIVE)])
@@ -94,7 +94,7 @@ def test_a_wait_that_ends_lets_those_behind_it_go_on() -> None:
     assert log == ["late"] and not locks.barriers
 
 
-def test_who_closes_a_circle_is_told_so() -> None:
+def test_the_request_that_closes_a_circle_gets_the_error() -> None:
     locks, owners = Locks(), [Owner(pid) for pid in (11, 12, 13)]
     for number, owner in enumerate(owners):
         assert locks.take(owner, Relation(number), Mode.EXCLUSIVE)
@@ -153,7 +153,7 @@ def test_locks_that_are_tried_together_are_taken_up_to_the_first_that_is_not_fre
     assert [mine.has(*each) for each in every] == [True, False, False]
     assert locks.give_back(other, Rows(1), Mode.SHARE)
     assert mine.try_all(every)
-    assert mine.try_all(every)  # each is held once
+    assert mine.try_all(every)  # each lock is held once
     assert mine.mark() == 3
     mine.release_rows()
     assert [mine.has(*each) for each in every] == [True, False, False]
@@ -166,7 +166,7 @@ def test_locks_that_are_tried_together_are_taken_up_to_the_first_that_is_not_fre
 
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_is_asked_no_two_hold_what_excludes_each_other_and_none_waits_for_ever(seed: int) -> None:
-    """Random requests and releases of some owners over a few targets, after each of which the rules are checked."""
+    """Random requests and releases of several owners over a few targets; the rules are checked after each."""
     source, locks = random.Random(seed), Locks()
     owners = [Owner(pid) for pid in range(1, 7)]
     for _ in range(3000):

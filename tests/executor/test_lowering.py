@@ -1,4 +1,4 @@
-"""A relation made of simpler ones has the same rows: both run on the embedded engine."""
+"""A lowered relation has the same rows as the original; both run on the embedded engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries that go from server to server: whoever computes their rows, and whoever dies, they are the same."""
+"""Queries that migrate between servers: their rows are the same, whichever server computes them or dies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.rig.process import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere", "patient"), pytest.mark.sample(9)]
 
-#: Longer than any test here takes.
+#: Longer than any test takes.
 LEASE = 600.0
 Open = Callable[[str], Database]
 
@@ -61,7 +61,7 @@ def b(join: Open) -> Database:
 
 
 class Leaving:
-    """The queries of a server that were asked to migrate after so many pipelines."""
+    """A server's queries, which were asked to migrate after a number of pipelines."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, source: Database, target: str, after: int = 1) -> None:
         self.ids: list[str] = []
@@ -83,7 +83,7 @@ def stored(database: Database) -> list[str]:
 
 
 def settled(database: Database) -> None:
-    """Waits until no query is anybody's."""
+    """Waits until no query is claimed."""
     wait_until(lambda: not database.separation.claims.all(), what="end of all queries")
 
 
@@ -111,7 +111,7 @@ def test_of_tables_only_what_is_read(query: str, a: Database, b: Database, monke
 
 @pytest.mark.parametrize("name", ["in an enum's order", "rows of a type", "arrays", "rows of a table"])
 def test_values_of_users_types(name: str, a: Database, b: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits gets them as its own server has the types, whatever the other one has by their names."""
+    """The client gets values with its own server's types, whatever types of these names the other server has."""
     query, kinds, _ = BY_TYPE[name]
     Client(a).run(f"CREATE EXTENSION hstore; {TYPES}; {TABLE}")
     Client(b).run("CREATE TYPE mood AS ENUM ('happy', 'sad', 'ok'); CREATE TYPE spot AS (x int)")
@@ -123,7 +123,7 @@ def test_values_of_users_types(name: str, a: Database, b: Database, monkeypatch:
     assert len(leaving.ids) == 1
 
 
-def test_what_has_finished_is_shown_by_the_types_of_who_is_asked(
+def test_finished_rows_have_the_types_of_the_server_that_is_asked(
     a: Database, b: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Client(a).run(f"CREATE EXTENSION hstore; {TYPES}; {TABLE}")
@@ -161,7 +161,7 @@ def test_a_query_that_went_on_migrates_again(a: Database, b: Database, monkeypat
 
 
 def test_what_was_given_up_is_not_begun_again(a: Database, b: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the target's own thread has looked at the claim a moment before it is given up."""
+    """The target's own thread has read the claim shortly before the query is given up."""
     client = separable(a)
     wanted = whole(client, QUERY)
     Leaving(monkeypatch, a, "b")
@@ -222,7 +222,7 @@ def test_an_error_is_its_clients(a: Database, b: Database, monkeypatch: pytest.M
 def test_a_cancelled_client(
     is_gone: bool, left: int, a: Database, b: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it cancels ends everywhere; what it leaves behind can be fetched."""
+    """A cancelled query ends on every server; the rows of a disconnected client can be fetched."""
     client = separable(a)
     wanted = whole(client, QUERY)
     client.session.reader.client = lambda: Asker(7, "millstream", QUERY, is_gone)
@@ -272,8 +272,9 @@ def test_no_two_servers_run_a_query(a: Database, b: Database, monkeypatch: pytes
     assert found == [("55006", ("running", "b"))]
 
 
-def test_who_died_is_taken_over(a: Database, b: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``a`` stands still for longer than its lease while it writes, and learns that its query is another's."""
+def test_a_dead_servers_query_is_taken_over(a: Database, b: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``a`` stands still for longer than its lease while it writes, and then finds that its query belongs to another
+    server."""
     client = separable(a)
     wanted = whole(client, QUERY)
     request = []
@@ -283,7 +284,7 @@ def test_who_died_is_taken_over(a: Database, b: Database, monkeypatch: pytest.Mo
         extract = extractor(self, *arguments)
 
         def late(query: RunningQuery, *rest: Any) -> None:
-            extract(query, *rest)  # a checkpoint, from which another server goes on
+            extract(query, *rest)  # a checkpoint, from which another server continues
             if self is a.separation:
                 lose(a, b)
                 settled(b)
@@ -310,7 +311,7 @@ def test_who_died_is_taken_over(a: Database, b: Database, monkeypatch: pytest.Mo
 
 
 def lose(lost: Database, other: Database) -> None:
-    """The lease of a server has run out, as another finds, whose own thread looks as well; a heartbeat may come in
+    """A server's lease has expired for another server, whose own thread looks as well; a heartbeat may come in
     between."""
     registry, name = other.core.registry, lost.core.options.server_name
     while registry.require(name).is_living:
@@ -323,8 +324,8 @@ def lose(lost: Database, other: Database) -> None:
 
 @pytest.mark.parametrize("failures", [0, 1])
 def test_a_server_that_is_drained(failures: int, a: Database, b: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query that its target gives up at first comes back and leaves once more, and is one that has left; the other
-    one still runs then."""
+    """A query that its target gives up at first comes back and leaves again; it counts once, and the other query still
+    runs then."""
     clients = {process: separable(a) for process in (7, 8)}
     wanted = whole(clients[7], QUERY)
     draining: list[Beside[int]] = []
@@ -366,7 +367,7 @@ def test_a_server_that_is_drained(failures: int, a: Database, b: Database, monke
 
 
 def test_by_its_id_it_migrates_on(a: Database, b: Database, join: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it runs for another server's session, which waits for it all the time."""
+    """The query runs for a session of another server, which waits for it throughout."""
     client, c = separable(a), join("c")
     wanted = whole(client, QUERY)
     role, moved, refused = Asker(1, "millstream", ""), list[Beside[str | None]](), list[str]()
@@ -413,7 +414,7 @@ def test_where_no_query_can_go(target: str, sqlstate: str, a: Database, join: Op
 
 
 def test_a_forged_order_is_not_carried_out(a: Database, b: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The manifest that the target finds is checked like any other; the source goes on from nothing else."""
+    """The manifest that the target finds is checked as usual; the source continues from nothing else."""
     client = separable(a)
     Leaving(monkeypatch, a, "b")
     give = a.separation.claims.give

@@ -1,4 +1,4 @@
-"""Statements that change tables beside continuous views: what they read, what views see of them, restarts."""
+"""Statements that change tables used by continuous views: what they read, what the views show, and restarts."""
 
 from __future__ import annotations
 

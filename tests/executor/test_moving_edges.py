@@ -1,4 +1,4 @@
-"""Views between servers where two things come together: rebuilt and suspended, copied and damaged, named anew."""
+"""Coinciding events of views between servers: rebuilt and suspended, copied and damaged, renamed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 @pytest.fixture(autouse=True)
 def small(servers: Servers) -> None:
-    """Logs forget soon."""
+    """Settings with which the log forgets soon."""
     servers.options |= {"log_segment_bytes": 1 << 16}
 
 
@@ -37,7 +37,8 @@ def entry_of(database: Database) -> Owned:
 
 
 def test_a_home_that_was_about_to_go_on(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It dies between the entry and the step; what it has itself is of before rows that its log has forgotten."""
+    """The home dies after it wrote the entry and before it continues; its own state is older than the rows that its log
+    has kept."""
     servers.options |= {"maintenance_rows": 1 << 30, "maintenance_idle": 1000.0}
     servers.stop("a")
     a, rows = servers.client("a"), Rows()
@@ -62,7 +63,7 @@ def test_a_home_that_was_about_to_go_on(servers: Servers, a: Client, monkeypatch
 
 
 def test_a_view_that_got_another_name(servers: Servers, a: Client, tmp_path: Path) -> None:
-    """While it was at home; then its home's manifest is damaged while it is elsewhere."""
+    """The view is renamed at home; then the home's manifest is damaged while the view is elsewhere."""
     rows = Rows()
     servers.migrate("a", "b")
     servers.migrate("b", "a")
@@ -82,7 +83,7 @@ def test_a_view_that_got_another_name(servers: Servers, a: Client, tmp_path: Pat
 
 
 def test_a_home_without_a_program(servers: Servers, a: Client, tmp_path: Path) -> None:
-    """It says what is wrong with the view, and goes on with others."""
+    """The home reports the view's error, and continues other views."""
     a.run("CREATE VIEW w AS SELECT count(*) FROM s")
     rows = Rows()
     rows.insert(a, 5)
@@ -101,7 +102,7 @@ def test_a_home_without_a_program(servers: Servers, a: Client, tmp_path: Path) -
 
 
 def test_a_view_is_dropped_while_another_is_copied(servers: Servers, a: Client) -> None:
-    """Copies of others go on being made."""
+    """Copies of other views are still made."""
     a.run("CREATE FOREIGN TABLE s2 (k int) SERVER stream; CREATE VIEW w AS SELECT count(*) FROM s2")
     moving = servers["a"].view_migration
     moving.checkpoint(view_of(servers["a"], "w"))
@@ -112,8 +113,8 @@ def test_a_view_is_dropped_while_another_is_copied(servers: Servers, a: Client) 
 
 
 def test_a_copied_view_without_rows_keeps_no_log(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of other streams."""
-    monkeypatch.setattr(checkpoints, "_SHARE", 0)  # the next copy comes soon, however long the one before took
+    """The log for other streams is not kept."""
+    monkeypatch.setattr(checkpoints, "_SHARE", 0)  # the next copy comes soon, however long the last one took
     rows = Rows()
     rows.insert(a, 5)
     a.run("CREATE FOREIGN TABLE other (k int, t text) SERVER stream")
@@ -155,7 +156,7 @@ def test_copies_end_before_it_is_said_that_there_are_some(
 
 
 def test_no_entry_changes_while_copies_end(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who ends them finds the entry as it was, also where the states stay and only their LSN is another."""
+    """The thread that ends copies finds the entry unchanged, also if only the LSN of the states changes."""
     checkpoint(servers)
     a.run("CREATE FOREIGN TABLE other (k int) SERVER stream")
     moving, (runtime,) = servers["a"].view_migration, servers["a"].core.runtimes()
@@ -172,8 +173,8 @@ def test_no_entry_changes_while_copies_end(servers: Servers, a: Client, monkeypa
     assert alone == [True, True]
 
 
-def test_a_home_that_had_begun_when_nobody_was_to(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has the view already, and dies before it says so; others take it for one that did not begin."""
+def test_a_home_that_had_begun_against_the_entry(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The home has the view already, and dies before it reports that; for others it has not begun."""
     rows = Rows()
     rows.insert(a, 5)
     suspend(servers, "a")
@@ -224,7 +225,7 @@ def test_a_copy_that_another_server_takes_is_not_forgotten(
 def test_a_suspended_view_is_named_whose_copy_is_damaged(
     what: str, servers: Servers, a: Client, tmp_path: Path
 ) -> None:
-    """Others can be named all the same, and it itself where there is a copy before."""
+    """Other views can be renamed, and so can this one if there is an earlier copy."""
     a.run("CREATE VIEW w AS SELECT count(*) AS c FROM s")
     rows = Rows()
     rows.insert(a, 5)
@@ -249,7 +250,7 @@ def _session(database: Database) -> Session:
 
 
 def test_a_copied_view_whose_home_is_damaged(servers: Servers, a: Client, tmp_path: Path) -> None:
-    """It continues from its copy."""
+    """The view continues from its copy."""
     rows = Rows()
     rows.insert(a, 5)
     checkpoint(servers)
@@ -270,8 +271,10 @@ def test_a_copied_view_whose_home_is_damaged(servers: Servers, a: Client, tmp_pa
     assert servers.client("a").run(READ) == rows.wanted()
 
 
-def test_who_was_left_gives_nothing_away(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A guest that is suspended, and still there for a moment."""
+def test_a_server_that_a_view_has_left_gives_nothing_away(
+    servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A suspended guest that still exists for a moment."""
     rows = Rows()
     rows.insert(a, 5)
     _ = servers["c"]
@@ -292,7 +295,7 @@ def test_who_was_left_gives_nothing_away(servers: Servers, a: Client, monkeypatc
 
 
 def test_what_should_not_be_raised_ends_no_thread(caplog: pytest.LogCaptureFixture) -> None:
-    """It is told once."""
+    """The error is reported once."""
     times: list[int] = []
 
     def work() -> None:
@@ -308,12 +311,13 @@ def test_what_should_not_be_raised_ends_no_thread(caplog: pytest.LogCaptureFixtu
 
 @pytest.mark.parametrize("how", ["migrated", "suspended", "copied"])
 def test_another_folder_is_no_home(how: str, servers: Servers, a: Client, tmp_path: Path) -> None:
-    """A server with a new disk, or with what it had before, is not the one that the views left: it drops none."""
+    """A server with a new disk, or with its former folder, is not the one that the views left: it drops none of
+    them."""
     rows = Rows()
     rows.insert(a, 5)
     _ = servers["b"]
     servers.stop("a")
-    shutil.copytree(tmp_path / "a", tmp_path / "before")  # with a log of its own
+    shutil.copytree(tmp_path / "a", tmp_path / "before")  # with its own log
     shutil.copytree(tmp_path / "a", tmp_path / "linked", symlinks=True)
     rows.insert(servers.client("a"), 5)
     if how == "migrated":
@@ -342,11 +346,12 @@ def test_another_folder_is_no_home(how: str, servers: Servers, a: Client, tmp_pa
 
 
 @pytest.mark.parametrize("end", ["given", "suspended", "copied", "home"])
-def test_who_died_leaves_no_states_behind(
+def test_a_dead_server_leaves_no_states_behind(
     end: str, servers: Servers, a: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between an entry that names others and the end of those before, or before any entry names them."""
-    monkeypatch.setattr(checkpoints, "_LOOK", 600.0)  # copies of a guest would take the place of these
+    """The server dies between the entry that names other states and the deletion of the former ones, or before an entry
+    names new ones."""
+    monkeypatch.setattr(checkpoints, "_LOOK", 600.0)  # copies of a guest would replace these
     rows = Rows()
     rows.insert(a, 5)
     home, owner = servers["a"], "b" if end == "given" else "a"

@@ -1,4 +1,4 @@
-"""Enums that go along with continuous views, and composite types within their programs."""
+"""Enums that move together with continuous views, and composite types within their programs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_they_stay_as_they_are_while_a_view_is_away(servers: Servers, a: Client)
 
 
 def test_what_is_of_them_stays_and_follows(servers: Servers, a: Client) -> None:
-    """A table at the guest's, while the view is at home and its enum gets another label."""
+    """A table on the guest's server, while the view is at home and its enum gets another label."""
     servers.migrate("a", "b")
     b = servers.client("b")
     b.run("CREATE TABLE own (m mood); INSERT INTO own VALUES ('happy')")
@@ -99,7 +99,7 @@ def test_what_is_of_them_stays_and_follows(servers: Servers, a: Client) -> None:
     ],
 )
 def test_what_mentions_them(own: str, stays: bool, servers: Servers, a: Client) -> None:
-    """What is only called so does not, nor do longer names."""
+    """A different object with the enum's name does not depend on it, and neither does a longer name."""
     servers.migrate("a", "b")
     b = servers.client("b")
     b.run(own)
@@ -109,7 +109,7 @@ def test_what_mentions_them(own: str, stays: bool, servers: Servers, a: Client) 
 
 
 def test_a_label_that_came_later_where_the_home_rebuilds_it(servers: Servers, a: Client) -> None:
-    """Its program is of the view's creation, and the one that left has the label."""
+    """The rebuilt program has the labels of the view's creation, and the one that left has the new label."""
     a.run("ALTER TYPE mood ADD VALUE 'ok'; INSERT INTO s VALUES ('ok', 9)")
     servers.migrate("a", "b")
     for path in servers["a"].core.shared.folder.glob("views/*/*/t0.parquet"):

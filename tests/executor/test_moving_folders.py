@@ -1,4 +1,4 @@
-"""Continuous views over streams that follow a folder, between servers: each server reads the files by itself."""
+"""Continuous views over streams that follow a folder, between servers: each server reads the files itself."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ only_csv = pytest.mark.parametrize("folder", ["csv"], indirect=True)
 
 
 def test_there_and_back(servers: Servers, a: Client, folder: Folder) -> None:
-    """Over three servers, in order of arrival, with files that arrive meanwhile, and many that arrive at once."""
+    """The view moves over three servers, in order of arrival; files arrive meanwhile, and many arrive at once."""
     folder.add(a, 5)
     for source, target in (("a", "b"), ("b", "c"), ("c", "a"), ("a", "b"), ("b", "a")):
         servers.migrate(source, target)
@@ -68,7 +68,7 @@ def test_there_and_back(servers: Servers, a: Client, folder: Folder) -> None:
 
 @only_csv
 def test_first_rows_and_two_streams(servers: Servers, a: Client, folder: Folder, tmp_path: Path) -> None:
-    """Which row is first is the same everywhere; beside a folder are another one and a stream that clients write."""
+    """The first row is the same on all servers; the view also reads another folder and a stream that clients write."""
     other = Folder(tmp_path / "other", "csv")
     a.run(other.stream.replace("TABLE s", "TABLE o"))
     a.run("CREATE FOREIGN TABLE c (k int, t text) SERVER stream")
@@ -116,7 +116,7 @@ def view_of(client: Client, name: str = "v") -> View:
 @only_csv
 @pytest.mark.parametrize("where", ["a", "b"])
 def test_it_rests(where: str, servers: Servers, a: Client, folder: Folder) -> None:
-    """And goes on at its home, or elsewhere, with all that arrived meanwhile, also over a restart."""
+    """The view continues at its home, or elsewhere, with all files that arrived meanwhile, also over a restart."""
     folder.add(a, 5)
     servers["a"].view_migration.suspend(view_of(a))
     folder.add(a, 5)
@@ -136,7 +136,7 @@ def test_it_rests(where: str, servers: Servers, a: Client, folder: Folder) -> No
 
 @only_csv
 def test_restarts(servers: Servers, a: Client, folder: Folder) -> None:
-    """Of both, in turns, whose logs forget soon."""
+    """Both servers restart in turns, with logs that forget soon."""
     servers.options |= {"log_segment_bytes": 1 << 16}
     for name in "ab":
         servers.stop(name)
@@ -147,7 +147,7 @@ def test_restarts(servers: Servers, a: Client, folder: Folder) -> None:
     for number in range(3):
         for stopped in ("b", "a", "ba"):
             folder.add(a, 2)
-            if number != 1:  # else nobody has looked at them before the restart
+            if number != 1:  # otherwise the files are first seen after the restart
                 assert servers.client("b").run(READ) == folder.wanted()
             for _ in range(4):
                 a.run(f"INSERT INTO filling VALUES ('{os.urandom(20_000).hex()}')")
@@ -167,7 +167,7 @@ def test_restarts(servers: Servers, a: Client, folder: Folder) -> None:
 
 @only_csv
 def test_a_server_without_the_folder(servers: Servers, a: Client, folder: Folder, tmp_path: Path) -> None:
-    """It does not take the view, which goes on where it was."""
+    """That server does not take the view, which continues where it was."""
     folder.add(a, 5)
     assert a.run(READ) == folder.wanted()
     wait_until(lambda: a.run("SELECT rows_behind FROM millstream.views") == [(0,)], what="maintenance")
@@ -186,8 +186,8 @@ def test_a_server_without_the_folder(servers: Servers, a: Client, folder: Folder
 
 @only_csv
 def test_a_file_that_is_not_as_it_was(servers: Servers, a: Client, folder: Folder, tmp_path: Path) -> None:
-    """Nobody computes anything of it, nor without it."""
-    servers.options |= {"maintenance_idle": 600.0}  # nobody reads it before that
+    """No server computes anything from the changed file, or without it."""
+    servers.options |= {"maintenance_idle": 600.0}  # no server reads the file before that
     folder.add(a, 5)
     servers["b"].view_migration.checkpoints.close()
     servers.migrate("a", "b")
@@ -229,7 +229,8 @@ def _fails(client: Client, sqlstate: str, path: Path, line: int = 1) -> bool:
 def test_a_file_that_a_home_refuses(
     servers: Servers, a: Client, folder: Folder, wrong: str, sqlstate: str, line: int, mended: str
 ) -> None:
-    """The guest raises it, too, also after the view has come later than the file, and both go on once it is mended."""
+    """The guest raises the error, too, also if the view came later than the file; both continue once the file is
+    mended."""
     folder.add(a, 5)
     servers.migrate("a", "b")
     for source, target in (("b", "c"), ("c", "b")):
@@ -255,7 +256,7 @@ def test_a_file_that_a_home_refuses(
 
 
 def _tells(client: Client, path: Path | None) -> bool:
-    """Whether the stream's error is about a file, or there is none."""
+    """Whether the stream's error names a file, or there is none."""
     ((error,),) = client.run(ERROR)
     return error is None if path is None else str(path) in str(error)
 
@@ -314,7 +315,7 @@ def test_streams_of_an_earlier_version(servers: Servers, a: Client, folder: Fold
 
 @only_csv
 def test_more_than_one_view_of_a_folder(servers: Servers, a: Client, folder: Folder) -> None:
-    """One comes to a replica that is further than its states."""
+    """One view moves to a replica whose position is after that of the view's states."""
     a.run("CREATE VIEW w AS SELECT count(*) AS c, array_agg(t) AS t FROM s")
     folder.add(a, 5)
     servers["a"].view_migration.suspend(view_of(a, "w"))
@@ -338,7 +339,8 @@ def test_more_than_one_view_of_a_folder(servers: Servers, a: Client, folder: Fol
 
 @only_csv
 def test_a_view_that_reads_another(servers: Servers, a: Client, folder: Folder) -> None:
-    """It leaves with the other one's states, also where that is at another server, and has read the files there."""
+    """The view leaves with the states of the other view, also if that is on another server and has read the files
+    there."""
     a.run("CREATE VIEW w AS SELECT v.k, v.t, x.m FROM v JOIN (SELECT k, max(n) AS m FROM s GROUP BY k) x ON x.k = v.k")
     folder.add(a, 5)
     servers.migrate("a", "b")
@@ -357,7 +359,7 @@ def test_a_view_that_reads_another(servers: Servers, a: Client, folder: Folder) 
 
 @only_csv
 def test_it_is_copied_unasked_and_taken_over(servers: Servers, folder: Folder) -> None:
-    """Where its home is lost, another server goes on with what arrived there, and gives it back."""
+    """After its home is lost, another server continues with the files that arrived there, and gives the view back."""
     servers.options |= {"view_copy_interval": 0.05}
     a = servers.client("a")
     a.run(folder.stream)
@@ -385,7 +387,7 @@ def test_it_is_copied_unasked_and_taken_over(servers: Servers, folder: Folder) -
 @pytest.mark.parametrize("which", ["handover", "older"])
 @pytest.mark.parametrize("by", ["a", "c"])
 def test_a_copy_is_damaged(which: str, by: str, servers: Servers, a: Client, folder: Folder, tmp_path: Path) -> None:
-    """The view is rebuilt from the one before, or at home from what that has, and from the files."""
+    """The view is rebuilt from the copy before, or at home from its own state and the files."""
     folder.add(a, 5)
     servers.migrate("a", "b")
     servers["b"].view_migration.checkpoints.close()
@@ -407,7 +409,7 @@ def test_a_copy_is_damaged(which: str, by: str, servers: Servers, a: Client, fol
         lost(servers["c"], "a", "b")
         wait_until(lambda: bool(servers["c"].core.runtimes()), what="the take-over")
     else:
-        return  # nothing leads there without the home
+        return  # no way leads there without the home
     assert servers.client(by).run(READ) == folder.wanted()
     folder.add(servers.client("a"), 2)
     assert servers.client(by).run(READ) == folder.wanted()
@@ -415,7 +417,7 @@ def test_a_copy_is_damaged(which: str, by: str, servers: Servers, a: Client, fol
 
 @only_csv
 def test_a_guest_is_damaged(servers: Servers, a: Client, folder: Folder, tmp_path: Path) -> None:
-    """It comes back from its copy, and never begins anew from the files that it knows."""
+    """The guest is restored from its copy, and never starts again from the files that it knows."""
     folder.add(a, 5)
     servers.migrate("a", "b")
     for is_copied in (True, False):
@@ -446,7 +448,7 @@ def gone(servers: Servers, by: str, *names: str) -> None:
 
 
 def go_on_without_home(servers: Servers, a: Client, folder: Folder) -> None:
-    """The view is at ``b`` and its home gone, with files that neither copy nor guest has; ``c`` has nothing of it."""
+    """The view is at ``b`` and its home lost, with files that neither copy nor guest has; ``c`` has nothing."""
     servers.migrate("a", "b")
     folder.add(a, 5)
     servers.copied("b", "v")
@@ -457,7 +459,7 @@ def go_on_without_home(servers: Servers, a: Client, folder: Folder) -> None:
 
 @only_csv
 def test_its_home_is_gone_for_good(servers: Servers, a: Client, folder: Folder) -> None:
-    """Another server follows the folder from then on: no file counts twice, and none is lost, whoever had found it."""
+    """Another server follows the folder from then on: each file counts exactly once, whichever server had found it."""
     for _ in range(3):
         folder.add(a, 5)
     go_on_without_home(servers, a, folder)
@@ -484,10 +486,10 @@ def test_its_home_is_gone_for_good(servers: Servers, a: Client, folder: Folder) 
 
 @only_csv
 @pytest.mark.parametrize("step", ["home-closed", "views-staged", "streams-adopted"])
-def test_who_adopts_it_is_gone_for_good_as_well(
+def test_the_adopter_of_the_folder_is_lost_for_good_as_well(
     step: str, servers: Servers, a: Client, folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Halfway, and a third server goes on, which had nothing of it."""
+    """The adopter is lost halfway, and a third server continues, which had nothing."""
     servers.options |= {"view_copy_interval": 600.0}
     folder.add(a, 5)
     go_on_without_home(servers, a, folder)
@@ -522,7 +524,7 @@ QUERIES = {
 
 
 class Story:
-    """Random files, moves, restarts and losses of a view; after each step its rows are those of its query over all
+    """Random files, moves, restarts and losses of a view; after each step its rows must be those of its query over all
     files' rows."""
 
     def __init__(self, servers: Servers, folder: Folder, seed: int) -> None:
@@ -546,7 +548,7 @@ class Story:
         self.check("the end")
 
     def files(self) -> None:
-        """Some at once, each of some rows or none."""
+        """Adds several files, each with some rows or none."""
         a = self.servers.client("a")
         for _ in range(self.chance.choice((1, 1, 4))):
             rows = [self._row() for _ in range(self.chance.choice((0, 1, 3, 20)))]
@@ -587,7 +589,7 @@ class Story:
         _ = [self.servers[name] for name in names]
 
     def lose(self) -> None:
-        """Its server, after some files: the home has it then."""
+        """Its server is lost, after some files; the home then has the view."""
         if self.owner != "a":
             self.files()
             self.servers.lose(self.owner, "a")
@@ -637,6 +639,6 @@ def test_what_no_server_has_written(
 
 
 def _options(view: Any, **options: str) -> None:
-    """A stream of a manifest with other options."""
+    """The options of a stream in a manifest, replaced."""
     (stream,) = view["streams"]
     stream["options"] = [[name, options.get(name, value)] for name, value in stream["options"]]

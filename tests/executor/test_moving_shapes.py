@@ -1,7 +1,7 @@
-"""Continuous views of many shapes between servers, at random: each shows what one that never left shows.
+"""Continuous views of many shapes between servers, at random: each shows the same as one that never left.
 
-The judge is a database on its own with the same streams and views, which gets the same transactions. It is the law's
-other half (``tests/law``) that its views are their queries over all rows.
+The judge is a separate database with the same streams and views, which gets the same transactions. ``tests/law`` checks
+that its views equal their queries over all rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DEFINITIONS = f"""
     CREATE TABLE "My Schema"."K k" (x int PRIMARY KEY, n numeric(12,2));
     INSERT INTO people VALUES (0, 'Ada', 'ok'), (1, 'Bob', NULL), (1, 'Bob', NULL);
 """
-#: Of tables that views read whenever they are read.
+#: Columns of tables that views read at each read.
 CHANGES = (
     "INSERT INTO people VALUES ({0}, 'p{1}', 'sad'), ({0}, 'p{1}', 'sad')",
     "UPDATE people SET name = name || '{1}', mood = 'happy' WHERE x = {0}",
@@ -44,7 +44,7 @@ CHANGES = (
     'DELETE FROM "My Schema"."K k" WHERE x = {0}',
 )
 START = datetime(2024, 3, 30, 23, 50)
-#: Each with its options.
+#: Views with their options.
 SHAPES = {
     "joined": ("", "SELECT label, count(*), sum(n) FROM s JOIN labels ON x = k GROUP BY label"),
     "kept": ("", "SELECT x, count(i) AS c FROM labels LEFT JOIN s ON x = k GROUP BY x"),
@@ -90,7 +90,7 @@ SHAPES = {
         "FROM s GROUP BY 1",
     ),
 }
-#: Views of streams that read others whenever they are read, and which.
+#: Views of streams that read others at each read, and the names of these.
 READERS = {
     "mixed": (
         ("first", "thirds"),
@@ -120,7 +120,7 @@ READERS = {
 }
 #: The TimeZone settings of views that are not created in UTC.
 ZONES = {"days": "Asia/Tokyo", "dated": "America/New_York", "later": "Asia/Tokyo"}
-#: Views over those, at home, and over which.
+#: Views over those, at home, and the views that they read.
 ABOVE = {
     "above": (("first", "thirds"), "SELECT f.k, f.i, h.count FROM first f JOIN thirds h ON h.k = f.k"),
     "higher": (
@@ -133,7 +133,7 @@ ABOVE = {
 
 
 class Scenario:
-    """Views of the server ``a``, wherever they are, or suspended (at ''), and the judge's."""
+    """Views of the server ``a``, wherever they are, or suspended (at ''), and those of the judge."""
 
     def __init__(self, servers: Servers, judge: Client, choose: random.Random) -> None:
         self._servers, self._judge, self._choose = servers, judge, choose
@@ -149,7 +149,7 @@ class Scenario:
         self._rows, self._seconds = 0, 0
 
     def insert(self) -> None:
-        """A transaction, whose rows are late, some by much."""
+        """Inserts a transaction, whose rows are late, some by much."""
         choose, statements = self._choose, ["BEGIN"]
         for stream in choose.choice((("s",), ('"My Schema"."R r"',), ("s", '"My Schema"."R r"'))):
             rows = []
@@ -169,7 +169,7 @@ class Scenario:
         return self._choose.choice(CHANGES).format(self._choose.randrange(4), self._choose.randrange(100))
 
     def change(self) -> None:
-        """Of a table alone."""
+        """Changes a table only."""
         statement = self._change()
         for client in (self._servers.client("a"), self._judge):
             client.run(statement)
@@ -182,7 +182,7 @@ class Scenario:
         return found
 
     def move(self) -> None:
-        """A view migrates, is suspended, goes on anywhere, or is copied where it is."""
+        """Migrates, suspends or resumes a view, or copies it where it is."""
         name, target = self._choose.choice(list(self._at)), self._choose.choice("abc")
         at, to = self._at[name], self._servers[target].view_migration
         if at == "":
@@ -200,7 +200,7 @@ class Scenario:
         self._at[name] = target
 
     def lose(self) -> None:
-        """A server is gone for the others, and its guests are at home; it starts again."""
+        """A server is lost for the others, and its guests return to their home; it starts again."""
         lost = self._choose.choice("bc")
         if lost in self._servers.running:
             self._servers.lose(lost, "a")
@@ -215,18 +215,18 @@ class Scenario:
         return entry is not None and entry.taken and entry.owner == "a"
 
     def restart(self) -> None:
-        """A server ends in order."""
+        """A server ends in order and restarts."""
         self._servers.stop(self._choose.choice(self._servers.running or ("a",)))
 
     def _places(self, name: str) -> list[str]:
-        """Where what shows a view at home is, if it is not there: it, or those that it reads."""
+        """The servers that show a view at home while it is away: its own, or those of the views that it reads."""
         if self._at.get(name, "a") != "a":
             return [self._at[name]]
         below = (READERS | ABOVE)[name][0] if name in READERS or name in ABOVE else ()
         return [place for each in below for place in self._places(each)]
 
     def read(self) -> None:
-        """All views are what they should be, where they are and at home."""
+        """Checks that all views show the right rows, where they are and at home."""
         for name in (*self._at, *ABOVE):
             places = self._places(name)
             for place in ("a", *places):

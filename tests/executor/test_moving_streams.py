@@ -1,4 +1,4 @@
-"""Continuous views over several streams that go from server to server: what was written to them at once is seen so."""
+"""Continuous views over several streams that move between servers: a transaction on all streams is seen as a whole."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_there_and_back(servers: Servers, both: Client) -> None:
 
 
 def test_a_transaction_is_seen_whole(servers: Servers, both: Client) -> None:
-    """While it is written, in small and large parts, and other rows come to only one of the streams."""
+    """The transaction is written in small and large parts, while other rows arrive on only one of the streams."""
     insert(both, 2)
     servers.migrate("a", "b", "w")
     b, rows = servers.client("b"), 2
@@ -78,7 +78,7 @@ def test_a_transaction_is_seen_whole(servers: Servers, both: Client) -> None:
 
 
 def test_a_replica_that_is_there_already(servers: Servers, both: Client) -> None:
-    """Of one of the streams, further than the states with which the view over both comes."""
+    """A replica of one of the streams exists already, at a later position than the states of the view over both."""
     insert(both, 4)
     servers.migrate("a", "b")
     insert(both, 6)
@@ -99,8 +99,8 @@ def test_a_replica_that_is_there_already(servers: Servers, both: Client) -> None
 
 
 def test_positions_that_are_not_the_same(servers: Servers, both: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One stream is further than the other, as records were written in which they did not move together; and what is
-    between the two comes in parts."""
+    """One stream is ahead of the other, as records were written that moved only one; the rows in between arrive in
+    parts."""
     monkeypatch.setattr(LogFollower.read, "__defaults__", (1, EVERY))
     insert(both, 4)
     servers.migrate("a", "b", "w")
@@ -135,7 +135,7 @@ def test_a_lost_server(servers: Servers, both: Client) -> None:
 
 @pytest.mark.parametrize("pattern", ["*/manifest.json", "*/t0.parquet"])
 def test_a_damaged_copy(pattern: str, servers: Servers, both: Client, tmp_path: Path) -> None:
-    """It is rebuilt from what its home has of each stream, which may be of different moments, and the log."""
+    """The view is rebuilt from the home's state of each stream, which may be of different LSNs, and the log."""
     insert(both, 4)
     assert both.run(READ) == counted(2)
     servers.stop("a")

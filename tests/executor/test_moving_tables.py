@@ -1,4 +1,4 @@
-"""Continuous views that read tables whenever they are read, between servers: the tables stay at home."""
+"""Continuous views that read tables at each read, between servers: the tables stay at home."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_table_is_asked_for_once_for_each_change(servers: Servers, home: Clien
 
 
 def test_a_home_that_is_down(servers: Servers, home: Client) -> None:
-    """What was lent is still all that it has said."""
+    """The lent rows are still everything that the home has acknowledged."""
     servers.migrate("a", "b", "w")
     home.run("INSERT INTO posts VALUES (1, 1)")
     b = servers.client("b")
@@ -159,7 +159,7 @@ def test_a_transaction_sees_its_own_changes_or_fails(servers: Servers, home: Cli
 
 
 def test_snapshots(servers: Servers, home: Client) -> None:
-    """Of REPEATABLE READ transactions: a table that has changed since is not seen."""
+    """Of REPEATABLE READ transactions: a later change of the table is not seen."""
     servers.migrate("a", "b", "w")
     b = servers.client("b")
     before = [("Ada", 1), ("Bob", 2)]
@@ -180,7 +180,7 @@ def test_snapshots(servers: Servers, home: Client) -> None:
 
 
 def test_rows_and_tables_are_of_one_moment(servers: Servers, home: Client) -> None:
-    """A transaction writes both; no reader, at either server, sees one without the other, or less than was said."""
+    """A transaction writes to both; no reader on either server sees only one of them, or less than was acknowledged."""
     home.run("CREATE TABLE counts (k int, n int); INSERT INTO counts VALUES (1, 0); CREATE TABLE d (y int)")
     home.run("INSERT INTO d VALUES (1)")
     home.run(
@@ -217,7 +217,8 @@ def test_rows_and_tables_are_of_one_moment(servers: Servers, home: Client) -> No
 
 
 def test_another_reader_goes_further(servers: Servers, home: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between a read's moment and what it computes: it does not show rows of then beside tables of before."""
+    """The view advances between a read's LSN and its computation: the read must not show later rows with earlier
+    tables."""
     servers.migrate("a", "b", "w")
     b = servers.client("b")
     assert b.run(READ) == [("Ada", 1), ("Bob", 2)]
@@ -237,7 +238,7 @@ def test_another_reader_goes_further(servers: Servers, home: Client, monkeypatch
 
 
 def test_a_table_changes_while_its_view_is_asked_for(servers: Servers, home: Client) -> None:
-    """A statement that reads both, at home, is of one moment."""
+    """A statement at home that reads both sees one LSN."""
     servers.migrate("a", "b", "w")
     ask, changes = servers["a"].elsewhere.ask, list[str]()
 
@@ -257,7 +258,7 @@ def test_a_table_changes_while_its_view_is_asked_for(servers: Servers, home: Cli
 
 
 def test_what_is_lent_is_of_an_lsn(servers: Servers, home: Client) -> None:
-    """It is used neither before that, nor behind the next change."""
+    """Lent rows are used neither before their LSN nor after the next change."""
     servers.migrate("a", "b", "w")
     b = servers["b"]
     assert servers.client("b").run(READ) == [("Ada", 1), ("Bob", 2)]
@@ -277,7 +278,7 @@ def test_what_is_lent_is_of_an_lsn(servers: Servers, home: Client) -> None:
 def test_a_home_that_shows_less_than_its_log_has(
     servers: Servers, home: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is behind such an answer may have been read already, and would be missed."""
+    """Rows after such an answer may have been read already, and would be missed."""
     monkeypatch.setattr(borrowing, "_PATIENCE", 60.0)
     servers.migrate("a", "b", "w")
     ask, answers = servers["b"].elsewhere.ask, list[int]()
@@ -293,7 +294,7 @@ def test_a_home_that_shows_less_than_its_log_has(
 
 
 def test_what_is_not_lent(servers: Servers, home: Client) -> None:
-    """The other columns, and other tables, are nobody's matter."""
+    """Other columns and other tables are never sent."""
     servers.migrate("a", "b", "w")
     home.run("CREATE TABLE secrets (id int, name text); INSERT INTO secrets VALUES (1, 'x')")
     asked = servers.questions("b")
@@ -318,7 +319,7 @@ def test_what_is_not_lent(servers: Servers, home: Client) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT g.uid, g.c FROM (SELECT uid, count(*) AS c FROM posts GROUP BY uid) g, users",  # no column of users
+        "SELECT g.uid, g.c FROM (SELECT uid, count(*) AS c FROM posts GROUP BY uid) g, users",  # not a user's column
         "SELECT g.uid, (SELECT count(*) FROM users) AS n FROM (SELECT uid FROM posts GROUP BY uid) g",
         "SELECT uid, count(*) FROM posts GROUP BY uid HAVING uid NOT IN (SELECT id FROM users WHERE name > 'Az')",
         "SELECT g.uid, u.name, v.note FROM (SELECT DISTINCT uid FROM posts) g JOIN users u ON id = uid "
@@ -400,7 +401,7 @@ def test_the_guest_is_lost(servers: Servers, home: Client) -> None:
 
 
 def test_the_home_is_gone_for_good(servers: Servers, home: Client) -> None:
-    """The stream goes on at another server, where the view is dropped: nobody has its table."""
+    """The stream continues on another server, where the view is dropped, as no server has its table."""
     home.run("CREATE VIEW alone AS SELECT uid, count(*) AS c FROM posts GROUP BY uid")
     home.run("INSERT INTO posts VALUES (1, 1), (2, 1)")
     for name in ("w", "alone"):
@@ -454,19 +455,19 @@ def _of_table(node: Any) -> bool:
 
 
 def _scanned(view: Any) -> None:
-    """It reads a table of the server that takes it."""
+    """The program reads a table of the receiving server."""
     for node in _nodes(view, _of_table):
         node[:] = ["Scan", 16384, "users", "table", node[2], ["id", "name"], None]
 
 
 def _unnamed(view: Any) -> None:
-    """It does not say whose the rows are."""
+    """The program does not say whose rows they are."""
     assert view["program"]["program"]["p"][-1]
     view["program"]["program"]["p"][-1] = []
 
 
 def _in_a_state(view: Any) -> None:
-    """It keeps a table's rows."""
+    """The program stores a table's rows."""
     (table,) = _nodes(view, _of_table)
     (delta,) = _nodes(view, lambda node: node[0] == "Delta")
     named = [view["program"]["columns"][item["c"]][1] for item in table[2]]

@@ -1,5 +1,5 @@
-"""Continuous views that go from server to server: whoever maintains them, they are their query over what was said to be
-there."""
+"""Continuous views that move between servers: whichever server maintains them, they equal their query over the
+acknowledged rows."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def test_there_and_back(servers: Servers, a: Client) -> None:
         wait_until(lambda: not servers["b"].core.streams, what="the replica's end")
 
 
-def test_who_has_begun_and_has_not_said_so_may_be_asked_to_give(servers: Servers, a: Client) -> None:
+def test_a_server_that_has_begun_without_an_entry_may_be_asked_to_give(servers: Servers, a: Client) -> None:
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
     moving = servers["b"].view_migration
     moving.checkpoints.close()  # a copy would be another entry
     (taken,) = moving.ownership.all()
-    moving.ownership.change(taken, replace(taken, taken=False))  # as a server that died then finds it
+    moving.ownership.change(taken, replace(taken, taken=False))  # as a server finds it that died then
     servers.migrate("b", "a")
     rows.insert(a, 3)
     assert a.run(READ) == rows.wanted()
@@ -111,7 +111,7 @@ def test_reads_at_home_have_what_was_acknowledged(servers: Servers, a: Client) -
 
 
 def test_a_view_leaves_while_its_home_asks_for_it(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has it then is asked."""
+    """The server that has it then is asked."""
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
@@ -131,7 +131,7 @@ def test_a_view_leaves_while_its_home_asks_for_it(servers: Servers, a: Client, m
 
 
 def test_a_view_leaves_while_a_row_is_looked_up(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is then asked for as in any other query."""
+    """The row is then asked for as in any other query."""
     a.run("CREATE VIEW w AS SELECT k, count(*) AS c FROM s GROUP BY k")
     Rows().insert(a, 5)
     indexes = servers["a"].indexes
@@ -149,7 +149,7 @@ def test_a_view_leaves_while_a_row_is_looked_up(servers: Servers, a: Client, mon
 
 
 def test_a_snapshot_that_is_older_than_the_last_copy(servers: Servers, a: Client) -> None:
-    """The rows between the two are no longer at hand."""
+    """The rows between the two are no longer available."""
     a.run("CREATE TABLE d (x int)")
     servers.migrate("a", "b")
     servers["b"].view_migration.checkpoints.close()
@@ -215,7 +215,7 @@ def test_a_question_that_is_none(data: bytes, a: Client) -> None:
 
 
 def test_a_question_that_reads_more_than_the_view(servers: Servers, a: Client) -> None:
-    """What an answer computes is filters over the view, whatever is asked."""
+    """An answer consists of filters over the view, whatever the question contains."""
     a.run("CREATE TABLE secret (x int)")
     servers.migrate("a", "b")
     (runtime,) = servers["b"].core.runtimes()
@@ -275,10 +275,10 @@ def test_two_views_share_a_replica(servers: Servers, a: Client) -> None:
     wait_until(lambda: not servers["b"].core.streams, what="the replica's end")
 
 
-def test_who_sees_a_replica_before_it_is_known_how_far_it_is(
+def test_a_replica_is_seen_before_its_position_is_known(
     servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its rows are not applied from the log's begin."""
+    """The replica's rows are not applied from the log's beginning."""
     monkeypatch.setattr(replica_module, "_MOMENT", 60.0)
     rows = Rows()
     rows.insert(a, 5)
@@ -291,7 +291,7 @@ def test_who_sees_a_replica_before_it_is_known_how_far_it_is(
         assert replica is not None
         if not looking:
             looking.append(Beside(replica.catch_up))
-            time.sleep(0.2)  # so long it may do what it should not
+            time.sleep(0.2)  # for this time it may act wrongly
         recorded(lsn, part)
 
     monkeypatch.setattr(replicas, "recorded", late)
@@ -359,7 +359,7 @@ def test_a_table_below_the_grouping_goes_along(servers: Servers, a: Client) -> N
 
 
 def test_domains_and_functions_go_along(servers: Servers, a: Client) -> None:
-    """As what they stand for; at home they are there."""
+    """Domains and functions are replaced by their definitions; at home they exist."""
     a.run(
         "CREATE DOMAIN plain AS int; CREATE DOMAIN few AS int CHECK (value < 50 AND value > 0);"
         "CREATE FUNCTION twice(x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT x * 2';"
@@ -374,7 +374,7 @@ def test_domains_and_functions_go_along(servers: Servers, a: Client) -> None:
         wanted = a.run("SELECT x, y, m FROM w ORDER BY x")
         there = servers.client(target)
         assert there.run("SELECT x, y, m FROM w ORDER BY x") == wanted
-        for client in (there, a):  # where they are not there, the text is as it was written
+        for client in (there, a):  # if they do not exist, the text is as written
             assert "sum(twice(" in str(client.run("SELECT pg_get_viewdef('w'::regclass)"))
         assert there.run("SELECT x FROM w WHERE x = 2") == [(2,)]
         servers.stop(target)
@@ -433,7 +433,7 @@ def test_a_storage_that_cannot_be_read_is_no_forged_state(
         if step == "view-written":
             (path,) = (tmp_path / "storage").glob("views/*/*/manifest.json")
             path.unlink()
-            path.mkdir()  # reading it is an error of the system's
+            path.mkdir()  # reading it raises a system error
 
     monkeypatch.setattr(view_export, "failpoint", breaking)
     with pytest.raises(SqlError, match="58030"):
@@ -442,7 +442,7 @@ def test_a_storage_that_cannot_be_read_is_no_forged_state(
     assert a.run(READ) == rows.wanted()
 
 
-#: What a view shows of its streams; what it takes in order of arrival, a table must be told to.
+#: What a view shows of its streams; for results in order of arrival, a table needs an explicit order.
 SHAPES = (
     "SELECT k, count(*) AS c, sum(n) AS n, avg(d) AS d, min(t) AS a, array_agg(t{order}) AS b FROM {s} GROUP BY k",
     "SELECT count(*) AS c, count(DISTINCT t) AS d, string_agg(t, ','{order}) AS t, max(i) AS i FROM {s}",
@@ -470,7 +470,7 @@ class Scenario:
         self._rows = 0
 
     def insert(self, chance: random.Random) -> None:
-        """Some rows, or many, into one stream or, at once, into both."""
+        """Inserts few or many rows into one stream, or into both in one transaction."""
         statements = ["BEGIN"]
         for name in chance.choice(("s", "r", "sr", "rs")):
             rows = []
@@ -483,14 +483,14 @@ class Scenario:
         self._servers.client("a").run("; ".join((*statements, "COMMIT")))
 
     def migrate(self, chance: random.Random) -> None:
-        """A view goes on to any other server."""
+        """A view migrates to any other server."""
         number = chance.randrange(len(SHAPES))
         target = chance.choice([name for name in "abc" if name != self._owners[number]])
         self._servers.migrate(self._owners[number], target, f"v{number}")
         self._owners[number] = target
 
     def lose(self, chance: random.Random) -> None:
-        """A server is gone for the others, which may have made copies of its views' states; it starts again."""
+        """A server is lost for the others, which may have copied its views' states; it starts again."""
         lost = chance.choice("bc")
         if lost in self._servers.running:
             for number, owner in enumerate(self._owners):
@@ -505,7 +505,7 @@ class Scenario:
             self._servers.stop(lost)
 
     def read(self) -> None:
-        """All views are what they should be."""
+        """Checks that all views show the right rows."""
         for number, (shape, owner) in enumerate(zip(SHAPES, self._owners, strict=True)):
             query = shape.format(order=" ORDER BY i", s="judge_s", r="judge_r")
             wanted = self._servers.client("a").run(query)
@@ -517,7 +517,7 @@ class Scenario:
 
 @pytest.mark.parametrize("seed", sample(range(6), range(3)))
 def test_the_law_over_migrations(seed: int, servers: Servers) -> None:
-    """Random rows, batches, migrations, restarts and losses: each view is its query over what was acknowledged."""
+    """Random rows, batches, migrations, restarts and losses: each view equals its query over the acknowledged rows."""
     chance = random.Random(seed)
     servers.options |= {"maintenance_rows": chance.choice((1, 50, 100_000)), "log_segment_bytes": 1 << 16}
     scenario = Scenario(servers)

@@ -1,4 +1,4 @@
-"""Continuous views that read others whenever they are read, between servers: they take the others' states along."""
+"""Continuous views that read others at each read, between servers: they take the others' states along."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def test_there_and_back(servers: Servers, home: Client) -> None:
 
 @pytest.mark.parametrize("order", [("v", "w"), ("w", "v")])
 def test_the_other_leaves_as_well(order: tuple[str, str], servers: Servers, home: Client) -> None:
-    """To another server, and rests there, before or behind it; both come back in either order."""
+    """The other view moves to another server and is suspended there, before or after this one; both return in either
+    order."""
     for name in order:
         servers.migrate("a", "b" if name == "w" else "c", name)
         home.run("INSERT INTO s VALUES (1, 1, 'x')")
@@ -116,8 +117,8 @@ def test_it_leaves_while_the_other_is_suspended(servers: Servers, home: Client) 
         assert servers.client(reader).run(READ) == [(1, 5, 4, ["a", "b", "x", "y"])]
 
 
-def test_who_is_asked(servers: Servers, home: Client) -> None:
-    """Only who shows it: what it reads is no matter where that is, or whether anybody maintains it."""
+def test_which_server_is_asked(servers: Servers, home: Client) -> None:
+    """Only the server that shows the view is asked; the place and the maintenance of the view below do not matter."""
     home.run("CREATE VIEW x AS SELECT g.h, w.c FROM (SELECT count(*) AS h FROM r) g, w; INSERT INTO r VALUES (1, 2)")
     servers.migrate("a", "b", "w")
     servers["a"].view_migration.suspend(view_of(servers, "v"))
@@ -132,7 +133,7 @@ def test_who_is_asked(servers: Servers, home: Client) -> None:
     assert {decode_question(question).view for question in asked} == {shared}
 
 
-#: Of views that read v, w, or others of these.
+#: Views over v, w, or others of these.
 SHAPES = (
     "SELECT r.k, (SELECT count(*) FROM v) AS c FROM (SELECT DISTINCT k FROM r) r",
     "SELECT g.k, a.c, b.n FROM (SELECT k, min(n) FROM s GROUP BY k) g JOIN v a ON a.k = g.k "
@@ -205,7 +206,7 @@ def test_what_is_read_of_others(shape: int, servers: Servers, home: Client) -> N
 
 
 def test_rows_of_all_streams_are_of_one_moment(servers: Servers, home: Client) -> None:
-    """What a transaction wrote to the streams of both views is seen at once, and whatever comes, at home, too."""
+    """A transaction on the streams of both views is seen at once, and so are later rows, also at home."""
     home.run(
         "CREATE VIEW z AS SELECT count(*) AS c FROM s WHERE k = 77; "
         "CREATE VIEW x AS SELECT g.a, z.c AS b FROM (SELECT count(*) AS a FROM r WHERE m = 77) g, z"
@@ -264,7 +265,7 @@ def test_copies_end_with_a_change_of_what_it_reads(servers: Servers, home: Clien
 
 
 def test_the_log_is_kept_for_the_streams_of_others(servers: Servers, home: Client) -> None:
-    """While it rests, also of a view that has them durably."""
+    """While it is suspended, also for a view that has the rows durably."""
     servers.stop("a")
     servers.options |= {"log_segment_bytes": 1 << 16, "maintenance_rows": 1}
     home = servers.client("a")
@@ -284,7 +285,7 @@ def test_the_log_is_kept_for_the_streams_of_others(servers: Servers, home: Clien
 
 
 def test_the_home_is_lost(servers: Servers, home: Client) -> None:
-    """Another server goes on from a copy, and adopts all."""
+    """Another server continues from a copy, and adopts all streams."""
     database = servers["a"]
     for name in ("v", "w"):
         database.view_migration.start_automatic_copies(database.core.view(view_of(servers, name).oid))
@@ -309,7 +310,7 @@ def test_the_home_is_lost(servers: Servers, home: Client) -> None:
 
 
 def test_when_a_copy_is_due(servers: Servers, home: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that are kept for another view, which rests, are no reason to write this one again and again."""
+    """Rows that are kept for another, suspended view are no reason to write this one repeatedly."""
     monkeypatch.setattr(checkpoints, "_PAUSE", 600.0)
     servers.stop("a")
     servers.options["backlog_bytes"] = 20_000
@@ -326,7 +327,7 @@ def test_when_a_copy_is_due(servers: Servers, home: Client, monkeypatch: pytest.
 
 
 def test_rows_that_come_while_a_copy_is_made(servers: Servers, home: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of a view that is elsewhere are in the next copy, at the latest."""
+    """Rows for a view that is elsewhere are in the next copy, at the latest."""
     servers.migrate("a", "c", "v")
     database, runtime = servers["a"], servers["a"].core.view(view_of(servers, "w").oid)
     database.view_migration.checkpoint(runtime.view)
@@ -350,8 +351,8 @@ def test_rows_that_come_while_a_copy_is_made(servers: Servers, home: Client, mon
 
 
 def test_a_damaged_copy(servers: Servers, home: Client) -> None:
-    """Its guest's server is lost, and the last copy is damaged: the home goes on with what it has itself,
-    and the rows since."""
+    """Its guest's server is lost, and the last copy is damaged: the home continues with its own state and the rows
+    since."""
     servers.migrate("a", "b", "w")
     home.run("INSERT INTO s VALUES (1, 3, 'x'); INSERT INTO r VALUES (1, 8)")
     servers.copied("b", "w")
@@ -364,7 +365,7 @@ def test_a_damaged_copy(servers: Servers, home: Client) -> None:
 
 @pytest.mark.parametrize("place", ["a", "b"])
 def test_an_error_of_the_other(place: str, servers: Servers, home: Client) -> None:
-    """It is this one's, too, wherever it is, and the log is not kept for either."""
+    """The other view's error is also an error of this view, wherever it is, and the log is not kept for either."""
     home.run("CREATE VIEW z AS SELECT k, max(1 / k) AS d FROM r GROUP BY k")
     home.run("CREATE VIEW x AS SELECT g.k, z.d FROM (SELECT k FROM s GROUP BY k) g, z")
     home.run("INSERT INTO s VALUES (1, 1, ''); INSERT INTO r VALUES (1, 1)")
@@ -392,7 +393,7 @@ def test_an_error_of_the_other(place: str, servers: Servers, home: Client) -> No
 
 
 def test_an_error_of_the_other_elsewhere(servers: Servers, home: Client) -> None:
-    """Its server tells of it, and the log is not kept for copies that cannot be made any more."""
+    """Its server reports it, and the log is not kept for copies that cannot be made any more."""
     home.run("CREATE VIEW z AS SELECT k, max(1 / k) AS d FROM r GROUP BY k")
     home.run("CREATE VIEW x AS SELECT g.k, z.d FROM (SELECT k FROM s GROUP BY k) g, z")
     servers.migrate("a", "b", "z")
@@ -416,7 +417,7 @@ def test_what_stays(servers: Servers, home: Client) -> None:
 
 
 def test_several_time_zones(servers: Servers, home: Client) -> None:
-    """Each view keeps its own, whatever the zones of those that read it, or that it reads, and of who asks."""
+    """Each view keeps its own zone, whatever the zones of views that read it or that it reads, and of the session."""
     home.run("CREATE FOREIGN TABLE u (ts timestamptz, k int) SERVER stream")
     rows = "FROM u GROUP BY k"
     for zone, definition in (
@@ -449,7 +450,7 @@ def test_several_time_zones(servers: Servers, home: Client) -> None:
         servers.client("a").run("INSERT INTO u VALUES ('2024-05-01 22:30+00', 1)")
 
 
-#: Of views over o and o2, and over the stream below them, each in a time zone of its own.
+#: Views over o and o2, and over the stream below them, each in its own time zone.
 ZONED = (
     "SELECT g.c, (SELECT array_agg(t) FROM o) AS t, (SELECT t FROM o2 LIMIT 1) AS f "
     "FROM (SELECT count(*) AS c FROM u) g",
@@ -471,7 +472,7 @@ ZONED = (
 
 
 def test_what_is_read_of_others_in_other_zones(servers: Servers, home: Client) -> None:
-    """As it is for their twins at home, which nobody inlines."""
+    """The views show the same results as their twins at home, which are not inlined."""
     home.run("CREATE FOREIGN TABLE u (ts timestamptz, k int) SERVER stream")
     for zone, name in (("Asia/Tokyo", "o"), ("XYZ+3:30", "o2")):
         home.session.time_zone = zone
@@ -495,7 +496,7 @@ def test_what_is_read_of_others_in_other_zones(servers: Servers, home: Client) -
 
 
 def test_a_view_over_a_guest(servers: Servers, home: Client) -> None:
-    """It is at another home than its own."""
+    """A view has another home than the guest that it reads."""
     servers.migrate("a", "b", "v")
     b = servers.client("b")
     b.run("CREATE FOREIGN TABLE u (k int) SERVER stream")

@@ -1,4 +1,4 @@
-"""Multiranges in the embedded engine, against sets of integers: what each operator keeps, for random ones."""
+"""Multiranges in the embedded engine compared with sets of integers, for random operands of each operator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from catalog.values.types import by_name
 from executor.embedded.instance import Instance
 
 RANGE, MULTIRANGE = by_name("int4range"), by_name("int4multirange")
-#: Values that are looked at; bounds are further in.
+#: The values that are checked; bounds lie within.
 WORLD = range(-2, 12)
 PAIRS = 300
 
@@ -58,7 +58,7 @@ def test_operators_are_those_of_sets() -> None:
 
 
 def test_many_ranges_make_one_multirange() -> None:
-    """Longer than what is taken apart by slices."""
+    """A value too long to be split by slices."""
     engine = Instance(1)
     connection = engine.acquire()
     parts = "list_transform(range(500, 0, -1), lambda n: ms_range_make_8(n * 3, n * 3 + 2, '[)'))"

@@ -1,4 +1,4 @@
-"""The order of rows that sets in the select list make of one, where an engine sorts many of them in parallel."""
+"""The order of rows from set-returning functions in the select list, for an engine that sorts many rows in parallel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_they_do_where_nothing_else_tells_them_apart(client: Client) -> None:
 
 
 def test_a_view_of_a_stream_takes_such_an_order(client: Client) -> None:
-    """It means nothing there."""
+    """The order has no meaning there."""
     client.run("CREATE FOREIGN TABLE s (id int, n int) SERVER stream")
     rows = "SELECT id, generate_series(1, n) AS e FROM s ORDER BY n"
     client.run(f"CREATE VIEW v AS SELECT id, sum(e) FROM ({rows}) q GROUP BY id")

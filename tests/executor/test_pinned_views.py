@@ -1,4 +1,4 @@
-"""A REPEATABLE READ transaction reads continuous views as of its snapshot, however far these have moved since."""
+"""A REPEATABLE READ transaction reads continuous views as of its snapshot, however far they have moved since."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 def add(client: Client, source: random.Random, rows: int) -> None:
-    """Rows for the stream, all of one statement."""
+    """Inserts rows into the stream with one statement."""
     values = ", ".join(f"({source.randrange(10)}, {source.randrange(100)})" for _ in range(rows))
     client.run(f"INSERT INTO s VALUES {values}")
 
@@ -69,7 +69,7 @@ def test_a_view_that_has_moved_on_is_read_as_of_the_snapshot(database: Database,
 
 
 def test_read_only_transactions_under_load_never_fail(database: Database) -> None:
-    """Two reads of one transaction agree, and the two sums of one moment are equal, while rows come."""
+    """Two reads in one transaction agree, and two sums of one LSN are equal, while rows arrive."""
     writer, over = Client(database), []
 
     def write() -> None:

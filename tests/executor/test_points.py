@@ -1,4 +1,4 @@
-"""Point reads: the index with its patches gives what the whole view gives, whatever arrives between."""
+"""Point reads: the index with its patches gives the same rows as the whole view, whatever arrives in between."""
 
 from __future__ import annotations
 
@@ -130,6 +130,6 @@ def test_what_is_a_look_up(database: Database) -> None:
     assert not is_look_up("SELECT c FROM by_k WHERE k = 7000000000")
     assert not is_look_up("SELECT c FROM by_k WHERE k > 7")
     assert not is_look_up("SELECT c + 1 FROM by_k WHERE k = 7")
-    assert not is_look_up("SELECT c FROM by_f WHERE f = 'NaN'")  # equal to itself in SQL, not in Python
+    assert not is_look_up("SELECT c FROM by_f WHERE f = 'NaN'")  # equal to itself in SQL, but not in Python
     client.run("INSERT INTO s (f) VALUES ('NaN')")
     assert client.run("SELECT c FROM by_f WHERE f = 'NaN'") == [(1,)]

@@ -1,4 +1,4 @@
-"""Static inputs cut to what a few rows meet: the same views as of all of them, for every kind of join."""
+"""Restricted static inputs: the same views as with the whole inputs, for every kind of join."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from executor.embedded import static_semijoin
 from executor.embedded.static_semijoin import reductions_of
 from tests.executor.client import Client
 
-#: Views by how many static inputs are cut for a few rows.
+#: Views by the number of static inputs that are restricted for a few rows.
 CUT = {
     "SELECT t.name, count(*), sum(s.n) FROM s JOIN t ON s.k = t.k GROUP BY t.name": 1,
     "SELECT t.name, count(*), sum(s.n) FROM t JOIN s ON s.k = t.k AND t.m > s.n GROUP BY t.name": 1,
@@ -22,7 +22,7 @@ CUT = {
     "SELECT t.name, count(*) FROM s JOIN t ON t.k + 1 = s.k GROUP BY t.name": 0,
     "SELECT t.name, count(*) FROM s JOIN t ON t.name = s.n::text GROUP BY t.name": 0,
 }
-#: Keys of the table: some several times, some never met by the stream, one nobody has.
+#: Keys of the table: some repeated, some never joined by the stream, and one that no row has.
 KEYS = 40
 
 

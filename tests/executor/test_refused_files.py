@@ -1,4 +1,4 @@
-"""Files of a followed folder that do not fit, and those that lie there before a view is made."""
+"""Files of a followed folder that are refused, and files that are there before a view is created."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ VIEW = "CREATE VIEW v AS SELECT id, max(t) AS t FROM f GROUP BY id"
 
 
 def put(folder: Path, name: str, data: bytes) -> None:
-    """A file that appears whole."""
+    """Moves a whole file into the folder."""
     (folder / f"_{name}").write_bytes(data)
     (folder / f"_{name}").rename(folder / name)
 
 
 def state(client: Client) -> object:
-    """The view's rows, or the SQLSTATE of what a read raises, and where."""
+    """The view's rows, or the SQLSTATE and the place of the error that a read raises."""
     try:
         return client.run("SELECT * FROM v ORDER BY id")
     except SqlError as error:

@@ -1,4 +1,4 @@
-"""What is remembered of objects is theirs alone, and bounded."""
+"""Values remembered for objects are kept per object, and their number is limited."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from executor.identity_cache import Remembered
 
 
 def test_a_value_is_made_once_for_an_object() -> None:
-    """Equal objects are others."""
+    """Equal objects have separate values."""
     made: list[list[int]] = []
 
     def make(item: list[int]) -> int:
@@ -20,7 +20,7 @@ def test_a_value_is_made_once_for_an_object() -> None:
 
 
 def test_the_memory_is_bounded() -> None:
-    """Beyond it, it begins anew."""
+    """At the limit, the memory starts empty again."""
     made: list[str] = []
 
     def make(item: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""CREATE OR REPLACE VIEW below other views: over restarts, beside other transactions, and what is refused."""
+"""CREATE OR REPLACE VIEW below other views: restarts, concurrent transactions, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retention: what a view's watermark has passed is not shown, and leaves the states in memory and on storage."""
+"""Retention: groups that a view's watermark has passed are not shown, and leave the states in memory and on storage."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ VIEW = """
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    """One whose background work is done by the test."""
+    """A database whose background work the test runs."""
     opened = Database(Options(tmp_path, spark_enabled=False))
     yield opened
     opened.close()
 
 
 def opened_again(database: Database, folder: Path) -> Database:
-    """After an end without a last word: what was not committed comes from the log."""
+    """The database after a crash: rows that were not committed come from the log."""
     database.close()
     return Database(Options(folder, spark_enabled=False))
 
@@ -62,7 +62,7 @@ def insert(database: Database, number: int, text: str = "x", second: int = 0) ->
 
 
 def stored_rows(runtime: ViewRuntime, database: Database) -> list[int]:
-    """Rows of each state on storage."""
+    """The rows of each state on storage."""
     return [
         sum(table.num_rows for table in database.core.storage.read(runtime.view.oid, state))
         for state in runtime.program.states
@@ -78,7 +78,7 @@ def test_states_shrink_on_storage_and_in_memory(database: Database) -> None:
         insert(database, number, "ab"[number % 2])
         runtime = settle(database)
     assert max(stored_rows(runtime, database)) <= 2 * RUNS
-    # The watermark is 22; windows that end at 20 or before are gone.
+    # The watermark is 22; windows that end at 20 or before have left.
     assert [(row[2], row[3], row[4]) for row in rows(database)] == [(1, 1, "ab"[n % 2]) for n in range(20, 24)]
     contents = [sum(table.num_rows for table in runtime.states[state.name].tables) for state in runtime.program.states]
     assert contents == [4, 4, 4, 1]
@@ -110,7 +110,7 @@ def test_late_rows_count_until_their_group_is_gone(database: Database, tmp_path:
 
 @pytest.mark.slow
 def test_what_readers_saw_does_not_expire_what_is_durable(database: Database, tmp_path: Path) -> None:
-    """The durable watermark decides on storage: a state there never lacks what the log may still ask for."""
+    """The durable watermark decides on storage: a state there never lacks rows that the log may still change."""
     client = Client(database)
     client.run(STREAM)
     client.run(VIEW)

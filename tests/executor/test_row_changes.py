@@ -1,4 +1,4 @@
-"""Changes of one row that need no thread do what the engine's way does, and share their syncs."""
+"""Changes of single rows without a thread have the same results as with the engine, and share their syncs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TABLE = "(k int PRIMARY KEY, name text UNIQUE, n smallint NOT NULL, d numeric(6
 
 
 class Loop:
-    """An event loop's part: it makes the calls that it and other threads ask for."""
+    """An event loop's part: makes the calls that it and other threads schedule."""
 
     def __init__(self, database: Database) -> None:
         self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -36,18 +36,18 @@ class Loop:
         database.row_changes.serve(self._calls.put, self._calls.put)
 
     def run(self) -> None:
-        """Makes the calls that were asked for."""
+        """Makes the scheduled calls."""
         while not self._calls.empty():
             self._calls.get()()
 
     def turn(self) -> None:
-        """Runs until everything that was taken is answered."""
+        """Runs until all accepted changes are answered."""
         self.run()
         while len(self.answers) < self._taken:
             self._calls.get(timeout=LONG)()
 
     def change(self, client: Client, text: str, *parameters: Any) -> bool:
-        """Whether a statement was taken; what it leads to comes with ``turn``."""
+        """Whether a statement was accepted; ``turn`` gives its result."""
         statement = client.bind(text)
         assert isinstance(statement, Insert | Update | Delete)
         taken = client.session.at_once.change(statement, parameters, self.answers.append)
@@ -67,7 +67,7 @@ class Loop:
         return client.session.at_once.awaits_turn(statement)
 
     def commit(self, client: Client) -> bool:
-        """Whether a block was taken to be committed; what it leads to comes with ``turn``."""
+        """Whether a block was accepted for commit; ``turn`` gives its result."""
         taken = client.session.at_once.commit(self.answers.append)
         self._taken += taken
         return taken
@@ -82,7 +82,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> CountingDisk:
 
 @pytest.fixture
 def served(disk: CountingDisk, tmp_path: Path) -> Iterator[Database]:
-    """A database with tables at hand."""
+    """A database with the tables' rows in memory."""
     with closing(open_database(tmp_path / "served")) as database:
         client = Client(database)
         client.run(f"CREATE TABLE t {_TABLE}; CREATE TABLE o {_TABLE}")
@@ -112,7 +112,8 @@ def _statement(chance: random.Random) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", sample(range(3), range(1)))
 def test_what_is_taken_does_what_the_engines_way_does(served: Database, seed: int, tmp_path: Path) -> None:
-    """Some changes wait in a group while others come; what is not taken goes the other way, as in a server."""
+    """Some changes wait in a group while others arrive; statements that are not accepted go the general way, as in a
+    server."""
     chance, loop, client, other = random.Random(seed), Loop(served), Client(served), Client(served)
     taken = 0
     for step in range(120):
@@ -154,7 +155,7 @@ def _outcome(client: Client, text: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", sample(range(4), range(1)))
 def test_blocks_do_at_once_what_the_engines_way_does(served: Database, seed: int, tmp_path: Path) -> None:
-    """The one client's statements go without waiting where they can, the other's never do."""
+    """One client's statements run without waiting where possible, the other's never do."""
     chance, loop, client, other = random.Random(seed), Loop(served), Client(served), Client(served)
     taken = commits = 0
     for _ in range(60):
@@ -252,8 +253,8 @@ def test_a_block_begins_before_the_one_in_front_is_on_the_disk(monkeypatch: pyte
         assert isinstance(query, Query)
         point = point_reader(*key_services(database), query, database.core.catalog)
         assert point is not None
-        assert second.session.at_once.read_within(point, (1,)) is None  # no answer tells what may be lost
-        own = apart.session.at_once.read_within(point, (2,))  # a row of which nothing may be lost
+        assert second.session.at_once.read_within(point, (1,)) is None  # no answer promises rows that may be lost
+        own = apart.session.at_once.read_within(point, (2,))  # a row that must not be lost
         assert own is not None and own.table.to_pylist() == [{"k": 2, "n": 5}]
         assert apart.session.at_once.read_within(point, (1,)) is None
         apart.run("ROLLBACK")

@@ -1,4 +1,4 @@
-"""Queries in steps give what they give as a whole, and leave with all that their rest needs."""
+"""Queries in steps give the same rows as whole ones, and leave with everything that the rest of the query needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.executor.separating import QUERIES, TABLES, Asked, leave, outcome, se
 
 pytestmark = pytest.mark.usefixtures("everywhere")
 
-#: Of one pipeline, or ended by an error in the first.
+#: With one pipeline, or with an error in the first.
 WHOLE = ("one grouping", "an error that no row asks for")
 
 
@@ -54,7 +54,7 @@ def test_after_every_pipeline(name: str, client: Client, monkeypatch: pytest.Mon
 
 
 def test_progress_of_steps_that_are_given_up_counts_no_more() -> None:
-    """Also where somebody asks for it just then."""
+    """Also if another session asks for it at that moment."""
     query = RunningQuery(Asker(), ("a", "b"), (1.0, 1.0))
     query.advance(1, 1)
 
@@ -90,7 +90,7 @@ def test_equal_joins_are_one_pipeline(client: Client) -> None:
 
 @pytest.mark.parametrize("call", ["random() < 2", "clock_timestamp() > '2020-01-01'"])
 def test_explain_of_volatile_functions(call: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It runs whole, and EXPLAIN says so."""
+    """A query with volatile functions runs whole, and EXPLAIN says so."""
     query = f"SELECT n, {call} FROM (SELECT k, count(*) AS n FROM t GROUP BY k) g GROUP BY n"
     asked = Asked(monkeypatch, 0)
     assert client.run(query) == [(20, True)]
@@ -101,7 +101,7 @@ def test_explain_of_volatile_functions(call: str, client: Client, monkeypatch: p
 
 
 def test_asked_by_several_at_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All who wanted its state on storage have it; it has left once."""
+    """All sessions that asked for its state get it; it leaves once."""
     requests: list[Request] = []
 
     class Query(RunningQuery):
@@ -111,7 +111,7 @@ def test_asked_by_several_at_once(client: Client, monkeypatch: pytest.MonkeyPatc
 
         def end(self) -> None:
             with self._lock:
-                self._requests.append(Request("suspend"))  # it came while the state was written
+                self._requests.append(Request("suspend"))  # the request came while the state was being written
             requests.extend(self._requests)
             super().end()
 

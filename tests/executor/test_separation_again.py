@@ -1,4 +1,4 @@
-"""Statements that run in steps once more: of what was small then, Python alone goes on."""
+"""Statements that run in steps again: Python continues from results that were small before."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def again(client: Client, statement: Statement) -> list[tuple[Any, ...]]:
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The results that no table was made for, as queries end."""
+    """The results without a table, at the end of queries."""
     found: list[str] = []
     close = KeptResults.close
 
@@ -63,7 +63,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("name", [name for name in QUERIES if "error" not in name])
 def test_the_same_rows_each_time(name: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the same state."""
+    """The state is also the same."""
     query = QUERIES[name]
     wanted, statement = whole(client, query), client.bind(query)
 
@@ -104,7 +104,7 @@ def test_more_rows_than_before_are_a_table(client: Client, fetched: list[str], m
 
 
 def test_what_python_does_not_compute_is_a_table_after_all(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows in which there is a value out of the ordinary."""
+    """Rows with an unusual value."""
     query = "SELECT k, max('infinity'::float8 * (v + 1)) + 1 AS n FROM t GROUP BY k ORDER BY n, k"
     wanted, statement = whole(client, query), client.bind(query)
     loaded: list[str] = []
@@ -122,7 +122,7 @@ def test_what_python_does_not_compute_is_a_table_after_all(client: Client, monke
 
 @pytest.mark.parametrize("query", CHAINS)
 def test_steps_whose_few_rows_are_of_few_rows(query: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """None of them fails, after which the whole query would run once more."""
+    """None of them fails, which would make the whole query run again."""
     wanted, statement = whole(client, query), client.bind(query)
     monkeypatch.setattr(Stepwise, "run", Stepwise._run)
     for _ in range(3):

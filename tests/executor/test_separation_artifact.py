@@ -1,4 +1,4 @@
-"""What has left a server: whole, self-contained, and nothing that was not written by one counts."""
+"""The artifact of a query: complete, self-contained, and protected against files that no server wrote."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def database(folder: Path) -> Iterator[Database]:
 
 
 def left(database: Database, monkeypatch: pytest.MonkeyPatch, after: int = 1) -> str:
-    """The id of a query that was suspended."""
+    """The id of a suspended query."""
     with monkeypatch.context() as patch:
         Asked(patch, after)
         found = leave(separable(database), QUERY)
@@ -289,7 +289,7 @@ FORGERIES: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.fixture(scope="module")
 def abandoned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, str]]:
-    """A database with one suspended query, whose folder tests may change and put back."""
+    """A database with one suspended query, whose folder tests may change and restore."""
     database = open_database(tmp_path_factory.mktemp("forged"))
     Client(database).run(TABLES)
     with pytest.MonkeyPatch.context() as patch:
@@ -349,7 +349,7 @@ def test_a_damaged_file(abandoned: tuple[Database, str]) -> None:
 
 
 def test_a_manifest_that_names_no_engine(abandoned: tuple[Database, str]) -> None:
-    """It is of a version in which only the embedded one went on."""
+    """The manifest is from a version that only had the embedded engine."""
     database, query_id = abandoned
     path = manifest_of(abandoned)
     text = path.read_bytes()
@@ -469,10 +469,10 @@ def test_no_file_stays_of_a_write_that_is_cancelled(database: Database, monkeypa
 
 
 @pytest.mark.parametrize("is_noticed", [True, False])
-def test_who_waits_for_a_query_waits_while_this_server_runs_it(
+def test_a_waiting_session_waits_while_this_server_runs_the_query(
     is_noticed: bool, abandoned: tuple[Database, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was taken over here from a server that died, a moment before the one who waits was to go on with it."""
+    """This server has taken it over from one that died, shortly before the waiting session would have continued it."""
     database, query_id = abandoned
     moving, running = database.separation.moving, database.separation.running
     if not is_noticed:
@@ -486,7 +486,7 @@ def test_who_waits_for_a_query_waits_while_this_server_runs_it(
 
 
 def failing(number: int) -> Callable[..., Any]:
-    """A file operation of a failing disk."""
+    """A file operation on a failing disk."""
 
     def fail(*arguments: object) -> Any:
         raise OSError(number, "the disk failed")

@@ -1,4 +1,4 @@
-"""Queries over foreign tables of files run in steps, and leave with the rows that they have still to read."""
+"""Queries over foreign tables of files run in steps, and leave with the rows that they still have to read."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.usefixtures("reader")
 @pytest.mark.parametrize("name", QUERIES)
 def test_at_every_stop(name: str, database: Database, monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
-    """Of dozens of stops, one in seven; with ``--whole`` all."""
+    """One in seven of dozens of stops; with ``--whole`` all."""
     client, query = separable(database), QUERIES[name]
     wanted = as_a_whole(client, query)
     with monkeypatch.context() as patch:
@@ -115,7 +115,7 @@ def sharing(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def taken_along(source: Database, target: Database, query_id: str) -> int:
-    """Copies what has left to another server; how many rows that are."""
+    """Copies an artifact to another server; returns the number of its rows."""
     folder = f"queries/{query_id}"
     shutil.copytree(source.core.options.shared_directory / folder, target.core.options.shared_directory / folder)
     return source.separation.stored.get(query_id).rows
@@ -176,7 +176,7 @@ def test_files_that_are_no_longer_shared_or_the_same(
 def test_a_shared_file_that_is_gone_already(
     sharing: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The query goes on with what it has read, and who wanted its state hears why there is none."""
+    """The query continues with the rows that it has read, and the session that wanted its state gets the reason."""
     monkeypatch.setattr(file_tables, "_FEW_ROWS", 0)
     source, _ = sharing
     client, query = separable(source), QUERIES["groups of groups"]
@@ -186,7 +186,7 @@ def test_a_shared_file_that_is_gone_already(
     class Query(RunningQuery):
         def advance(self, rows: int, size: int) -> None:
             super().advance(rows, size)
-            if not requests:  # the groups are there
+            if not requests:  # the groups have been computed
                 file.rename(tmp_path / "away")
                 requests.append(self.ask("checkpoint", by_cost=False))
 

@@ -1,4 +1,4 @@
-"""With which of its results a query leaves where it may choose, and what EXPLAIN says of it."""
+"""The results with which a query leaves if it has a choice, and EXPLAIN's text about them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.executor.separating import QUERIES, TABLES, Asked, leave, separable, 
 
 pytestmark = pytest.mark.usefixtures("everywhere")
 
-#: Pipelines d (many rows of few), g and the result.
+#: Pipelines d (many rows from few), g and the result.
 QUERY = (
     "WITH d AS (SELECT DISTINCT k, v FROM t), g AS (SELECT v % 7 AS m, count(*) AS n FROM d GROUP BY 1) "
     "SELECT a.m, a.n, b.m, (SELECT count(*) FROM d) FROM g a JOIN g b ON a.n >= b.n ORDER BY 1, 3"
@@ -43,7 +43,7 @@ def client(database: Database) -> Client:
 def choosing_by(
     monkeypatch: pytest.MonkeyPatch, change: Callable[[Decision, set[str]], Decision]
 ) -> tuple[list[Request], list[Decision]]:
-    """Asks each query for its state after its first pipeline, by decisions that are changed."""
+    """Requests the state of each query after its first pipeline, with changed decisions."""
     requests: list[Request] = []
     decisions: list[Decision] = []
 
@@ -79,7 +79,7 @@ def test_small_states_move_at_once(client: Client, database: Database, monkeypat
 def test_a_smaller_state(
     kept: tuple[str, ...], client: Client, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Waits while it can, and goes with less than it has."""
+    """The query waits if possible, and leaves with less than all results."""
     wanted = whole(client, QUERY)
     names: list[str] = []
 
@@ -103,7 +103,7 @@ def test_a_smaller_state(
 
 @pytest.mark.slow
 def test_an_older_result_is_kept_while_it_may_leave(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing unfinished reads the groups any more, but their pairs would be dearer to carry."""
+    """No unfinished pipeline reads the groups any more, but carrying their pairs would cost more."""
     query = (
         "SELECT m, count(*) FROM (SELECT DISTINCT a.n * b.k AS m, b.k FROM "
         "(SELECT k, count(*) AS n FROM t GROUP BY k) a, u b, u c) x GROUP BY m ORDER BY m"
@@ -131,7 +131,7 @@ def test_an_older_result_is_kept_while_it_may_leave(client: Client, monkeypatch:
 
 
 def test_rows_that_several_joins_meet_are_tables(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of rows in Arrow the engine does not know how many there are, and joins them in any order."""
+    """The engine does not know the number of Arrow rows, and would join them in any order."""
     query = QUERIES["joins"]
     wanted = whole(client, query)
     with monkeypatch.context() as patch:

@@ -1,4 +1,4 @@
-"""Queries that a generator makes up, which leave and go on at some of their stops, give what they give as a whole."""
+"""Generated queries that leave and continue at some of their stops give the same rows as whole ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.executor.separating import TABLES, Leaving, cut_small, go_on, outcome
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere")]
 
-#: Relations of the columns k and n; in those of others {0} and {1} are such.
+#: Relations with the columns k and n; {0} and {1} stand for such relations.
 LEAVES = (
     "SELECT k, v AS n FROM t",
     "SELECT id % 40 AS k, nullif(id % 7, 3)::bigint AS n FROM t WHERE b",

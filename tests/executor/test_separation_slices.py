@@ -1,4 +1,4 @@
-"""Queries that read their input in slices give what they give as a whole, and leave inside a pipeline."""
+"""Queries that read their input in slices give the same rows as whole ones, and can leave inside a pipeline."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ QUERIES = {
     "an error": "SELECT sum(1 / (id - 1500)) FROM t",
     "an error of a row": "SELECT 1 / (id - 1500) FROM t",
 }
-#: Those with one pipeline, among those whose groups cannot be put together from parts.
+#: Queries with one pipeline whose groups cannot be merged from parts.
 SINGLE = {"one list", "lists of groups"}
 WHOLE = {"lists", "arms"} | SINGLE
 
@@ -99,7 +99,7 @@ def test_in_slices_as_a_whole(name: str, database: Database, monkeypatch: pytest
 
 
 def test_progress_is_no_more_than_what_is_done(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often others ask for it, between two statements and within them."""
+    """However often other sessions ask for it, between two statements and within them."""
     off: list[float] = []
 
     class Query(running_queries.RunningQuery):
@@ -152,7 +152,8 @@ def test_leaving_at_every_stop(name: str, database: Database, monkeypatch: pytes
 )
 @example("having", {1, 7, 9, 16, 22})
 def test_leaving_again_and_again(database: Database, name: str, after: set[int]) -> None:
-    """The law of separable state: wherever a query leaves, and however often, it gives what it gives as a whole."""
+    """The law of separable state: wherever and however often a query leaves, it gives the same rows as the whole
+    query."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         client, query = separable(database), QUERIES[name]
         wanted = whole(client, query)
@@ -202,7 +203,7 @@ def test_short_queries_are_not_sliced(database: Database, monkeypatch: pytest.Mo
 
 @pytest.fixture
 def copied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The states in which queries are written, by a session that wants a copy at each stop."""
+    """The states written for a session that wants a copy at each stop."""
     monkeypatch.setattr(running_queries, "_PAUSE", 0)
     states: list[str] = []
     write = SeparatedQueries.write
@@ -223,7 +224,7 @@ def test_copies_while_it_runs(database: Database, copied: list[str], monkeypatch
     assert copied == []
     client.session.reader.checkpoint_interval = 1e-9
     seen = Leaving(monkeypatch)
-    before = database.separation.stored.ids()  # of other tests
+    before = database.separation.stored.ids()  # from other tests
     assert client.run(query) == wanted
     assert copied == ["checkpoint"] * seen.stops
     assert database.separation.stored.ids() == before

@@ -1,4 +1,4 @@
-"""Queries over users' types leave, and go on where these types are the same, others, or not there."""
+"""Queries over user-defined types leave, and continue where these types are the same, different, or missing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TABLE = (
     " g / 4.0)::spot END, CASE WHEN g % 3 > 0 THEN ARRAY['happy', NULL, 'ok']::mood[] END,"
     " ARRAY[ROW('x,y', 'sad', NULL, g % 3)::spot, NULL], hstore('g', (g % 3)::text) FROM generate_series(1, 400) g"
 )
-#: Queries with the types of their columns, and those that they have where there are no users' types.
+#: Queries with the types of their columns, and with their types on a server without these user-defined types.
 QUERIES = {
     "in an enum's order": (
         "SELECT m, n FROM (SELECT m, count(*) AS n FROM f GROUP BY m) g ORDER BY m DESC, n",
@@ -101,7 +101,7 @@ QUERIES = {
 }
 BY_MOOD, MOODS = QUERIES["in an enum's order"][0], [(None, "100"), ("happy", "100"), ("ok", "100"), ("sad", "100")]
 BY_SPOT = QUERIES["rows of a type"][0]
-#: Of three pipelines.
+#: With three pipelines.
 THREE = (
     "SELECT a.m, a.n, b.p FROM (SELECT m, count(*) AS n FROM f GROUP BY m) a JOIN "
     "(SELECT (p).mood AS m, (array_agg(p ORDER BY p, id))[1] AS p FROM f GROUP BY 1) b ON a.m = b.m ORDER BY a.m DESC"
@@ -111,7 +111,7 @@ Shown = tuple[tuple[str, ...], list[tuple[str | None, ...]]]
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Database]]:
-    """The one that queries leave; one with the same types, of other oids and places, and one without any."""
+    """The server that queries leave; one with the same types with other oids and places; and one without them."""
     found = {name: open_database(tmp_path_factory.mktemp(name)) for name in ("first", "same", "bare")}
     Client(found["first"]).run(f"CREATE EXTENSION hstore; {TYPES}; {TABLE}")
     Client(found["same"]).run(
@@ -134,7 +134,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 def shown(client: Client, query: str) -> Shown:
-    """The types and the texts that a client sees, which asks for binary values, too: of types that pg_type has."""
+    """The types and texts that a client sees, which also asks for binary values; the types must be in pg_type."""
     statement = client.bind(query)
     assert isinstance(statement, Query)
     kinds = [item.type for item in statement.outputs]
@@ -194,7 +194,7 @@ def test_numbers_of_relations_are_named_by_their_own_server_only(
 def test_a_role_on_another_server_is_known_by_name(
     servers: dict[str, Database], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though servers of two storages are called alike, the number of a role is another one's there."""
+    """Servers of two storages may have the same name, but a role's number is different there."""
     for name, roles in (("first", ("one", "two")), ("same", ("two", "one"))):
         for role in roles:
             Client(servers[name]).run(f"CREATE ROLE {role}; GRANT SELECT ON f TO {role}")
@@ -217,7 +217,7 @@ def test_a_role_on_another_server_is_known_by_name(
 
 
 def test_a_query_leaves_at_each_stop(servers: dict[str, Database], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its types are those with which it began, wherever it goes on."""
+    """The query keeps the types with which it began, wherever it continues."""
     wanted = shown(separable(servers["first"]), THREE)
     assert [row[0] for row in wanted[1]] == ["happy", "sad"]
     query_id = left(servers["first"], THREE, monkeypatch)
@@ -289,7 +289,7 @@ def test_a_composite_type_changes_meanwhile(
 
 
 def test_a_query_over_what_is_left(servers: dict[str, Database], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has the types of the server that is asked, by labels and not by their places."""
+    """The query has the types of the server that is asked, matched by labels and not by their places."""
     query_id = left(servers["first"], BY_MOOD, monkeypatch)
     carry(query_id, servers["first"], servers["same"])
     client = Client(servers["same"])

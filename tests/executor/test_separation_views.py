@@ -1,4 +1,4 @@
-"""Queries over continuous views: how many rows these have tells whether they run in steps."""
+"""Queries over continuous views: the views' row counts decide whether they run in steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_views_rows_are_estimated(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     client.run(
         "INSERT INTO s SELECT g, 1 FROM generate_series(1, 20000) g; SELECT * FROM few, above; SELECT * FROM many"
     )
-    # As if a core took a thousandth of the rows.
+    # As if a core were a thousand times slower.
     monkeypatch.setattr(steps, "speed_of", lambda database, engine="embedded": 40_000)
 
     def way(view: str) -> str:

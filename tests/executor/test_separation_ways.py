@@ -1,7 +1,7 @@
-"""The three ways in which a query leaves, by cost alone: what EXPLAIN says beforehand, and what was done.
+"""The three ways in which a query leaves, chosen by cost: EXPLAIN's forecast, and the actual way.
 
-The bandwidth to the storage decides: what is small beside it moves, large states are made again where what they are
-made of is smaller, or else what comes next is waited for.
+The bandwidth to the storage decides: small results are moved; large ones are computed again if their inputs are
+smaller; otherwise the query waits for the next pipeline.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from tests.executor.separating import leave, separable, whole
 
 pytestmark = pytest.mark.slow
 
-#: Few groups, of which the last pipeline makes many rows.
+#: Few groups, from which the last pipeline makes many rows.
 SMALL = (
     "SELECT g.k, t.id, max(t.s) FROM (SELECT k, count(*) AS n FROM t GROUP BY k) g JOIN t ON t.k = g.k "
     "GROUP BY g.k, t.id ORDER BY 1, 2"
 )
-#: Pairs of few rows, and as many again behind them.
+#: Pairs of few rows, and as many again afterwards.
 PAIRS = (
     "SELECT max(r) FROM (SELECT x, y, rank() OVER (ORDER BY x, y) AS r FROM "
     "(SELECT DISTINCT a.id AS x, b.id AS y FROM u a, u b) p) q"
 )
-#: Many groups, which the next pipeline makes few of.
+#: Many groups, from which the next pipeline makes few.
 SHRINKING = (
     "SELECT m, c, count(*) FROM (SELECT n % 7 AS m, count(*) AS c FROM "
     "(SELECT id, s, count(*) AS n FROM t GROUP BY id, s) g GROUP BY 1) h GROUP BY m, c ORDER BY 1, 2"
@@ -38,7 +38,7 @@ SHRINKING = (
 
 @pytest.fixture(scope="module")
 def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Database]]:
-    """A quick and a slow way to the storage."""
+    """A fast and a slow connection to the storage."""
     opened = {}
     for name, bandwidth in {"quick": 100 << 30, "slow": 1 << 20}.items():
         database = opened[name] = open_database(tmp_path_factory.mktemp(name), storage_bandwidth=bandwidth)
@@ -54,13 +54,13 @@ def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Da
 
 
 def explained(client: Client, query: str) -> list[str]:
-    """What EXPLAIN says of leaving after each pipeline but the last."""
+    """EXPLAIN's forecast for leaving after each pipeline except the last."""
     lines = [str(line) for (line,) in client.run("EXPLAIN " + query)]
     return [line.split(": ")[1] for line in lines if "Leaving After It" in line]
 
 
 def left(database: Database, query: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Any]:
-    """The id of a query that is asked to leave after its first pipeline, by cost; and its rows had it stayed."""
+    """The id of a query that is asked to leave after its first pipeline, by cost, and its rows without leaving."""
 
     class Query(RunningQuery):
         def advance(self, rows: int, size: int) -> None:

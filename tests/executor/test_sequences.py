@@ -1,4 +1,4 @@
-"""Values of sequences: over restarts and crashes, in transactions, for many rows at once, and among sessions."""
+"""Values of sequences: with restarts and crashes, in transactions, for many rows at once, and in several sessions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_crash_skips_values_and_repeats_none(tmp_path: Path) -> None:
         given += store.take(sequence(), 500).tolist()
         shutil.copy(tmp_path / "sequences", tmp_path / "crashed")
         with (tmp_path / "crashed").open("ab") as file:
-            file.write(b"[1, 99999, tr")  # what was being written and was never relied on
+            file.write(b"[1, 99999, tr")  # being written, but never relied on
     with closing(SequenceStore(tmp_path / "crashed")) as store:
         first = int(store.take(sequence(), 1)[0])
     assert given == list(range(1, len(given) + 1))
@@ -177,7 +177,7 @@ def test_a_table_like_one_that_goes_meanwhile_is_not_created(tmp_path: Path) -> 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A session with a sequence, a table that has one, and a stream."""
+    """A session with a sequence, a table that uses one, and a stream."""
     with closing(open_database(tmp_path_factory.mktemp("sequences"))) as database:
         client = Client(database)
         client.run("CREATE SEQUENCE s; CREATE TABLE t (id serial, n int UNIQUE)")
@@ -210,7 +210,7 @@ def test_calls_in_other_places_are_refused(client: Client, text: str) -> None:
 
 
 def test_calls_for_many_rows_hear_a_cancel(tmp_path: Path) -> None:
-    """They are made here, row by row, and no engine hears it for them."""
+    """The calls are made here, row by row, so the engine cannot notice the cancel."""
     with closing(open_database(tmp_path)) as database:
         client = Client(database)
         told = list[str]()

@@ -1,4 +1,4 @@
-"""A handful of rows in Python: the same tables as the engine's, over random values and those at the edges."""
+"""Few rows in Python: the same tables as the engine's, for random values and edge values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from planner.incremental.programs.program import State
 from tests.executor.client import Client
 
 STREAM = "CREATE FOREIGN TABLE s (k text, i int, b bigint, d numeric(12,3), f float8, t date, o bool) SERVER stream"
-#: Views whose finals Python evaluates, in all kinds of expression that it knows.
+#: Views whose final relations Python evaluates, with all kinds of expressions that it supports.
 VIEWS = (
     "SELECT k, count(*), count(d) AS n, sum(i) AS i, avg(i) AS a, sum(d) AS d, avg(d) AS e, avg(b) FROM s GROUP BY k",
     "SELECT count(*), sum(i) AS i, avg(d) AS e, min(t) AS t, max(t), bool_and(o), bool_or(o), sum(f), avg(f) FROM s",

@@ -1,4 +1,4 @@
-"""A few rows grouped by numpy: the same runs as the engine's, over random values and those at the edges."""
+"""Few rows grouped with numpy: the same runs as the engine's, for random values and edge values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STREAM = (
     "CREATE FOREIGN TABLE s (k text, c char(3), h int2, i int, b bigint, d numeric(12,3), w numeric(38,6), u numeric,"
     " f float8, t date, z timestamptz, o bool) SERVER stream"
 )
-#: Columns and texts of views whose statements numpy computes, in all kinds of expression that it knows.
+#: Columns and texts of views whose statements numpy computes, with all kinds of expressions that it supports.
 VIEWS = (
     (
         10,

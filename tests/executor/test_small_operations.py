@@ -1,7 +1,7 @@
 """Every operation that ``executor.small`` knows, over values of each type, against the embedded engine.
 
 The operations come from the evaluators' own tables, so that one without a case here fails. An evaluator may leave any
-row to the engine; where it answers, the engine's answer must be the same, to the sign of a zero.
+row to the engine; its own answers must equal the engine's, to the sign of a zero.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ _MIXED: Final = (
 )
 #: Pairs of types whose values operators may take together.
 PAIRS: Final = (*((name, name) for name in VALUES), *_MIXED, *((right, left) for left, right in _MIXED[:4]))
-#: Those for comparisons other than =, which differ from it in nothing that types decide.
+#: Types for comparisons other than =, which treat types like = does.
 _FEW: Final = (*((name, name) for name in ("integer", "numeric(12,3)", "double precision", "date")), *_MIXED[2:5])
-#: Operations whose results are truth.
+#: Operations with boolean results.
 _TESTS: Final = (*COMPARISONS, *NULL_TESTS, "and", "or", "not", "in")
 
 
@@ -119,7 +119,7 @@ def _kind(name: str) -> SqlType:
 
 
 def _relation(select: str, leaf: Callable[[Scan], Relation]) -> Relation | None:
-    """What the planner makes of a query of the table, over another leaf; None for what PostgreSQL refuses."""
+    """The planned relation of a query of the table, over another leaf; None if PostgreSQL refuses the query."""
     try:
         statement = bound(select, _catalog())
         assert isinstance(statement, Query)
@@ -147,7 +147,7 @@ def _is_odd(value: Any) -> bool:
 
 
 def _pairs(kinds: tuple[str, str]) -> list[tuple[Any, Any]]:
-    """All pairs of values, but of those that are left to the engine only some."""
+    """All pairs of values, but only some with values that are left to the engine."""
     sides = [[item for item in _values(kind) if not _is_odd(item)] for kind in kinds]
     odd = [[item for item in _values(kind) if _is_odd(item)] for kind in kinds]
     beside = [*((item, sides[1][0]) for item in odd[0]), *((sides[0][0], item) for item in odd[1])]
@@ -155,7 +155,7 @@ def _pairs(kinds: tuple[str, str]) -> list[tuple[Any, Any]]:
 
 
 def _table(leaf: Snapshot | Delta, rows: Sequence[tuple[Any, Any]], kinds: tuple[str, str]) -> pa.Table:
-    """Rows of values of two types, beside a number for each."""
+    """Rows with values of two types, and a number for each row."""
     found: dict[str, Sequence[Any]] = {"k": range(len(rows))}
     found |= {
         f"{side}{PLACES[kind]}": [row[at] for row in rows]
@@ -193,20 +193,20 @@ def _same(left: pa.Table, right: pa.Table, approximate: bool = False) -> bool:
 
 
 def _is_of(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether types are equal but for the names of what is in them."""
+    """Whether types are equal except for the names of their parts."""
     if pa.types.is_list(one) and pa.types.is_list(other):
         return bool(one.value_type == other.value_type)
     return bool(one == other)
 
 
 def _close(one: Any, other: Any) -> bool:
-    """Sums of doubles differ by the order in which they are added."""
+    """Whether doubles are nearly equal, as sums depend on the order of addition."""
     floats = isinstance(one, float) and isinstance(other, float)
     return math.isclose(one, other, rel_tol=1e-9) if floats else repr(one) == repr(other)
 
 
 def _numbers(table: pa.Table) -> Iterator[Any]:
-    """Values, and those in arrays; the spread of no values is NULL or zeros, of which all statistics are NULL."""
+    """Values, also those in arrays. The spread of no values is NULL or zeros; all its statistics are NULL."""
     for column in table.columns:
         for value in column.to_pylist():
             yield from (
@@ -215,7 +215,7 @@ def _numbers(table: pa.Table) -> Iterator[Any]:
 
 
 def _check_values(engine: EmbeddedEngine, relation: Relation | None, kinds: tuple[str, str]) -> bool:
-    """Whether Python evaluates a relation over pairs of values, which it then does as the engine does."""
+    """Whether Python evaluates a relation over pairs of values; asserts that the result equals the engine's."""
     small = None if relation is None else small_of(relation)
     if relation is None or small is None:
         return False
@@ -236,7 +236,7 @@ def _check_groups(
     rows: Sequence[tuple[Any, Any]] | None = None,
     approximate: bool = False,
 ) -> bool:
-    """Whether numpy evaluates a statement over pairs of values, which it then does as the engine does."""
+    """Whether numpy evaluates a statement over pairs of values; asserts that the result equals the engine's."""
     while isinstance(relation, Project):
         relation = relation.input
     grouping = None if relation is None else grouping_of(relation)
@@ -275,7 +275,7 @@ _ONE: Final = {
 
 
 def _selected(name: str) -> Iterator[tuple[str, tuple[str, str]]]:
-    """The texts of an operation over the types that it may take."""
+    """The texts of an operation with the types that it accepts."""
     if name in _TWO:
         for kinds in _FEW if name in COMPARISONS and name != "eq" else PAIRS:
             yield _TWO[name].format(f"a{PLACES[kinds[0]]}", f"b{PLACES[kinds[1]]}"), kinds
@@ -299,7 +299,7 @@ def two(kind: SqlType) -> Scalar:
 
 
 def _internal(name: str) -> Iterator[tuple[Call, tuple[Any, ...], tuple[Any, ...]]]:
-    """Operations that only programs have: calls over two columns, and the values of these."""
+    """Operations that only programs contain: calls over two columns, and the values of these."""
     numbers = [(kind, _kind(kind)) for kind in ("smallint", "integer", "bigint", "numeric(12,3)", "numeric")]
     if name == "avg_final":
         for text, kind in (*numbers, ("double precision", FLOAT8)):
@@ -349,7 +349,7 @@ def test_values_are_those_of_the_engine(engine: EmbeddedEngine, name: str) -> No
 
 
 def _aggregated(text: str, is_test: bool) -> Relation | None:
-    """A statement that has a row for each value of an expression."""
+    """A statement with one row for each value of an expression."""
     return _relation(f"SELECT k, {'bool_and' if is_test else 'max'}({text}) AS x FROM t GROUP BY k", _delta)
 
 
@@ -392,12 +392,12 @@ def test_casts_and_choices_are_those_of_the_engine(engine: EmbeddedEngine, targe
 
 # -- aggregates, merges, orders, keys ------------------------------------------------------------------------------
 
-#: Rows whose sums are exact in any order, so that a whole column of them is one group.
+#: Rows whose sums are exact in any order, so that a whole column of them can be one group.
 _PLAIN: Final = {"double precision": (0.5, -2.25, 3.0, 2.0**40), "real": (0.5, -2.25, 3.0)}
 
 
 def _groups(kind: str) -> list[tuple[Any, Any]]:
-    """Values in three groups: without NULL, with one, and of NULLs alone."""
+    """Values in three groups: without NULL, with one NULL, and with only NULLs."""
     values = _PLAIN.get(kind, VALUES[kind])
     return [*((value, True) for value in values), *((value, False) for value in (*values, None)), (None, None)]
 
@@ -470,7 +470,7 @@ def test_merges_are_those_of_the_engine(engine: EmbeddedEngine, name: str) -> No
 
 @pytest.mark.parametrize("kind", VALUES)
 def test_keys_and_orders_are_those_of_the_engine(engine: EmbeddedEngine, kind: str) -> None:
-    """Equal keys become one, and a sort puts values where the engine does."""
+    """Equal keys are merged, and rows are sorted as the engine sorts them."""
     sql_type = _kind(kind)
     key, number = _column(1, sql_type), Column(2, "n", INT8)
     values = [*VALUES[kind], None, *VALUES[kind]]

@@ -1,4 +1,4 @@
-"""Files count once they are whole, stay what they were, and read as the stream's rows in arrival order."""
+"""Files count once they are complete, must not change, and are read as the stream's rows in order of arrival."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SECOND = 1_000_000_000
 
 
 class Clock:
-    """Nanoseconds that only a test moves."""
+    """A clock in nanoseconds that only the test moves."""
 
     def __init__(self) -> None:
         self.now = 1000 * SECOND
@@ -69,7 +69,7 @@ def test_a_file_counts_when_two_looks_saw_the_same(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_taken_is_found_again(tmp_path: Path) -> None:
-    """Also at the next look of the first second: a refused file stays refused."""
+    """Also at the next look within the first second: a refused file stays refused."""
     clock = Clock()
     file = write(tmp_path / "a.csv", "wrong\n", clock.now)
     source = FileSource(tmp_path, "csv", "s", clock)
@@ -146,7 +146,7 @@ def test_csv_is_postgresql_s(tmp_path: Path) -> None:
 
 
 def test_quoted_fields_of_csv_may_have_several_lines(tmp_path: Path) -> None:
-    """Wherever the reader's portions of a large file end, and whatever else is in the quotes."""
+    """Wherever the reader's portions of a large file end, and whatever else the quotes contain."""
     text = 'one\n\n"two", "",\r\nthree'
     fed = Stream(1, "s", (ColumnDefinition("t", TEXT),), (("format", "csv"),))
     file = write(tmp_path / "a.csv", '"{}"\n'.format(text.replace('"', '""')) * 100_000, 0)
@@ -172,7 +172,7 @@ def test_json_lines_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("last", ['{"id": 3, "name": "z"}', '{"id": "3", "name": "z"}', ' {"id":3,"name":"z"} '])
 def test_json_of_several_portions(tmp_path: Path, last: str) -> None:
-    """With a line that is longer than one, and in the last one what only the exact way reads."""
+    """One line is longer than a portion, and the last portion needs the exact parser."""
     long = "x" * (3 << 20)
     lines = [
         *(f'{{"id": 1, "name": "{number:07}"}}' for number in range(100_000)),

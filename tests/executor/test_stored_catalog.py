@@ -1,4 +1,4 @@
-"""The catalog in the tables' file: a whole document and changes after it are what was defined."""
+"""The catalog in the tables' file: a complete document and changes after it equal the definitions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _stored(database: Database) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("few", [0, 2000, 1 << 20])
 def test_what_was_defined_is_there_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
-    """Written whole at each definition that is long, sometimes, or never after the first."""
+    """The complete document is written at each long definition, sometimes, or never after the first."""
     monkeypatch.setattr(catalog_documents, "_FEW", few)
     database = open_database(tmp_path)
     client = Client(database)

@@ -1,5 +1,5 @@
-"""Continuous views that nobody maintains for a time, and copies of views at their home: whoever goes on with them, they
-are their query over what was acknowledged."""
+"""Continuous views that no server maintains for a time, and copies of views at their home: whichever server continues
+them, they equal their query over the acknowledged rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def resume(servers: Servers, name: str) -> None:
 
 
 def copies(folder: Path) -> list[str]:
-    # Path.glob raises where a folder goes meanwhile.
+    # Path.glob raises if a folder is deleted meanwhile.
     found = glob.glob("views/*/*/manifest.json", root_dir=folder / "storage")
     return sorted(Path(path).parent.name for path in found)
 
@@ -82,7 +82,7 @@ def test_what_reads_it_waits_for_nothing_else(servers: Servers, a: Client) -> No
 @pytest.mark.parametrize("owner", ["a", "b"])
 @pytest.mark.parametrize("heir", ["a", "b", "c"])
 def test_it_goes_on_anywhere(owner: str, heir: str, servers: Servers, a: Client) -> None:
-    """Where it was suspended as a guest it is a guest no longer."""
+    """On the server where it was suspended, it is a guest no longer."""
     rows = Rows()
     rows.insert(a, 5)
     if owner != "a":
@@ -134,8 +134,8 @@ def test_its_home_may_be_down_when_it_goes_on(servers: Servers, a: Client) -> No
     assert a.run(READ) == rows.wanted()
 
 
-def test_who_was_to_go_on_is_lost(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then it is suspended as before."""
+def test_the_server_that_was_to_continue_is_lost(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The view is then suspended as before."""
     rows = Rows()
     rows.insert(a, 5)
     suspend(servers, "a")
@@ -167,9 +167,9 @@ def test_a_state_that_is_not_what_was_written(servers: Servers, a: Client, tmp_p
 
 
 def test_what_a_home_has_is_of_one_commit(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job may end while somebody looks at what a view had when it left."""
+    """A job may end while another thread reads the state with which the view left."""
     database = servers["a"]
-    database.maintenance.close()  # what it would do is done here
+    database.maintenance.close()  # its background work is done here
     Rows().insert(a, 5)
     (runtime,) = database.core.runtimes()
     storage, read = database.core.storage, database.core.storage.read
@@ -231,7 +231,7 @@ def test_what_cannot_be_suspended(definition: str, what: str, servers: Servers, 
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next copy comes soon, however long the one before took."""
+    """The next copy comes soon, however long the last one took."""
     monkeypatch.setattr(checkpoints, "_SHARE", 0)
 
 
@@ -262,7 +262,7 @@ def test_a_lost_homes_view_goes_on_from_its_copy(servers: Servers, a: Client) ->
 
 @pytest.mark.usefixtures("soon")
 def test_copies_follow_and_end(servers: Servers, a: Client, tmp_path: Path) -> None:
-    """The log is kept above the last copy only, also after a restart."""
+    """The log is kept only after the last copy, also after a restart."""
     rows = Rows()
     checkpoint(servers)
     first = copies(tmp_path)
@@ -310,7 +310,7 @@ def test_a_copied_view_leaves_like_any_other(servers: Servers, a: Client, tmp_pa
 
 @pytest.mark.usefixtures("soon")
 def test_an_error_that_rows_made_is_copied(servers: Servers, a: Client) -> None:
-    """The log need not be kept for such a view, and nobody takes it over."""
+    """The log need not be kept for such a view, and no server takes it over."""
     a.run("CREATE VIEW u AS SELECT 1 / (k - 7) AS k, count(*) FROM s GROUP BY 1")
     moving = servers["a"].view_migration
     moving.checkpoint(view_of(servers["a"], "u"))
@@ -330,7 +330,7 @@ def test_an_error_that_rows_made_is_copied(servers: Servers, a: Client) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_law(seed: int, servers: Servers) -> None:
-    """Whatever is done with a view, it is its query over what was acknowledged."""
+    """Whatever is done with a view, it equals its query over the acknowledged rows."""
     choose = random.Random(seed)
     home = servers.client("a")
     home.run(STREAM)

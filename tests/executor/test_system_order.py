@@ -1,7 +1,7 @@
 """Rows of system relations come in the order of insertion where a query has no ORDER BY.
 
-Tools read columns without an ORDER BY, also through joins. PostgreSQL's order depends on its plans there, so that the
-expected order is written out.
+Tools read columns without an ORDER BY, also through joins. PostgreSQL's order depends on its plans there, so the
+expected order is given explicitly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of tables by key: what is found without an engine is what the engine finds, whatever sessions do in between."""
+"""Rows of tables by key: rows found without an engine equal those of the engine, whatever sessions do in between."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _STEPS = st.lists(st.tuples(st.integers(0, 1), _CHANGES | _CONTROL), min_size=4,
 
 
 def _by_key(database: Database, client: Client, text: str, *parameters: Any) -> Rows | None:
-    """What is found by key; None where an engine must be asked."""
+    """The row found by key; None if an engine must be asked."""
     query = client.bind(text)
     assert isinstance(query, Query)
     reader = point_reader(*key_services(database), query, database.core.catalog)
@@ -82,7 +82,7 @@ def _row(table: pa.Table, place: int | None, columns: tuple[str, ...]) -> Rows:
 
 
 def _check(database: Database, table: str) -> int:
-    """Compares every key; how many were found without an engine."""
+    """Compares every key; returns how many were found without an engine."""
     client, answered = Client(database), 0
     asked = client.run(f"SELECT k, name, n FROM {table}")
     assert isinstance(asked, list)
@@ -97,7 +97,7 @@ def _check(database: Database, table: str) -> int:
 
 
 class _Sessions:
-    """Two sessions, of which one waits for the other by giving up."""
+    """Two sessions; one gives up instead of waiting for the other."""
 
     def __init__(self, database: Database, table: str) -> None:
         self.table = table
@@ -124,7 +124,7 @@ def _few_make_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def rows_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long a test takes, nobody gives an engine's file what waits for it but who reads."""
+    """However long a test takes, only reads apply waiting rows to the engine's file."""
     monkeypatch.setattr(frontiers, "_LATE", math.inf)
 
 
@@ -148,7 +148,7 @@ def test_reads_by_key_are_the_engines(database: Database, steps: list[tuple[int,
 @pytest.mark.slow
 @pytest.mark.usefixtures("rows_wait")
 def test_what_is_acknowledged_survives_a_crash(tmp_path: Path) -> None:
-    """The file of the tables has nothing of what waits; the log has it."""
+    """The tables' file lacks the waiting rows; the log has them."""
     chance, rows = random.Random(3), dict[int, int]()
     for number in range(3):
         before, after = tmp_path / str(number), tmp_path / str(number + 1)
@@ -212,7 +212,7 @@ def test_many_rows_and_keys_of_several_columns(
         assert found == (asked if i % 9 else [])
         for row in asked:
             assert _by_key(database, client, "SELECT a, b, c FROM many WHERE c = $1::uuid", row[2]) == asked
-    assert _by_key(database, client, "SELECT a FROM many WHERE d = 3::numeric(10, 2)") is None  # an object for each
+    assert _by_key(database, client, "SELECT a FROM many WHERE d = 3::numeric(10, 2)") is None  # an object per row
 
 
 def test_what_is_no_read_by_key(database: Database, client: Client) -> None:

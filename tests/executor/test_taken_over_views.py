@@ -1,4 +1,5 @@
-"""Continuous views whose servers are gone: others go on with their copies, or what else there is, and lose nothing."""
+"""Continuous views whose servers are lost: others continue them from their copies, or from other states, and lose
+nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 
 def test_a_view_of_a_lost_server_goes_on_at_its_home(servers: Servers, a: Client) -> None:
-    """From its last copy and the home's log; and who was lost notices, though it lives."""
+    """The view continues from its last copy and the home's log; the lost server notices this, though it runs."""
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
@@ -50,7 +51,7 @@ def test_a_view_of_a_lost_server_goes_on_at_its_home(servers: Servers, a: Client
 
 
 def test_a_lost_server_changes_nothing(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stands still while it writes a copy, and its view goes on elsewhere, with newer rows."""
+    """The lost server stands still while it writes a copy; its view continues elsewhere, with newer rows."""
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
@@ -72,7 +73,8 @@ def test_a_lost_server_changes_nothing(servers: Servers, a: Client, monkeypatch:
 
 
 def test_a_lost_server_deletes_no_copy_of_others(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stands still when its copy is named; the view goes home and on to a third server, which is lost as well."""
+    """The lost server stands still when its copy is named; the view moves home and on to a third server, which is lost
+    as well."""
     rows = Rows()
     servers.migrate("a", "b")
     _ = servers["c"]
@@ -113,7 +115,7 @@ def test_no_copy_stays_that_is_not_needed(servers: Servers, a: Client, tmp_path:
     wait_until(lambda: not glob.glob("views/*/*", root_dir=tmp_path / "storage"), what="the last copy's end")
 
 
-def test_who_was_to_take_a_view_is_lost(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_receiver_of_a_view_is_lost(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = Rows()
     rows.insert(a, 5)
     _ = servers["b"]
@@ -137,7 +139,7 @@ def test_who_was_to_take_a_view_is_lost(servers: Servers, a: Client, monkeypatch
 
 
 def test_home_and_owner_are_lost(servers: Servers, a: Client) -> None:
-    """Any server goes on, over the home's log; and what becomes the home's again is all there."""
+    """Any server continues, with the home's log; a view that returns to its home is complete."""
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
@@ -156,7 +158,7 @@ def test_home_and_owner_are_lost(servers: Servers, a: Client) -> None:
     assert again.run(READ) == rows.wanted()
 
 
-def test_who_is_stopped_for_long_is_gone(servers: Servers, a: Client) -> None:
+def test_a_server_that_is_stopped_for_long_is_lost(servers: Servers, a: Client) -> None:
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
@@ -176,7 +178,7 @@ def test_who_is_stopped_for_long_is_gone(servers: Servers, a: Client) -> None:
 
 
 def test_an_error_that_rows_made(servers: Servers, a: Client) -> None:
-    """It is the view's value wherever that is, and keeps no log."""
+    """The error is the view's value wherever the view is, and does not keep the log."""
     a.run("CREATE VIEW w AS SELECT sum(1 / k) AS n FROM s")
     a.run("INSERT INTO s VALUES (1, 1, '')")
     servers.migrate("a", "b", "w")
@@ -200,7 +202,7 @@ def test_an_error_that_rows_made(servers: Servers, a: Client) -> None:
 
 
 def test_a_server_that_comes_back_empty_counts_nothing_twice(servers: Servers, a: Client) -> None:
-    """What it said of the stream before is not of its new replica, whose oid is the same."""
+    """Its earlier reports about the stream do not apply to its new replica, which has the same oid."""
     servers.options |= {"log_segment_bytes": 1 << 16, "maintenance_rows": 1}
     rows = Rows()
     servers.migrate("a", "b")
@@ -226,7 +228,7 @@ def test_a_server_that_comes_back_empty_counts_nothing_twice(servers: Servers, a
 def test_a_server_that_comes_back_empty_within_its_lease(
     is_refused: bool, servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The view is there again from its last copy; where that is not possible, at home."""
+    """The view is restored from its last copy or, if that is not possible, at home."""
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")

@@ -1,4 +1,4 @@
-"""Temporary relations beside durable ones: the log, restarts, other sessions, and the end of a session."""
+"""Temporary relations beside durable ones: the log, restarts, other sessions, and the session's end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifests: a commit is a compare-and-swap of a frontier, and what is not named does not exist."""
+"""Manifests: a commit is a compare-and-swap of a frontier, and files that no manifest names do not count."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_commit_moves_all_states_of_a_path_together(tmp_path: Path) -> None:
 def test_only_commits_from_the_frontier_count(
     tmp_path_factory: pytest.TempPathFactory, attempts: list[tuple[int, int, int, int]]
 ) -> None:
-    """Three openings of one manifest, as three servers might have, against a model of two integers."""
+    """Three instances open one manifest, as three servers might, and are compared with a model of two integers."""
     folder = tmp_path_factory.mktemp("cas")
     manifests = [create(folder)]
     manifests += [Manifest.open(manifests[0].folder) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""The ring: what a delta gives does not depend on what memory held, on batch sizes, or on when rows were merged."""
+"""The ring: a delta does not depend on which rows were in memory, on batch sizes, or on when rows were merged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SEGMENT = 16 * 1024
 
 
 class Place(NamedTuple):
-    """A row and where it is."""
+    """A row and its position."""
 
     lsn: int
     ordinal: int
@@ -45,7 +45,7 @@ def rows(first: int, count: int) -> pa.RecordBatch:
 
 
 def row_values(batch: pa.RecordBatch) -> RowValues:
-    """The same rows as an INSERT brings them."""
+    """The same rows in the form in which an INSERT passes them."""
     values = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
     frame = ValuesEncoder(SCHEMA).encode(values)
     assert frame is not None
@@ -64,7 +64,7 @@ def publish(ring: Ring, lsn: int, record: TransactionRecord) -> None:
 
 
 class Fixture:
-    """A log, and rings of different budgets that all hear of the same records."""
+    """A log, and rings with different budgets that all get the same records."""
 
     def __init__(self, folder: Path, budgets: tuple[int, ...], spool_memory: int) -> None:
         self.log = Log(folder, SEGMENT)
@@ -81,7 +81,7 @@ class Fixture:
             publish(ring, lsn, record)
 
     def commit(self, parts: list[tuple[str, list[int]]]) -> None:
-        """One transaction; a part is (kind, sizes of its batches)."""
+        """Commits a transaction; a part is (kind, sizes of its batches)."""
         made: list[Part] = []
         ordinal, lsn = 0, self.sequencer.visible + 1
         for kind, sizes in parts:
@@ -174,7 +174,7 @@ def test_many_single_rows_become_few_chunks(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", [0, 7, 64, 1000])
 def test_values_become_few_chunks(tmp_path: Path, asked: int) -> None:
-    """However often somebody asks in between."""
+    """However often rows are read in between."""
     log = Log(tmp_path / "log", SEGMENT)
     ring = Ring(Layout.plain(SCHEMA), StreamReader(log, STREAM), TraceBudget(1 << 30))
     for lsn in range(1, 5001):
@@ -199,7 +199,7 @@ def test_large_batches_are_not_copied(fixture: Fixture) -> None:
 
 
 def test_no_commit_copies_much(fixture: Fixture) -> None:
-    """A writer waits while rows are merged: batches of some hundred rows stay what they are, however many come."""
+    """A writer waits while rows are merged: batches of some hundred rows are not copied, however many arrive."""
     ring = fixture.rings[0]
     for lsn in range(1, 201):
         ring.append(lsn, [rows(300 * lsn, 300)])

@@ -1,4 +1,5 @@
-"""The next writer comes before the disk has the one before it: one sync for many, and nobody is told too early."""
+"""The next writer begins before the disk has the record of the one before: many share a sync, and none is acknowledged
+early."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> CountingDisk:
 
 @pytest.fixture
 def held(disk: CountingDisk, tmp_path: Path) -> Iterator[Database]:
-    """A database with a table at hand, whose log can be held."""
+    """A database with a table's rows in memory, whose log can be blocked."""
     with closing(open_database(tmp_path / "held")) as database:
         client = Client(database)
         client.run("CREATE TABLE t (k int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)")
@@ -39,7 +40,7 @@ def held(disk: CountingDisk, tmp_path: Path) -> Iterator[Database]:
 
 
 def begin(client: Client, text: str) -> Beside[object]:
-    """A client's text in a thread of its own; it gives the outcome, or an error's SQLSTATE."""
+    """Runs a client's text in its own thread; gives the outcome, or an error's SQLSTATE."""
 
     def run() -> object:
         try:
@@ -118,7 +119,7 @@ def test_a_failed_sync_fails_all(held: Database, disk: CountingDisk) -> None:
     assert caught.value.sqlstate == "58030"
 
 
-def test_who_has_seen_a_refused_change_is_refused(held: Database, disk: CountingDisk) -> None:
+def test_a_writer_that_has_seen_a_refused_change_is_refused(held: Database, disk: CountingDisk) -> None:
     disk.may_sync.clear()
     first, sequencer = _run_behind_each_other(held, ["UPDATE t SET n = 5 WHERE k = 1"]), held.core.sequencer
     wait_until(lambda: sequencer._last_written == held.core.tables.unsettled.last, LONG, "write before the one refused")
@@ -135,7 +136,8 @@ def test_who_has_seen_a_refused_change_is_refused(held: Database, disk: Counting
 
 @pytest.mark.slow
 def test_counters_of_many_sessions_survive_a_crash(tmp_path: Path) -> None:
-    """Every acknowledged change counts once, in this process and after it died; what was not acknowledged may count."""
+    """Every acknowledged change counts once, in this process and after a crash; changes that were not acknowledged may
+    count."""
     with closing(open_database(tmp_path / "live")) as database:
         Client(database).run(
             "CREATE TABLE c (k int PRIMARY KEY, n int); INSERT INTO c SELECT i, 0 FROM generate_series(0, 3) AS g (i)"

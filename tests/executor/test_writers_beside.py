@@ -1,4 +1,4 @@
-"""Transactions that write beside each other: nothing is lost, and a start after a crash finds what was there."""
+"""Concurrent transactions that write: nothing is lost, and a start after a crash finds all committed changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def dump(database: Database) -> dict[str, object]:
 
 
 def statements(source: random.Random, worker: int) -> list[str]:
-    """One transaction's; every change of an account is noted in the history."""
+    """The statements of one transaction; every change of an account is recorded in the history."""
     found: list[str] = []
     for _ in range(source.randrange(1, 4)):
         account, change, owner = source.randrange(10), source.randrange(1, 5), source.randrange(6)
@@ -64,7 +64,7 @@ def statements(source: random.Random, worker: int) -> list[str]:
 
 
 def work(database: Database, worker: int, count: int) -> int:
-    """Transactions of one client; how many were committed."""
+    """One client's transactions; returns how many were committed."""
     source, client, done = random.Random(worker), Client(database), 0
     for _ in range(count):
         try:
@@ -169,7 +169,7 @@ def test_repeatable_transactions_write_on_their_snapshot(clients: Clients) -> No
     assert second.run("SELECT n FROM account WHERE id = 1") == [(3,)]
 
 
-def test_a_failed_transaction_holds_nobody_up(clients: Clients) -> None:
+def test_a_failed_transaction_blocks_no_other(clients: Clients) -> None:
     first, second, _ = clients
     first.run("BEGIN; UPDATE account SET n = 1")
     with pytest.raises(SqlError):

@@ -2,8 +2,8 @@
 
 Every relation has the columns a and b (integers) and c (text), so that any may stand where another does. Tables are
 written in braces, ``{t1}``, so that the judge can be given others for them. The levels are those of the rules
-(docs/continuous-views.md): ``of_tables`` reads no stream, ``rows`` reads one as its rows come, ``groups`` groups these,
-and ``above`` is what may stand above groupings.
+(docs/continuous-views.md): ``of_tables`` reads no stream, ``rows`` reads a stream's rows, ``groups`` groups these, and
+``above`` has operators above groupings.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _AGGREGATES: Final = (
 
 
 class Queries:
-    """Draws queries from a source of random numbers; ``depth`` bounds how relations nest."""
+    """Draws queries from a source of random numbers; ``depth`` limits the nesting of relations."""
 
     def __init__(self, source: random.Random, streams: Sequence[str], tables: Sequence[str]) -> None:
         self._source = source
@@ -52,7 +52,7 @@ class Queries:
         )
 
     def rows(self, depth: int) -> str:
-        """Rows of a stream, as they come, beside tables."""
+        """A stream's rows, possibly joined with tables."""
         if depth <= 0 or self._chance(0.3):
             return f"select k as a, v as b, t as c from {self._source.choice(self._streams)}"
         q = next(self._names)
@@ -147,14 +147,14 @@ class Queries:
         return f"select {q}.a, {value} as b, {q}.c from ({level(depth - 1)}) {q}"
 
     def _correlated(self, outer: str, level: Level, depth: int) -> str:
-        """A relation that may use the columns of another."""
+        """A relation that may use the columns of another one."""
         q = next(self._names)
         pair = f"{q}.{self._column()} {self._operator()} {outer}.{self._column()}"
         where = self._one("", f" where {pair}", f" where {pair}", f" where {pair} and {q}.b <= {outer}.b")
         return f"select * from ({level(depth - 1)}) {q}{where}"
 
     def _named(self, depth: int) -> str:
-        """One relation that is read twice, above a grouping and below it or as it is."""
+        """One relation that is read twice: above a grouping, and below it or ungrouped."""
         name, stream = f"named_{next(self._names)}", self._source.choice(self._streams)
         level = self._source.choice((self.of_tables, self.above))
         grouped = f"select {name}.a, count(*)::int as b from {stream} join {name} on k = {name}.a group by {name}.a"

@@ -1,8 +1,9 @@
-"""Random scenarios for the law: a stream, a continuous view over it, and what happens in which order.
+"""Random scenarios for the law: a stream, a continuous view over it, and a sequence of steps.
 
 Owns: Hypothesis strategies for schemas, values, groupings with every supported aggregate and by windows of event time
 with and without retention, and steps (rows, reads, restarts, engine switches, changes of a joined table). Knows nothing
-of servers. Floats are multiples of 1/8, so that their sums are exact in any order; texts hold what quoting can break.
+of servers. Floats are multiples of 1/8, so that their sums are exact in any order; texts contain characters that need
+quoting.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ SETS: Final[tuple[Literal["", "rollup", "cube"], ...]] = ("", "", "", "rollup", 
 
 
 class EventTime(Struct, frozen=True):
-    """Windows of ``size`` hours, of which one begins every ``slide`` hours, over a column; and what the view keeps.
+    """Windows of ``size`` hours, one beginning every ``slide`` hours, over a column; and the view's retention.
 
     Without a slide they are sessions, and ``size`` is the gap.
     """
@@ -93,12 +94,12 @@ class EventTime(Struct, frozen=True):
 
     @property
     def are_plain(self) -> bool:
-        """Whether they are an expression like any other."""
+        """Whether the windows are an ordinary expression."""
         return self.slide == self.size and not self.options
 
     @property
     def start(self) -> str:
-        """When a row's window begins."""
+        """The begin of a row's window."""
         if not self.slide:
             return f"session({self.column}, '{self.size} hours')"
         if self.slide == self.size:
@@ -107,11 +108,11 @@ class EventTime(Struct, frozen=True):
 
     @property
     def judged(self) -> str:
-        """The same in PostgreSQL, where the relation ``hops`` numbers the windows of a row."""
+        """The equivalent in PostgreSQL, where the relation ``hops`` numbers the windows of a row."""
         return f"date_bin('{self.slide} hours', {self.column}, '2001-01-01') - hops * interval '{self.slide} hours'"
 
     def sessions(self, source: str, keys: list[str]) -> str:
-        """The rows in PostgreSQL with ``began``, when the session of each began."""
+        """The rows in PostgreSQL with ``began``, the begin of each row's session."""
         over = (
             f"over (partition by {', '.join(keys)} order by {self.column})"
             if keys
@@ -125,13 +126,13 @@ class EventTime(Struct, frozen=True):
 
     @property
     def ends(self) -> str:
-        """When it ends; for sessions, of a group's rows."""
+        """The end of a window; for sessions, an aggregate over a group's rows."""
         begins = self.judged if self.slide else f"max({self.column})"
         return f"{begins} + interval '{self.size} hours'"
 
     def in_time(self, stream: str) -> str:
-        """The stream's rows in PostgreSQL that count: for sessions with a retention, those that did not come too late
-        for what the transactions before theirs had brought. Column ``tx`` numbers these."""
+        """The stream's rows that count in PostgreSQL: for sessions with a retention, those that were not too late for
+        the rows of earlier transactions. Column ``tx`` numbers the transactions."""
         if self.slide or self.retention is None:
             return stream
         before = f"(select max({self.column}) from {stream} as earlier where earlier.tx < {stream}.tx)"
@@ -141,37 +142,37 @@ class EventTime(Struct, frozen=True):
 
     @property
     def hops(self) -> str:
-        """The numbers."""
+        """The numbers of a row's windows."""
         return f"cross join generate_series(0, {-(-self.size // self.slide) - 1}) as hops"
 
     @property
     def holds(self) -> str:
-        """Which windows a row is in; without a time it is in one."""
+        """The condition that a row is in a window; a row without a time is in one window."""
         return f"{self.column} < {self.ends} or ({self.column} is null and hops = 0)"
 
     @property
     def options(self) -> str:
-        """WITH of the view."""
+        """The view's WITH options."""
         found = [f"retention = '{self.retention} hours'"] if self.retention is not None else []
         found += ["emit = 'final'"] if self.final else []
         return f"WITH ({', '.join(found)})" if found else ""
 
     def kept(self, stream: str) -> list[str]:
-        """The conditions that the options mean, the watermark being an hour behind."""
+        """The conditions that the options imply, with a watermark one hour behind."""
         watermark = f"(select max({self.column}) from {stream}) - interval '1 hour'"
         found = [] if self.retention is None else [f"{self.ends} > {watermark} - interval '{self.retention} hours'"]
         return [*found, f"{self.ends} <= {watermark}"] if self.final else found
 
 
-#: "settle" waits until background maintenance has caught up, so that the next read is of committed runs alone.
+#: "settle" waits until background maintenance has finished, so that the next read uses committed runs only.
 Action = Literal["read", "restart", "crash", "spark", "embedded", "auto", "settle", "dimension"]
 
 
 class Scenario(Struct, frozen=True):
-    """``columns`` are the stream's types (named c0, c1, ...); a step is an action or rows to insert.
+    """``columns`` are the stream's types (named c0, c1, ...); a step is an action, or rows to insert.
 
-    ``shape`` says what stands around the grouping: nothing, a table joined below it, or a table or window functions
-    above it; ``sets`` is what GROUP BY makes of its keys; ``windows`` are one more key.
+    ``shape`` says what surrounds the grouping: nothing, a table joined below it, or a table or window functions above
+    it. ``sets`` is the form of GROUP BY's keys; ``windows`` are one more key.
     """
 
     columns: tuple[str, ...]
@@ -187,11 +188,11 @@ class Scenario(Struct, frozen=True):
 
     @property
     def declaration(self) -> str:
-        """The stream's columns as SQL; k joins the dimension table."""
+        """The stream's columns in SQL; k joins the dimension table."""
         return ", ".join(["k integer", *(f"c{number} {name}" for number, name in enumerate(self.columns))])
 
     def query(self, stream: str, dimension: str, arrival: str = "") -> str:
-        """The view's text. ``arrival`` names a column by which array_agg and string_agg shall order explicitly."""
+        """The view's text. ``arrival`` names a column by which array_agg and string_agg are ordered explicitly."""
         keys = [f"c{number}" for number in self.keys]
         if self.shape == "above":
             keys = ["k", *keys]
@@ -253,7 +254,7 @@ def _windows(draw: st.DrawFn, columns: tuple[str, ...]) -> EventTime | None:
 
 @st.composite
 def scenarios(draw: st.DrawFn, actions: tuple[Action, ...]) -> Scenario:
-    """A scenario of up to a few dozen rows whose steps use only the given actions besides rows."""
+    """A scenario of up to a few dozen rows, whose other steps are among the given actions."""
     columns = tuple(draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=4)))
     usable = [number for number, name in enumerate(columns) if name in KEYS]
     keys = draw(st.lists(st.sampled_from(usable), unique=True, max_size=2)) if usable else []

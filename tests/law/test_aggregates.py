@@ -1,6 +1,7 @@
-"""Every aggregate over every type it takes, as a continuous view, as a query over a table, and as PostgreSQL's answer.
+"""Every aggregate over every type that it accepts: as a continuous view and as a query over a table, compared with
+PostgreSQL.
 
-Complements ``test_property``: larger and stranger values (extremes, special floats, empty and all-NULL groups),
+Complements ``test_property``: larger and unusual values (extremes, special floats, empty and all-NULL groups),
 expressions around and inside the aggregates, and the joins, CTEs, HAVING and ORDER BY with LIMIT on top.
 """
 
@@ -63,10 +64,10 @@ AGGREGATES = (
     "regr_count(n, f)",
     "sum(n * u)",
     "sum(n / 3)",
-    "round(avg(n / 7), 8)",  # PostgreSQL keeps as many decimals as the most of any quotient
+    "round(avg(n / 7), 8)",  # PostgreSQL keeps the largest number of decimals of any quotient
     "sum(n) / count(*)",
     "sum(i) * 1.0 / count(*)",
-    "round(sum(n) / nullif(sum(i), 0), 12)",  # PostgreSQL gives small quotients more decimals than the 20 kept here
+    "round(sum(n) / nullif(sum(i), 0), 12)",  # PostgreSQL gives small quotients more than the 20 decimals kept here
     "round(avg(n), 2)",
     "coalesce(sum(n), 0)",
     "sum(case when b then n else 0 end)",
@@ -103,7 +104,7 @@ def value(source: random.Random, *choices: object) -> str:
 
 
 def row(source: random.Random) -> str:
-    """A row of x; groups 7 to 9 hold NULLs alone."""
+    """A row of x; groups 7 to 9 have only NULLs."""
     key = source.randint(1, 9)
     if key > 6:
         return f"({key}{', NULL' * 11})"
@@ -127,7 +128,7 @@ def row(source: random.Random) -> str:
 
 @pytest.fixture(scope="module")
 def mirror(postgres: Postgres) -> Iterator[Mirror]:
-    """A stream, a table of the same rows, and a small table to join."""
+    """A stream, a table with the same rows, and a small table to join."""
     settings = {"maintenance_engine": "embedded", "spark_enabled": False, "maintenance_rows": 40}
     with Millstream(settings=settings) as server, mirrored(server, postgres) as pair:
         pair.stream("x", COLUMNS)

@@ -1,6 +1,6 @@
-"""Continuous views equal PostgreSQL's answers while their stream's columns come and go and the server dies.
+"""Continuous views equal PostgreSQL's answers while their stream's columns are added and dropped and the server dies.
 
-In PostgreSQL the stream is a table, and a view that came with a column counts the rows since then.
+In PostgreSQL the stream is a table, and a view that was created after a column counts the rows since then.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.rig.server import Millstream, java_is_there
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 
-#: Columns that come, with their defaults, and values that rows have of them.
+#: Columns to add, with their defaults, and values for them.
 COMING = {
     "a": ("integer NOT NULL DEFAULT 3", ("1", "2", "DEFAULT")),
     "b": ("text", ("'x'", "NULL", "DEFAULT")),
@@ -63,7 +63,7 @@ def test_views_of_a_stream_whose_columns_change(mirror: Mirror) -> None:
         if step in (3, 7):
             mirror.restart(crash=step == 7)
             mirror.check()
-    _insert(mirror, there, source)  # that nobody reads, so that they are maintenance's
+    _insert(mirror, there, source)  # not read, so that background maintenance has them
     wait_until(lambda: max(map(mirror.jobs, ("spark", "embedded"))) > 0, 120, "a job")
     mirror.check()
 
@@ -74,7 +74,7 @@ def _alter(mirror: Mirror, action: str) -> None:
 
 
 def _insert(mirror: Mirror, there: list[str], source: random.Random) -> None:
-    """Rows by INSERT and by COPY; numbers count on."""
+    """Inserts rows by INSERT and by COPY, with consecutive numbers."""
     for kind in ("insert", "copy"):
         rows = [
             [str(mirror.acknowledged + place), str(source.randint(1, 4)), str(source.randint(-9, 9))]

@@ -1,7 +1,7 @@
-"""The law over tables that change: those that a view reads below its groupings are of its creation, all others live.
+"""The law with changing tables: tables that a view reads below its groupings are as of its creation, all others live.
 
-CREATE VIEW's notices say which are which. In PostgreSQL the view's query reads copies of these, made at that moment.
-Its subqueries, joins and sets are random (``queries``), and so is what happens to the tables.
+CREATE VIEW's notices say which are which. In PostgreSQL the view's query reads copies of the former, made at that
+moment. The views' subqueries, joins and set operations are random (``queries``), and so are the changes of the tables.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 
 TABLES: Final = ("t1", "t2", "t3")
 STREAMS: Final = ("s", "z")
-#: A view that others read: a continuous one here, over the tables' columns.
+#: A view that others read: a continuous one in Millstream, over the tables' columns.
 HELD: Final = "SELECT k AS id, count(*)::int AS n, max(t) AS label FROM z GROUP BY k"
 VIEWS: Final = 10
 STEPS: Final = 6
-#: Views that once showed rows of two moments, with the tables that are of their creation.
+#: Views that once showed rows of two LSNs, with the tables that are as of their creation.
 SHAPES: Final = (
     ("select id, n, (select count(*) from s where s.v < r.n) from {t1} r", {"t1"}),
     ("select id, n in (select v from s where s.k < r.n) from {t1} r", {"t1"}),
@@ -69,7 +69,7 @@ def test_any_view_beside_tables_that_change(mirror: Mirror, seed: int) -> None:
 def play(
     mirror: Mirror, source: random.Random, texts: dict[int, str], frozen: dict[int, set[str]] | None = None
 ) -> None:
-    """Views, then steps, with a look at every view after each."""
+    """Creates views, then runs steps, and checks every view after each."""
     mirror.views.clear()
     for stream in STREAMS:
         mirror.stream(stream, "k integer, v integer, t text")
@@ -93,7 +93,7 @@ def play(
 
 
 def create(mirror: Mirror, name: str, text: str) -> set[str] | None:
-    """A view, and copies of the tables that are of its creation; None where no continuous view may be so."""
+    """Creates a view, and copies of the tables that are as of its creation; None if the view cannot be continuous."""
     notices: list[str] = []
     plain = text.format(**{item: item for item in (*TABLES, "held")})
 
@@ -118,7 +118,7 @@ def create(mirror: Mirror, name: str, text: str) -> set[str] | None:
 
 
 def change(mirror: Mirror, source: random.Random, step: int) -> None:
-    """What may happen to a table: alone, in a block with a row of a stream, or in one that is rolled back."""
+    """Changes a table: alone, in a block with a row of a stream, or in one that is rolled back."""
     table = source.choice(TABLES)
     statements = [
         f"INSERT INTO {table} (id, n, label) VALUES {rows(source, 2)}",
@@ -147,7 +147,7 @@ def both(mirror: Mirror, statement: str) -> None:
 
 
 def rows(source: random.Random, number: int) -> str:
-    """Rows of two small numbers and a text, any of them NULL."""
+    """Rows of two small numbers and a text, any of which may be NULL."""
     numbers, texts = ("NULL", *map(str, range(5))), ("NULL", "'x'", "'y'")
     return ", ".join(
         f"({source.choice(numbers)}, {source.choice(numbers)}, {source.choice(texts)})" for _ in range(number)
@@ -155,7 +155,7 @@ def rows(source: random.Random, number: int) -> str:
 
 
 def clear(mirror: Mirror) -> None:
-    """Nothing stays but the two connections."""
+    """Drops everything except the two connections."""
     for name in mirror.views:
         mirror.client.execute(f"DROP VIEW {name}".encode())
     both(mirror, "DROP VIEW held")

@@ -1,4 +1,4 @@
-"""Kill -9 at random moments of a load from several clients: every acknowledged row is in every view exactly once."""
+"""Kill -9 at random moments of a load by several clients: every acknowledged row is in every view exactly once."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ VIEWS = {
 class Client(threading.Thread):
     """Inserts the numbers 1, 2, ... in statements of random size until the server dies.
 
-    ``acknowledged`` is the last number whose statement was answered; ``sent`` the last of the statement that was not:
-    the server may have made that one durable or not, but whole. With ``single`` it inserts single rows only, which the
-    event loop's thread commits together with other clients' where it can.
+    ``acknowledged`` is the last number whose statement was answered; ``sent`` is the last number of the statement that
+    was not answered: the server may have made that one durable as a whole, or not. With ``single``, it inserts single
+    rows only, which the event loop's thread commits together with those of other clients where possible.
     """
 
     def __init__(self, server: Millstream, key: int, start: int, seed: str, single: bool = False) -> None:
@@ -76,7 +76,7 @@ class Client(threading.Thread):
 
 
 def _durable(server: Millstream, clients: list[Client]) -> list[int]:
-    """How far each client's rows have got, by the view; each statement whole: all of it or nothing."""
+    """The last number of each client in the view; asserts that each statement is there as a whole or not at all."""
     with server.connect() as connection:
         counts: dict[int, int] = dict(connection.execute("SELECT client, count FROM by_client").fetchall())
     found = [counts.get(client.key, 0) for client in clients]
@@ -86,7 +86,7 @@ def _durable(server: Millstream, clients: list[Client]) -> list[int]:
 
 
 def _check(server: Millstream, last: list[int]) -> None:
-    """Every view equals what rows 1..last[i] of each client give: none lost, none twice."""
+    """Checks that every view has exactly the rows 1..last[i] of each client, none lost or repeated."""
     rows = [(key, number) for key, end in enumerate(last, start=1) for number in range(1, end + 1)]
     by_rest: dict[int, tuple[int, int, int]] = {}
     for key, number in rows:
@@ -105,7 +105,7 @@ def _check(server: Millstream, last: list[int]) -> None:
 def _round(
     server: Millstream, start: list[int], seed: str, kill: Callable[[], None], single: bool = False
 ) -> list[int]:
-    """A client for each start loads, and has had an answer, until ``kill``; then the server is started again and
+    """One client for each start inserts, and has had an answer, until ``kill``; then the server is started again and
     checked."""
     clients = [Client(server, key, begin, f"{seed} {key}", single) for key, begin in enumerate(start, start=1)]
     for client in clients:
@@ -130,7 +130,7 @@ def _create(server: Millstream, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ["embedded", pytest.param("auto", marks=pytest.mark.spark)])
 def test_server_killed_while_two_clients_load(engine: str, whole: bool) -> None:
-    """Spark is still coming up when its server dies: two rounds show that; ``--whole`` has more of all."""
+    """Spark is still starting when its server dies; two rounds test that, and ``--whole`` runs more."""
     source = random.Random(engine)
     settings = {
         "maintenance_rows": 4000,
@@ -144,7 +144,7 @@ def test_server_killed_while_two_clients_load(engine: str, whole: bool) -> None:
         for number in range(6 if whole else 4 if engine == "embedded" else 2):
 
             def kill() -> None:
-                time.sleep(source.uniform(0.05, 2.5))  # the random moment itself, not a wait for something
+                time.sleep(source.uniform(0.05, 2.5))  # the random moment itself, not a wait for a condition
                 server.kill9()
 
             last = _round(server, last, f"{engine} {number}", kill)
@@ -153,7 +153,7 @@ def test_server_killed_while_two_clients_load(engine: str, whole: bool) -> None:
 
 @pytest.mark.parametrize("clients", [1, 6])
 def test_server_killed_while_single_rows_are_inserted(clients: int, whole: bool) -> None:
-    """The rows of one client that is alone are written while the loop waits; another one comes and goes meanwhile."""
+    """The rows of a single client are written while the loop waits; another client comes and goes meanwhile."""
     source = random.Random(f"single {clients}")
     settings = {"maintenance_rows": 500, "maintenance_idle": 0.2, "log_segment_bytes": "1MB", "spark_enabled": False}
     with Millstream(settings=settings) as server:
@@ -175,7 +175,7 @@ def test_server_killed_while_single_rows_are_inserted(clients: int, whole: bool)
 
 
 def test_transactions_over_streams_and_a_table_are_whole_though_the_recovery_is_killed_too(whole: bool) -> None:
-    """What one transaction wrote to two streams and a table is all there or not at all."""
+    """A transaction's rows in two streams and a table are all there or not at all."""
     source = random.Random("whole")
     relations = ("events", "others", "ledger")
     settings = {"maintenance_rows": 20, "maintenance_idle": 0.1, "log_segment_bytes": "1MB", "spark_enabled": False}
@@ -208,7 +208,7 @@ def test_transactions_over_streams_and_a_table_are_whole_though_the_recovery_is_
             writer.join()
             for _ in range(2):
                 server.begin()
-                time.sleep(source.uniform(0.2, 1.0))  # whether it answers by then or not
+                time.sleep(source.uniform(0.2, 1.0))  # whether it has answered by then or not
                 server.kill9()
             server.restart()
             with server.connect() as client:
@@ -223,7 +223,8 @@ def test_transactions_over_streams_and_a_table_are_whole_though_the_recovery_is_
 
 @pytest.mark.spark
 def test_spark_killed_while_two_clients_load() -> None:
-    """The server outlives its JVM: no client notices, the embedded engine catches up, and Spark comes back."""
+    """The server survives the death of its JVM: no client notices, the embedded engine catches up, and Spark comes
+    back."""
     source = random.Random("jvm")
     with Millstream(settings={"maintenance_rows": 4000, "maintenance_idle": 0.2}) as server:
         _create(server, "auto")
@@ -251,7 +252,7 @@ def test_server_killed_while_spark_maintains() -> None:
             with server.connect() as connection:
                 query = "SELECT count(*) > 0 FROM millstream.jobs WHERE engine = 'spark' AND status = 'running'"
                 wait_until(lambda: connection.execute(query).fetchone() == (True,), 120, "job of Spark")
-                time.sleep(source.uniform(0.0, 0.5))  # somewhere in it
+                time.sleep(source.uniform(0.0, 0.5))  # within the load
                 server.kill9()
 
         assert min(_round(server, [0, 0], "middle", kill)) > 0

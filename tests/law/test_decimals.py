@@ -1,7 +1,7 @@
-"""Continuous views show PostgreSQL's decimals, of numerics without digits and of quotients, from scratch and after
-batches.
+"""Continuous views show PostgreSQL's decimals for numerics of undeclared scale and for quotients, from scratch and
+after batches.
 
-Values are distinct as numbers, since a group of equal ones shows those of any of them.
+Values are distinct as numbers, since a group of equal ones shows the decimals of any of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.rig.server import Millstream
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 
-#: What a quotient shows depends on its operands: 1.000 / 1 has 20 decimals, 2.000 / 1 has 16.
+#: A quotient's decimals depend on its operands: 1.000 / 1 has 20 decimals, 2.000 / 1 has 16.
 DECLARED = "k integer, z numeric(10, 3), n bigint"
 AVERAGES = "SELECT k, avg(z) AS a, avg(n) AS b, sum(z) / 7 AS q, sum(n) / count(z) AS r FROM plain GROUP BY k"
 COLUMNS = "k integer, x numeric, y numeric, z numeric(10, 3)"
@@ -59,7 +59,7 @@ def mirror(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[Mirro
 
 
 def rows(count: int, source: random.Random) -> list[list[object]]:
-    """Rows whose numbers were never there before, with zeros at their ends."""
+    """Rows with new numbers, which have trailing zeros."""
 
     def number() -> Decimal | None:
         if source.random() < 0.1:
@@ -76,7 +76,7 @@ def rows(count: int, source: random.Random) -> list[list[object]]:
 
 
 def declared(count: int, source: random.Random) -> list[list[object]]:
-    """Rows of small numbers, whose sums begin below, like and above their counts."""
+    """Rows of small numbers, whose sums are less than, equal to and greater than their counts."""
     numbers = (0, 1, 1, 2, 3, 9, 10_000, -1, None)
     return [
         [source.randint(1, 9), None if z is None else Decimal(z) / source.choice((1, 1, 1000)), source.choice(numbers)]

@@ -1,4 +1,4 @@
-"""The law on views that make arrays and rows of domains' values of what a stream brings, and refuse none of these."""
+"""The law for views that make arrays and rows of domain values from a stream's rows, and refuse none of them."""
 
 from __future__ import annotations
 

@@ -28,9 +28,9 @@ VIEWS = {
     "arrays": "SELECT k, array_to_string(array_agg(state ORDER BY state, n), ',') AS t FROM orders GROUP BY k",
     "joined": "SELECT word, count(*), max(o.state) FROM orders o JOIN words w ON o.state = w.state GROUP BY word",
 }
-#: What Spark maintains, too.
+#: Views that Spark maintains, too.
 PLAIN = ("by_state", "by_key", "late", "best", "above", "joined")
-#: What holds labels' text in its states.
+#: Views with text of labels in their states.
 TEXTS = {
     "texts": "SELECT state::text AS t, count(*) FROM orders GROUP BY 1",
     "listed": "SELECT k, string_agg(state::text, ',' ORDER BY n, state), max(concat(state, '!')) FROM orders"
@@ -80,7 +80,7 @@ def test_views_follow_a_changing_enum(mirror: Mirror) -> None:
         both(mirror, f"ALTER TYPE state {change}")
         labels = [item for item in labels if item != "held" or not change.startswith("RENAME")] + [label]
         mirror.check()
-        if "pointed" in mirror.views:  # by the key's index
+        if "pointed" in mirror.views:  # by the key index
             ours = mirror.client.execute("SELECT t FROM pointed WHERE k = 2").fetchall()
             assert ours == mirror.judge.execute("SELECT min(state)::text FROM orders WHERE k = 2").fetchall()
         if label == "lost":

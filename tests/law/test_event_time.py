@@ -1,6 +1,7 @@
-"""The law of windows over hostile times: with a zone whose summer begins within the rows, NULL, equal, late by much.
+"""The law for windows over difficult times: a zone with a clock change within the rows, NULL, equal and very late
+times.
 
-Windows do not fit each other, views stand on views and on two streams, and the server is stopped and killed in between.
+Windows do not divide each other, views read views and two streams, and the server is stopped and killed in between.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ STREAM = "OPTIONS (watermark 'tz - interval ''30 seconds''')"
 
 
 def bins(size: str) -> str:
-    """The start of a row's window of a size, in PostgreSQL."""
+    """The begin, in PostgreSQL, of a row's window of a size."""
     return f"date_bin('{size}', tz, '2001-01-01 00:00+00')"
 
 
@@ -32,7 +33,7 @@ def watermark(stream: str) -> str:
 
 
 def hours(stream: str, judged: bool) -> str:
-    """A stream's rows by the hour, of which PostgreSQL is told which stay."""
+    """A stream's rows by the hour, with the rows that stay, for PostgreSQL."""
     if not judged:
         return f"(SELECT tumble(tz, '1 hour') AS w, count(*) AS c FROM {stream} GROUP BY 1)"
     kept = f"{bins('1 hour')} + interval '1 hour' > {watermark(stream)} - interval '20 minutes'"
@@ -49,12 +50,12 @@ def binned(judged: bool) -> str:
 
 
 def over(judged: bool) -> str:
-    """A view over a view, of which PostgreSQL knows the query."""
+    """A view over a view, whose query PostgreSQL evaluates."""
     return f"SELECT w, sum(n), max(m) FROM {f'({binned(True)}) b' if judged else 'binned'} GROUP BY w"
 
 
 def hopped(judged: bool) -> str:
-    """Windows whose size is no multiple of their slide, each shown when it is closed."""
+    """Windows whose size is not a multiple of their slide, each shown when it is closed."""
     if not judged:
         return "SELECT hop(tz, '2 minutes', '5 minutes') AS w, count(*), sum(v), count(k) AS known FROM s GROUP BY 1"
     rows = f"(SELECT *, {bins('2 minutes')} - i * interval '2 minutes' AS w FROM s, generate_series(0, 2) AS i) r"
@@ -71,7 +72,7 @@ def joined(judged: bool) -> str:
 
 
 def sat(judged: bool) -> str:
-    """Sessions that late rows make one, rows without a time in one of their own."""
+    """Sessions that late rows merge, and rows without a time in a session of their own."""
     calls = "count(*), sum(v), max(tz) - min(tz) AS length"
     if not judged:
         return f"SELECT session(tz, '20 seconds') AS w, k, {calls} FROM s GROUP BY 1, 2"
@@ -84,7 +85,7 @@ def sat(judged: bool) -> str:
 
 
 def local(judged: bool) -> str:
-    """Days of the session's zone, of which one has 23 hours: kept for ever."""
+    """Days in the session's zone, one of which has 23 hours: kept forever."""
     return "SELECT date_trunc('day', tz) AS w, date_trunc('hour', tz::timestamp) AS h, count(*) FROM s GROUP BY 1, 2"
 
 
@@ -112,7 +113,7 @@ def mirror(postgres: Postgres) -> Iterator[Mirror]:
 
 
 def _row(source: random.Random, step: int) -> tuple[object, ...]:
-    """A time on a grid of 20 seconds, mostly near the step's, sometimes an hour before it."""
+    """A time on a grid of 20 seconds, usually near the step's, sometimes an hour earlier."""
     time = START + timedelta(seconds=(step * 100 - int(source.expovariate(0.005))) // 20 * 20)
     value = source.choice((None, *range(9)))
     return None if source.random() < 0.1 else time, source.choice((0, 1, None)), value

@@ -1,4 +1,4 @@
-"""The law on the first rows of a stream and of each key in it, by orders of every type in every direction."""
+"""The law for the first rows of a stream and of each of its keys, sorted by every type in both directions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.rig.server import Millstream
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 
-#: Columns with what their values may be.
+#: Columns with their possible values.
 _COLUMNS = {
     "k": ("integer", (1, 2, None)),
     "i": ("bigint", (-(2**63), -1, 0, 2**63 - 1, None)),
@@ -30,7 +30,8 @@ _WAYS = [" ".join(words) for words in product(("ASC", "DESC"), ("NULLS FIRST", "
 
 
 def _query(source: random.Random) -> str:
-    """One that orders by all columns, so that no two rows are equal and different; texts and doubles go one way."""
+    """A query that sorts by all columns, so that rows that tie are equal; texts and doubles are sorted in one
+    direction."""
     names = source.sample([name for name in _COLUMNS if name != "k"], len(_COLUMNS) - 1)
     one_way = source.choice(("ASC", "DESC"))
     nulls = (source.choice(("NULLS FIRST", "NULLS LAST")) for _ in names)

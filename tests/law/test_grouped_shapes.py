@@ -1,7 +1,7 @@
-"""The law on random groupings over joins, set operations and groupings, several sets among them.
+"""The law for random groupings over joins, set operations and groupings, including several grouping sets.
 
-The tables are there before the views and stay as they are; the streams grow in random batches, and the server is
-stopped and killed in between. A shape that is refused is 0A000, never another error.
+The tables exist before the views and do not change; the streams grow in random batches, and the server is stopped and
+killed in between. A refused shape raises 0A000, never another error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Averages of integers of 19 digits: nanoseconds since 1970, identifiers made of times, and the ends of bigint.
+"""Averages of integers with 19 digits: nanoseconds since 1970, identifiers made of times, and the limits of bigint.
 
-Texts are compared with PostgreSQL's, as the clients see them.
+Texts are compared with PostgreSQL's, as clients see them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What CREATE VIEW writes out for a view that reads a table once is accepted, means the same, and follows the table.
+"""The replacement text that CREATE VIEW suggests for a view that reads a table once is accepted, has the same meaning,
+and follows the table.
 
-The views are pasted as they are told; PostgreSQL evaluates the first text over the acknowledged rows and the tables as
-they are at each check.
+The views are created from the suggested text; PostgreSQL evaluates the original text over the acknowledged rows and the
+tables at each check.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ VIEWS = {
     "by_both": "SELECT t || name AS both_names, sum(i * 2) AS s FROM x, side WHERE k = id AND i + id > 1"
     " GROUP BY t || name",
 }
-#: Of which no other text is known.
+#: Views for which no other text is suggested.
 OTHERS = (
     "SELECT name, string_agg(t, ',') FROM x JOIN side ON k = id GROUP BY name",
     "SELECT name, count(*) FROM x JOIN side ON k = id WHERE i > (SELECT min(k) FROM other) GROUP BY name",

@@ -27,7 +27,7 @@ READS: tuple[Action, ...] = ("read", "dimension")
 
 @pytest.fixture(scope="module")
 def embedded(postgres: Postgres) -> Iterator[Mirror]:
-    """One server on the embedded engine alone; every example has a stream and a view of its own."""
+    """One server with the embedded engine only; every example has its own stream and view."""
     chosen = {"maintenance_engine": "embedded", "spark_enabled": False, "maintenance_rows": 7, "maintenance_idle": 0.05}
     with Millstream(settings=chosen) as server, mirrored(server, postgres) as mirror:
         yield mirror
@@ -63,12 +63,12 @@ def test_any_view_over_engine_switches(both: Mirror, scenario: Scenario) -> None
 
 @pytest.mark.spark
 def test_spark_did_its_part(both: Mirror) -> None:
-    """Of the engine switches' scenarios, Spark has maintained some."""
+    """Spark has maintained some of the scenarios with engine switches."""
     assert both.jobs("spark") >= FEW.max_examples // 2
 
 
 def play(mirror: Mirror, scenario: Scenario) -> None:
-    """Tells both sides the scenario, compares at every read and at the end, and drops what it made."""
+    """Runs the scenario on both sides, compares at every read and at the end, and drops its objects."""
     number = next(NUMBERS)
     stream, dimension, view = f"s{number}", f"d{number}", f"v{number}"
     mirror.views.clear()
@@ -77,7 +77,7 @@ def play(mirror: Mirror, scenario: Scenario) -> None:
     mirror.stream(stream, scenario.declaration, watermark)
     mirror.table(dimension, "id integer PRIMARY KEY, label text")
     mirror.insert(dimension, scenario.dimension, one_statement=True)
-    # PostgreSQL's sort under a grouping is not stable, so there the order of arrival is a column and said explicitly.
+    # PostgreSQL's sort for a grouping is not stable, so there the order of arrival is a column and explicit.
     mirror.judge.execute(f"ALTER TABLE {stream} ADD COLUMN arrival bigserial".encode())
     mirror.judge.execute(f"ALTER TABLE {stream} ADD COLUMN tx bigint DEFAULT txid_current()".encode())
     by_transactions = windows is not None and not windows.slide
@@ -104,7 +104,8 @@ def _rows_behind(mirror: Mirror, view: str) -> int:
 
 
 def act(mirror: Mirror, scenario: Scenario, action: Action, view: str, dimension: str) -> None:
-    """One step that is not rows. A table below the grouping is read as of the view's creation: it stays as it is."""
+    """Runs one step other than rows. A table below the grouping is read as of the view's creation, so it does not
+    change."""
     match action:
         case "read":
             mirror.check()

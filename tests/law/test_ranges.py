@@ -1,6 +1,7 @@
-"""Sums of doubles in continuous views: an overflow is the view's error on read, and infinite values are no overflow.
+"""Sums of doubles in continuous views: an overflow is the view's error on read, and infinite values are not an
+overflow.
 
-Both are told apart by the state alone, whichever batch brought the values, and after a restart.
+The state alone tells the two apart, whichever batch contained the values, and after a restart.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ VIEWS = {
     "GROUP BY k",
     "scaled": "SELECT k, count(*) AS c, sum(x * 0.5 + 1) AS s FROM readings WHERE k = {0} GROUP BY k",
 }
-#: Rows in the order of arrival: 1 is ordinary, 2 and 3 overflow, 4 to 6 are infinite or no number, 7 has NULLs.
+#: Rows in order of arrival: 1 is ordinary, 2 and 3 overflow, 4 to 6 are infinite or NaN, 7 has NULLs.
 BATCHES: tuple[tuple[tuple[int, str | None], ...], ...] = (
     ((1, "1.5"), (2, "1e308"), (3, "-1.7e308"), (4, "Infinity"), (5, "NaN"), (6, "-Infinity"), (7, None)),
     ((1, "-0.25"), (4, "1e308"), (6, "Infinity")),
@@ -57,6 +58,6 @@ def test_an_overflow_is_the_views_error(mirror: Mirror) -> None:
         mirror.check_outcomes()
         if number == 1:
             wait_until(lambda: mirror.jobs(engine) > 0, 120, "maintenance")
-        if number == 1 and engine == "embedded":  # another Spark would take as long as all else
+        if number == 1 and engine == "embedded":  # another Spark would take as long as everything else
             mirror.restart(crash=True)
             mirror.check_outcomes()

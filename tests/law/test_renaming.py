@@ -1,4 +1,4 @@
-"""The law when what a continuous view reads gets other names, more columns, or fewer: it means what it did."""
+"""The law when the inputs of a continuous view are renamed, or gain or lose columns: the view keeps its meaning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.rig.server import Millstream
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 
-#: The judge evaluates views by name, so that PostgreSQL's own views are what they are compared with.
+#: The judge evaluates views by name, so they are compared with PostgreSQL's own views.
 VIEWS = {
     "counted": "SELECT k, count(*) AS n, sum(v) AS total FROM x GROUP BY k",
     "named": "SELECT t.name, c.n FROM (SELECT k, count(*) AS n FROM x GROUP BY k) c JOIN t ON t.id = c.k",

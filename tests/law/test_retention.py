@@ -1,4 +1,4 @@
-"""The law of views with retention: over so many commits that rows leave states which are merged, and over a crash."""
+"""The law for views with retention: over enough commits that rows leave merged states, and over a crash."""
 
 from __future__ import annotations
 

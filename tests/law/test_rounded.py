@@ -1,4 +1,4 @@
-"""Continuous views over times of few digits equal PostgreSQL's answers, however their rows came."""
+"""Continuous views over times with few digits equal PostgreSQL's answers, however their rows arrived."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VIEWS = {
     "exactly": "SELECT exact::timestamp(1) AS tenth, count(*) FROM ticks WHERE exact::timestamp(2) > at GROUP BY 1",
     "later": "SELECT at + interval '1 us' AS later, count(*) FROM ticks WHERE at = exact::timestamp(3) GROUP BY 1",
 }
-#: What Spark has no types for.
+#: Columns for which Spark has no types.
 MORE = {
     "clocks": "SELECT clock, exact::time(1) AS tenth, count(*) FROM ticks GROUP BY 1, 2",
     "spans": "SELECT k, sum((at - exact)::interval(1)), max((zoned - at)::interval minute) FROM ticks GROUP BY k",
@@ -78,7 +78,7 @@ def test_views_over_rounded_columns(mirror: Mirror) -> None:
     engine = "embedded" if "spans" in mirror.views else "spark"
 
     def has_maintained() -> bool:
-        mirror.copy("ticks", lines(rows(60, source)))  # what was there may have been another engine's turn
+        mirror.copy("ticks", lines(rows(60, source)))  # the earlier rows may have been another engine's
         return mirror.jobs(engine) > 0
 
     wait_until(has_maintained, 120, f"a job of {engine}")

@@ -1,8 +1,8 @@
-"""The law on the shapes that a continuous view's plan may have: where streams, tables and groupings stand in it.
+"""The law for the shapes of a continuous view's plan: the places of streams, tables and groupings in it.
 
-``fixed`` is a table that views join below a grouping, and so never changes here; ``moving`` stands above groupings
-only: its rows come, change and go while the streams grow. Batches are random, and the server is stopped and killed in
-between.
+``fixed`` is a table that views join below a grouping, and so never changes here; ``moving`` is read above groupings
+only: its rows are inserted, changed and deleted while the streams grow. Batches are random, and the server is stopped
+and killed in between.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _row(source: random.Random) -> tuple[int | None, int | None, str | None]:
 
 
 def _move(mirror: Mirror, source: random.Random) -> None:
-    """A change of the table above the groupings, in both."""
+    """Changes the table above the groupings on both servers."""
     number, name = source.randint(0, 9), source.choice(("'a'", "'b'", "NULL"))
     change = source.choice(
         (
@@ -171,7 +171,8 @@ def _move(mirror: Mirror, source: random.Random) -> None:
 
 
 def play(mirror: Mirror, source: random.Random, steps: int) -> None:
-    """Random rows into both streams, changes above and stops in between, each followed by some reads."""
+    """Inserts random rows into both streams, with changes of ``moving`` and stops in between, each followed by some
+    reads."""
     for stream in ("x", "z"):
         mirror.stream(stream, COLUMNS)
     for table in ("fixed", "moving"):
@@ -209,7 +210,7 @@ def test_shapes_on_every_engine(engine: str, postgres: Postgres) -> None:
     with Millstream(settings=_settings(engine)) as server, mirrored(server, postgres) as mirror:
         source = random.Random(engine)
         play(mirror, source, 40)
-        for stream in ("x", "z"):  # that nobody reads, so that they are maintenance's
+        for stream in ("x", "z"):  # not read, so that background maintenance has them
             mirror.insert(stream, [_row(source) for _ in range(100)], one_statement=True)
         wait_until(lambda: mirror.jobs("spark") > 0, 120, "job of spark in millstream.jobs")
         mirror.check()

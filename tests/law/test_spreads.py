@@ -1,4 +1,4 @@
-"""Variances, deviations and statistics of pairs of doubles are right far from zero, however their rows came.
+"""Variances, deviations and statistics of pairs of doubles are right far from zero, however their rows arrived.
 
 The judge is PostgreSQL over the acknowledged rows. The values have an offset by group, up to seconds since 1970, where
 a sum of squares has lost every digit of the spread; PostgreSQL's own results are good to some seven digits there.

@@ -28,7 +28,7 @@ ENGINES = ("embedded", "spark", "auto")
 
 
 def _cases(chosen: Collection[tuple[object, ...]], *others: Iterable[object]) -> list[Any]:
-    """Engines, each with all others; those that are not chosen run with ``--whole`` only."""
+    """The test's cases for each engine; those that are not chosen run with ``--whole`` only."""
     found = []
     for case in product(ENGINES, *others):
         marks = ((pytest.mark.whole, case not in chosen), (pytest.mark.spark, case[0] != "embedded"))
@@ -79,10 +79,10 @@ def test_views_equal_their_queries_at_random_moments(engine: str, scale: float, 
         half = len(lines) // 2
         _load(mirror, lines[:half], 16, source)
         unread = half + len(lines) // 8
-        mirror.copy("lineitem", b"".join(lines[half:unread]))  # nobody computes these for Spark
+        mirror.copy("lineitem", b"".join(lines[half:unread]))  # no engine computes these for Spark
         if engine != "embedded":
             _await_jobs(mirror, "spark")
-            mirror.check()  # what Spark committed, and no tail
+            mirror.check()  # the rows committed by Spark, without a tail
         mirror.restart(crash=False)
         mirror.check()
         _load(mirror, lines[unread:], 16, source)
@@ -114,12 +114,13 @@ def test_running_examples_equal_their_queries(engine: str, name: str, postgres: 
         mirror.check()
 
 
-# By both engines the load is over before Spark takes a part in it.
+# With both engines, the load is over before Spark takes part.
 @pytest.mark.parametrize("engine", _cases([("embedded",), ("spark",)]))
 def test_reader_beside_the_load_sees_whole_statements_and_every_acknowledged_one(
     engine: str, postgres: Postgres, tpch: Tpch
 ) -> None:
-    """A concurrent read shows the rows of a prefix of the statements: all that were acknowledged before it began."""
+    """A concurrent read shows the rows of a prefix of the statements, including all that were acknowledged before it
+    began."""
     source = random.Random(engine)
     pieces = list(cut(tpch.lines(0.01, "lineitem"), 60, source))
     totals = list(accumulate((len(piece) for piece in pieces), initial=0))

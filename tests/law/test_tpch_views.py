@@ -1,8 +1,8 @@
 """The law on all queries of TPC-H that the thesis' rules (4.2.2, 4.2.3) admit as continuous views.
 
 ``ALONE``: lineitem is the stream and the benchmark's own text the view. ``TOGETHER``: orders is a stream, too, and the
-text is one in which both are grouped before they meet (tests/sql/tpch/grouped), as it is for queries 17, 18 and 21,
-which scan lineitem twice. The judge evaluates the benchmark's own text in any case.
+text is one in which both are grouped before they are joined (tests/sql/tpch/grouped); so it is for queries 17, 18 and
+21, which scan lineitem twice. The judge evaluates the benchmark's own text in any case.
 
 ``--whole`` runs all of them on each engine; else Spark has a few of them.
 """
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(600)]
 
 ALONE = ("q1", "q3", "q4", "q5", "q6", "q7", "q8", "q9", "q10", "q12", "q14", "q15", "q19", "q20")
 TOGETHER = ("q3", "q4", "q5", "q7", "q8", "q9", "q10", "q12", "q13", "q17", "q18", "q21", "q22")
-#: What the rules leave out, by the stream that meets another before both are grouped.
+#: Queries that the rules exclude, by the stream that joins another before both are grouped.
 REFUSED = {
     "alone": ("q17", "q18", "q21"),
     "together": ("q3", "q4", "q5", "q7", "q8", "q9", "q10", "q12", "q17", "q18", "q21"),
@@ -67,7 +67,7 @@ def _load(mirror: Mirror, pieces: Sequence[tuple[str, Sequence[bytes]]], source:
 
 
 def _pieces(tpch: Tpch, which: str, source: random.Random) -> list[tuple[str, Sequence[bytes]]]:
-    """What is loaded, in random pieces of all streams in a random order."""
+    """The rows to load, in random pieces of all streams in random order."""
     found: list[tuple[str, Sequence[bytes]]] = []
     for stream in STREAMS[which]:
         lines = tpch.lines(SCALE, stream)
@@ -86,7 +86,7 @@ def _run(engine: str, which: str, names: Sequence[str], postgres: Postgres, tpch
         largest = pieces.pop(max(range(len(pieces)), key=lambda place: len(pieces[place][1])))
         half = len(pieces) // 2
         _load(mirror, pieces[:half], source)
-        mirror.copy(largest[0], b"".join(largest[1]))  # that nobody reads, so that it is maintenance's
+        mirror.copy(largest[0], b"".join(largest[1]))  # not read, so that background maintenance has it
         if engine != "embedded":
             wait_until(lambda: mirror.jobs("spark") > 0, 120, "job of spark in millstream.jobs")
         mirror.restart(crash=True)

@@ -1,4 +1,4 @@
-"""A small database for the binder's tests: SQL in, bound statements out, against a catalog that grows with its DDL."""
+"""A small database for the binder's tests: binds SQL statements against a catalog that grows with their DDL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from planner.parse.parser import parse
 from planner.statements.definitions import CreateSchema, CreateStream, CreateTable
 from planner.statements.statement import CreateView, Query
 
-#: Tables that PostgreSQL takes as well.
+#: Tables that PostgreSQL accepts as well.
 TABLES = """
 create table region (r_regionkey int primary key, r_name char(25) not null, r_comment varchar(152));
 create table nation (n_nationkey int primary key, n_name char(25) not null,
@@ -33,7 +33,7 @@ create view cv as select k, sum(v) as total, count(*) from s group by k;
 """
 
 
-#: What PostgreSQL and the binder must see alike, each statement ended by ; at a line's end.
+#: The objects that PostgreSQL and the binder share, each statement ended by ; at a line's end.
 STATEMENTS = [
     text.strip() for text in (Path(__file__).parent / "bind_statements.sql").read_text().split(";\n") if text.strip()
 ]
@@ -47,7 +47,7 @@ class Database:
         self.run(sql)
 
     def bind(self, sql: str, types: tuple[SqlType | None, ...] = (), **settings: Any) -> Bound:
-        """One statement, bound; a query's relation is well formed."""
+        """Binds one statement; checks that a query's relation is well formed."""
         (raw,) = parse(sql)
         found = bind(raw, Context(self.catalog, parameter_types=types, **settings))
         if isinstance(found.statement, Query):
@@ -55,7 +55,7 @@ class Database:
         return found
 
     def run(self, sql: str) -> Any:
-        """Statements, bound one after the other; DDL takes effect. The last one's statement."""
+        """Binds statements one after the other, with the effects of DDL; returns the last one."""
         statement: Any = None
         for raw in parse(sql):
             statement = bind(raw, Context(self.catalog)).statement
@@ -71,20 +71,20 @@ class Database:
         return statement
 
     def query(self, sql: str) -> Query:
-        """A SELECT."""
+        """Binds a SELECT."""
         statement = self.bind(sql).statement
         assert isinstance(statement, Query)
         return statement
 
     def scalar(self, sql: str) -> Scalar:
-        """The first output's expression of a SELECT without grouping."""
+        """The expression of the first output of a SELECT without grouping."""
         relation: Any = self.query(sql).relation
         found: Scalar = relation.outputs[0][1]
         return found
 
 
 def standard() -> Database:
-    """The tables and streams above."""
+    """A database with the tables and streams above."""
     return Database(TABLES + STREAMS)
 
 

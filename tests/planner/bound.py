@@ -1,4 +1,4 @@
-"""From SQL text to bound statements over a catalog made by SQL text: the binder in front of this folder's tests."""
+"""Bound statements from SQL text, over a catalog made from SQL text, for the tests of this folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planner.statements.statement import CreateView, Query, Statement
 
 
 def bound(text: str, catalog: Catalog) -> Statement:
-    """One bound statement; a query's relation is well formed."""
+    """Binds one statement; checks that a query's relation is well formed."""
     (raw,) = parse(text)
     statement = bind(raw, Context(catalog)).statement
     if isinstance(statement, Query):
@@ -36,7 +36,7 @@ def catalog_of(statements: Iterable[str]) -> Catalog:
 
 
 def query_of(text: str, catalog: Catalog) -> Query:
-    """A SELECT bound as a view's, so that it may read streams."""
+    """Binds a SELECT as a view's query, so that it may read streams."""
     statement = bound(f"CREATE VIEW v AS {text}", catalog)
     assert isinstance(statement, CreateView)
     return statement.query

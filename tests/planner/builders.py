@@ -56,7 +56,7 @@ class Leaf:
 
 
 def oid_of(name: str) -> int:
-    """A steady oid for a name."""
+    """A fixed oid for a name."""
     return 16384 + sum(ord(letter) * (place + 1) for place, letter in enumerate(name))
 
 
@@ -71,7 +71,7 @@ def stream(name: str, columns: str | dict[str, SqlType], not_null: str = "") -> 
 
 
 def lit(value: Any, type_: SqlType | None = None) -> Literal:
-    """A literal; int4, boolean or a numeric of its digits unless said otherwise."""
+    """A literal: int4, boolean or a numeric with its digits, unless a type is given."""
     if type_ is None and isinstance(value, Decimal):
         exponent = value.as_tuple().exponent
         assert isinstance(exponent, int)
@@ -134,7 +134,7 @@ def agg(function: str, *arguments: Any, type_: SqlType | None = None, **more: An
 
 
 def group(relation: Any, keys: dict[str, Scalar] | None = None, **aggregates: AggregateCall) -> Aggregate:
-    """Aggregate; keys without a name of their own are named after the column."""
+    """An Aggregate; unnamed keys get the name of their column."""
     return Aggregate(
         rel(relation),
         tuple((fresh(name, value.type), value) for name, value in (keys or {}).items()),

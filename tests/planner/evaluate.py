@@ -1,7 +1,7 @@
 """A slow, obvious evaluator of algebra: the judge of rules and programs.
 
-One nested loop per operator, as SQL's text says; values are Python's (numerics as Decimal, exact), NULL is None.
-Covers the functions that the tests of this folder use, and nothing else.
+One nested loop per operator, following the SQL standard; values are Python's (numerics as Decimal, exact), NULL is
+None. Covers only the functions that the tests of this folder use.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from planner.algebra.nodes import (
 from planner.algebra.walk import is_dependent
 
 Row = dict[Column, Any]
-#: Rows of leaves, by table or stream name, or trace name; each row by source name.
+#: Rows of leaves by table, stream or trace name; each row by source names.
 Data = Mapping[str, list[dict[str, Any]]]
 
 _STRICT: dict[str, Callable[..., Any]] = {
@@ -83,7 +83,7 @@ def evaluate(relation: Relation, data: Data, outer: Row | None = None) -> list[t
 
 
 def bag(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Rows in an order of their own, to compare as bags."""
+    """The rows in a fixed order, to compare bags."""
     return sorted(rows, key=lambda row: [(value is None, str(type(value)), str(value)) for value in row])
 
 
@@ -147,7 +147,7 @@ def _join(node: Join, data: Data, outer: Row) -> list[Row]:
 
 
 def _beside(row: Row, node: Join, data: Data, outer: Row) -> list[Row]:
-    """A row with its own rows of a right side that uses it (LATERAL)."""
+    """A row with each row of a right side that depends on it (LATERAL)."""
     found = [
         row | other
         for other in _rows(node.right, data, outer)
@@ -170,7 +170,7 @@ def _aggregate(node: Aggregate, data: Data, outer: Row) -> list[Row]:
 
 
 def _window(node: Window, data: Data, outer: Row) -> list[Row]:
-    """Rows with their numbers; of other functions nobody asks."""
+    """Rows with their numbers; no other window functions are used."""
     rows = _rows(node.input, data, outer)
     for column, call in node.calls:
         assert call.function == "row_number"
@@ -229,7 +229,7 @@ def _folded(function: str, first: list[Any], present: list[tuple[Any, ...]]) -> 
 
 
 def _spread(rows: list[tuple[Fraction, ...]]) -> tuple[Fraction, ...]:
-    """Count, and of each column of the rows the sum and the sum of squared distances from the mean."""
+    """The count, and for each column the sum and the sum of squared distances from the mean."""
     found = [Fraction(len(rows))]
     for values in zip(*rows, strict=True):
         total = sum(values, Fraction(0))
@@ -357,7 +357,7 @@ def _call(node: Call, row: Row, data: Data) -> Any:
 
 
 def merge_state(rows: list[dict[str, Any]], key: tuple[str, ...], merges: Mapping[str, str]) -> list[dict[str, Any]]:
-    """A state's runs merged by key, as a trace's snapshot is: one row per key."""
+    """A state's runs merged by key, as in a trace's snapshot: one row per key."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in key), []).append(row)

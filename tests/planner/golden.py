@@ -1,4 +1,4 @@
-"""Golden files: expected text beside the tests; ``make rewrite`` regenerates, the diff is the review."""
+"""Golden files: expected text beside the tests; ``make rewrite`` regenerates them, and the diff is reviewed."""
 
 from __future__ import annotations
 

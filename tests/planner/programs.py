@@ -15,7 +15,7 @@ def run(
     tables: dict[str, list[dict[str, Any]]],
     batches: list[tuple[str, list[dict[str, Any]]]],
 ) -> list[tuple[Any, ...]]:
-    """The view's rows after batches of (stream, rows), each appended in turn."""
+    """The view's rows after batches of (stream, rows), which are appended in order."""
     statics = {
         static.name: [
             {stored_name(column): value for column, value in zip(static.columns, row, strict=True)}

@@ -1,4 +1,4 @@
-"""Which way a query of a stream takes, and what its program reads."""
+"""How a query of a stream is planned, and what its program reads."""
 
 from __future__ import annotations
 

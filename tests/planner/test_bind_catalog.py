@@ -1,4 +1,4 @@
-"""Every system relation and every function about the catalog can be bound: their texts are data."""
+"""Every system relation and every function about the catalog can be bound, as their definitions are data."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_a_view_is_continuous_through_subqueries_and_with(database: Database) ->
     assert view(database, text).view.continuous
 
 
-def test_a_with_query_that_nobody_reads_does_not_count(database: Database) -> None:
+def test_an_unread_with_query_does_not_count(database: Database) -> None:
     found = view(database, "create view z as with q as (select k from s) select i from a").view
     assert not found.continuous
     assert len(found.depends_on) == 1

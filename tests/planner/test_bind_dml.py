@@ -71,7 +71,7 @@ def test_a_shared_plan_describes_the_same_columns(database: Database, text: str)
     try:
         plain: Any = database.bind(text).statement
     except SqlError as error:
-        # Bad text of a literal shows when it is converted; every other error shows in the shared plan as well.
+        # An invalid text in a literal is found when it is converted; every other error also occurs in the shared plan.
         if error.sqlstate in ("22P02", "22007"):
             return
         with pytest.raises(SqlError, match=error.sqlstate):
@@ -87,7 +87,7 @@ def declared(literals: tuple[Literal, ...]) -> tuple[SqlType | None, ...]:
 
 def test_defaults_fill_rows(database: Database) -> None:
     found = insert(database, "insert into p (k) values (1)")
-    assert found.literals is None  # now() is the session's
+    assert found.literals is None  # now() depends on the session
     source: Any = found.source
     assert source.rows[0][1] == Literal(Decimal("1.50"), numeric(10, 2))
     assert isinstance(source.rows[0][3], Call)

@@ -405,7 +405,7 @@ def test_what_would_be_answered_wrongly_is_refused(database: Database) -> None:
 
 
 def test_the_base_of_a_traced_recursion_is_bound_once(database: Database) -> None:
-    """Each in the base of the next: twice each would be more relations than a statement may read."""
+    """If each base were bound twice in the next, there would be more relations than a statement may read."""
     query = "SELECT 1 AS n"
     for level in range(14):
         step = f"SELECT n FROM r{level} WHERE false"

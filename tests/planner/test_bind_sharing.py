@@ -1,4 +1,4 @@
-"""WITH queries that are computed once: which, and the same plan without them."""
+"""WITH queries that are computed once: which ones, and the same plan without sharing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def relation(database: Database, text: str) -> Relation:
         (f"WITH {GROUPED.replace('AS (', 'AS NOT MATERIALIZED (')} {TWICE}", []),
         (f"WITH {GROUPED}, r AS (SELECT x.i FROM q x, q y) SELECT x.i FROM r x, r y", ["q", "r"]),
         (f"WITH {GROUPED}, r AS (SELECT x.i FROM q x, q y) SELECT 1", []),
-        ("WITH q AS (SELECT i, x AS n FROM b WHERE x > 0) " + TWICE, []),  # as cheap as to read it again
+        ("WITH q AS (SELECT i, x AS n FROM b WHERE x > 0) " + TWICE, []),  # reading it again costs as little
         ("SELECT (WITH q AS (SELECT max(a.i) AS i FROM a WHERE a.i = b.i) SELECT x.i FROM q x, q y) FROM b", []),
         (f"SELECT (WITH {GROUPED} {TWICE} LIMIT 1), (WITH {GROUPED} {TWICE} LIMIT 1)", ["q", "q_1"]),
         ("WITH RECURSIVE q (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM q) SELECT x.i FROM q x, q y LIMIT 3", []),

@@ -1,4 +1,4 @@
-"""Code that an interrupt leaves: wherever it is, once, and never anything outside of it."""
+"""Interruptible code: an interrupt leaves it, at any place, once, and never affects code outside of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_loop_is_left() -> None:
 
 
 def test_parsing_is_left() -> None:
-    """A text that is long is parsed in another thread."""
+    """A long text is parsed in another thread."""
     calls = Calls()
     running = Beside(calls.within, parse, "SELECT " + "+".join(["1"] * 200_000))
     while not running.is_over:
@@ -44,7 +44,7 @@ def test_parsing_is_left() -> None:
 
 
 def test_nothing_else_hears_an_interrupt() -> None:
-    """Neither what is between two stretches, nor what must end, nor another client's."""
+    """Code between two interruptible stretches, code that must end, and another client's code are not interrupted."""
     calls, others, ended = Calls(), Calls(), threading.Event()
 
     def heard() -> int:
@@ -57,7 +57,7 @@ def test_nothing_else_hears_an_interrupt() -> None:
                 client.within(leave, heard) if is_heard else client.within(to_the_end, leave, heard)
             except SqlError:
                 count += 1
-            sum(range(random.randrange(300)))  # Left would come here, and fail the test
+            sum(range(random.randrange(300)))  # Left would be raised here and fail the test
         return count
 
     clients = [Beside(work, calls, True), Beside(work, others, True), Beside(work, calls, False)]
@@ -108,6 +108,6 @@ print(sum(number for number in range(10)))
 
 
 def test_nothing_is_on_its_way_behind_a_stretch() -> None:
-    """CPython 3.11 never ends where a function is profiled while an exception was taken back."""
+    """CPython 3.11 never ends if a function is profiled while an exception is being withdrawn."""
     done = subprocess.run([sys.executable, "-c", _PROFILED], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.stdout.split(), done.stderr) == (["left", "45"], "")

@@ -1,4 +1,4 @@
-"""How a query leaves its server: with its state, with less that is computed again, or a pipeline later."""
+"""How a query leaves its server: with its state, with less state that is computed again, or one pipeline later."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def decided(
     may_wait: bool = True,
     latency: float = 0.0,
 ) -> Decision:
-    """At 100 MB a second, over tables of 1 MB."""
+    """The decision at 100 MB per second, over tables of 1 MB."""
     forecast = Forecast({}, sizes, seconds, lambda left: MB, 100 * MB, latency)
     names = finished.split()
     kept = {*select_state(PLAN.pipelines, names), *available.split()}
@@ -83,7 +83,7 @@ def test_the_end_is_waited_for() -> None:
 
 
 def test_what_ends_sooner_than_it_could_leave_is_left_to_end() -> None:
-    """Though the pipeline that comes next would be dear to leave after."""
+    """Although leaving after the next pipeline would be expensive."""
     short = dict.fromkeys(PLAN.names, 0.02)
     assert decided("p1", {}, short).way == "move"
     found = decided("p1", {}, short, latency=0.1)
@@ -99,7 +99,7 @@ def test_small_states_leave_at_once() -> None:
 
 
 def test_all_is_redone_where_results_come_from_the_same_rows() -> None:
-    """To leave one of them behind saves nothing, since what it is of would be carried in its place."""
+    """Leaving one of them behind saves nothing, since its inputs would be carried instead."""
     names, sizes = ("p1", "revenue", "p3"), {"p1": 30 * MB, "revenue": 30 * MB, "p3": 30 * MB}
 
     def read(left: Relation) -> float:

@@ -1,4 +1,4 @@
-"""Equal relations of a plan, computed once: which they are, and that the plan's rows stay the same."""
+"""Equal relations in a plan that are computed once: which ones, and that the plan's rows stay the same."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_what_is_computed_once(text: str, wanted: list[str]) -> None:
 
 
 def test_what_is_not_worth_it_stays() -> None:
-    """The largest relation first: where that is not worth it, a part of it may be."""
+    """The largest relation is considered first; if it is not worthwhile, a part of it may be."""
     joins = "(SELECT b, d, e FROM t JOIN u ON t.a = u.a CROSS JOIN (SELECT max(d) AS e FROM u) m) x"
     whole = plan_of(f"SELECT b FROM {joins} UNION ALL SELECT e FROM {joins}")
     assert compute_once(whole, lambda relation: False) is whole

@@ -1,4 +1,5 @@
-"""EXPLAIN of the thesis' queries, from SQL text through the binder, as golden files; and words for single operators."""
+"""EXPLAIN of the thesis' queries, from SQL text through the binder, as golden files; and the names of single
+operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scalars as values: however deep a client's text makes them, the process outlives it."""
+"""Scalars as values: a client's deeply nested text does not end the process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from catalog.values.types import BOOL, INT4
 from planner.algebra.nodes import Call, Case, Cast, Literal, Scalar
 
 ONE = Literal(1, INT4)
-#: More levels than a thread's C stack has room for.
+#: More levels than fit on a thread's C stack.
 _LEVELS = 200_000
 
 

@@ -1,4 +1,4 @@
-"""CREATE FUNCTION, and calls of users' functions: what is refused, and what a call becomes."""
+"""CREATE FUNCTION and calls of user-defined functions: refusals, and the bound form of a call."""
 
 from __future__ import annotations
 

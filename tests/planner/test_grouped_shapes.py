@@ -1,4 +1,4 @@
-"""A grouping's shape never breaks the planner: a view is planned, or refused with 0A000."""
+"""No shape of a grouping breaks the planner: a view is planned, or refused with 0A000."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ create table t2 (item int, n int);
 create foreign table s1 (d int, site int, v int) server stream;
 create foreign table s2 (d int, site int, v int) server stream;
 """
-#: Groupings over groupings of which one is read several times, as grouping sets read their input.
+#: Groupings over groupings that are read several times, as grouping sets read their input.
 READ_TWICE = {
     "select id, count(*) from (select s1.site as id from t1 left join s1 on item = s1.d group by s1.site) w"
     " group by rollup (id)": 2,

@@ -72,7 +72,7 @@ SEPARATOR = Literal(",", TEXT)
 
 
 def _order_of(leaf: Leaf) -> tuple[SortKey, ...]:
-    """A whole order, so that arrival does not matter."""
+    """A total order, so that the order of arrival does not matter."""
     return SortKey(leaf.v, True, True), SortKey(leaf.w)
 
 
@@ -101,7 +101,7 @@ def _all_aggregates(i: Inputs) -> dict[str, AggregateCall]:
 
 
 def _twice(i: Inputs) -> Relation:
-    """Query 15's form: a grouping compared with the greatest of its own values."""
+    """The form of query 15: a grouping compared with the maximum of its own values."""
     again = stream("s", _TYPES)
     left, right = i.grouped(i.s), i.grouped(again)
     return where(left, eq(ref(left, "m"), scalar(group(right, x=agg("max", ref(right, "m"))))))
@@ -305,7 +305,7 @@ def test_a_table_above_stays_current() -> None:
 
 
 def test_a_table_that_is_read_below_is_of_the_same_moment_above() -> None:
-    """For each row of t how many rows of s are less: groups are made for t's rows as they were."""
+    """For each row of t, the number of lesser rows of s: the groups are made for the rows of t at that time."""
     i = Inputs()
     below = where(i.s, call("lt", i.s.v, i.t.x))
     counted = project(i.t, k=i.t.k, n=scalar(group(below, n=agg("count"))))
@@ -315,7 +315,7 @@ def test_a_table_that_is_read_below_is_of_the_same_moment_above() -> None:
 
 
 def test_a_table_that_hangs_on_two_stays_apart() -> None:
-    """TPC-H query 5: customer hangs on orders and (by nation) on supplier; joined with the latter it is huge."""
+    """TPC-H query 5: customer is joined with orders and (by nation) with supplier; a join with the latter is huge."""
     line = stream("line", "o s v")
     orders, customer = table("orders", "o c"), table("customer", "c n")
     supplier, nation = table("supplier", "s n"), table("nation", "n name")

@@ -1,4 +1,4 @@
-"""Two transactions' changes of one catalog."""
+"""The catalog changes of two transactions, merged."""
 
 from __future__ import annotations
 

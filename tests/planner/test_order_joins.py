@@ -1,4 +1,4 @@
-"""Joins in the order that statistics suggest: golden plans, the cheapest of all orders, and the same rows always."""
+"""Join orders by statistics: golden plans, the cheapest of all orders, and always the same rows."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from tests.planner.builders import (
 )
 from tests.planner.evaluate import bag, evaluate
 
-#: A fact with two dimensions and what hangs on one of them.
+#: A fact table with two dimensions, and a table joined with one of these.
 FACT, SHOP, CITY, ITEM = (table(name, "k a b v") for name in ("fact", "shop", "city", "item"))
 
 
 def _statistics(**rows: float) -> Statistics:
-    """Tables of so many rows, whose k is a key from 1 on, whose a and b refer to something, and v has ten values."""
+    """Statistics of tables with these row counts: k is a key from 1, a and b are references, and v has ten values."""
     return {oid_of(name): _table(count) for name, count in rows.items()}
 
 
@@ -117,7 +117,7 @@ def test_nothing_known_leaves_joins_as_written() -> None:
 
 
 def _shapes(neighbours: list[int]) -> Iterator[Shape]:
-    """All linear trees that cross nothing."""
+    """All linear trees without cross joins."""
     for order in itertools.permutations(range(len(neighbours))):
         shape: Shape = order[0]
         leaves = 1 << order[0]
@@ -130,7 +130,7 @@ def _shapes(neighbours: list[int]) -> Iterator[Shape]:
 
 
 def _random_region(seed: int, count: int) -> tuple[Relation, Statistics]:
-    """Connected tables of random sizes, written in an order that needs crosses."""
+    """Connected tables of random sizes, in an order that needs cross joins."""
     draw = random.Random(seed)
     leaves = [table(f"t{place}", "k a b v") for place in range(count)]
     parts = [
@@ -160,7 +160,7 @@ def test_no_order_without_crosses_is_cheaper(seed: int) -> None:
 
 @pytest.mark.parametrize("count", [9, 14, 40])
 def test_many_relations_are_joined_without_crosses(count: int) -> None:
-    """A star has more connected sets than are looked at, so that the search is greedy."""
+    """A star has more connected sets than the search examines, so it is greedy."""
     hub, *points = (table(f"t{place}", "k a b v") for place in range(count))
     relation: Relation = rel(hub)
     for point in points:

@@ -135,7 +135,7 @@ def test_the_query_of_a_definition_is_kept_as_written(text: str, query: str) -> 
     ],
 )
 def test_the_parser_gives_attributes_the_types_that_its_nodes_declare(text: str) -> None:
-    """Nothing checks or converts them: ``planner.parse.parser`` has taken that from pglast's nodes."""
+    """Nothing checks or converts them, as ``planner.parse.parser`` disables that in pglast's nodes."""
     for node in (item for raw in parse(text) for item in nodes(raw.node)):
         for name, (declared, _, adapt) in node.__slots__.items():
             value = getattr(node, name, None)

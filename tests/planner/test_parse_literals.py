@@ -1,4 +1,5 @@
-"""Plan sharing: which literals leave a text, and that a remembered skeleton says the same as PostgreSQL's scanner."""
+"""Plan sharing: which literals are taken out of a text, and that a remembered skeleton agrees with PostgreSQL's
+scanner."""
 
 from __future__ import annotations
 
@@ -82,7 +83,7 @@ _INSERT = "insert into t values (1, -2, 'a'), (30, -4.5, null)"
 
 
 def learned(text: str) -> Parameteriser:
-    """One that has seen a text, and still says the same of it."""
+    """A parameteriser that has seen a text; asserts that it still gives the same result."""
     remembering = Parameteriser()
     assert remembering(text) == parameterise(text)
     assert remembering(text) == parameterise(text)
@@ -130,7 +131,7 @@ _HEADS = st.sampled_from(["insert into t values (", "select a from t where b =",
 
 @given(_HEADS, st.lists(_TOKENS, max_size=12), st.integers(0, 1 << 30))
 def test_no_text_leads_another_astray(head: str, tokens: list[str], seed: int) -> None:
-    """Texts with the same words and other literals, one after the other."""
+    """Texts with the same words and different literals, one after the other."""
     source, remembering = random.Random(seed), Parameteriser()
     literals = ["'a'", "'b''c'", "''", "5", "-7", "1.5", "3000000000", "99999999999999999999"]
     for _ in range(4):

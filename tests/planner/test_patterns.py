@@ -1,4 +1,5 @@
-"""Which regular expressions are taken, and that PostgreSQL and RE2 find the same in those, whatever the text."""
+"""The regular expressions that are left to RE2, and that PostgreSQL and RE2 find the same matches for them in any
+text."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def test_replacements() -> None:
 
 
 def patterns(source: random.Random, count: int) -> list[str]:
-    """Random expressions that are taken."""
+    """Random expressions that are left to RE2."""
     found: list[str] = []
     atoms = ["a", "b", ".", "[ab]", "[^a]", r"\w", r"\s", "-", r"\d", r"\W", "c", "ü"]
     while len(found) < count:

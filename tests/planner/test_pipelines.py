@@ -1,4 +1,4 @@
-"""Which plans a continuous view may have (thesis 4.2.2 and 4.2.3), and what ``prepare`` makes of them."""
+"""The plans that a continuous view may have (thesis 4.2.2 and 4.2.3), and the result of ``prepare``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which engine a query is cheaper on: by its rows and passes, by cores, by what does not fit into memory."""
+"""Which engine is cheaper for a query: by rows and passes, cores, and data that exceed the memory."""
 
 from __future__ import annotations
 

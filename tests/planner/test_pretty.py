@@ -1,4 +1,4 @@
-"""Parentheses that say nothing: gone, and the text is read as before."""
+"""Unnecessary parentheses are removed, and the text keeps its meaning."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from catalog.system.pretty_expressions import pretty
         ("((a = ANY (ARRAY[1, 2])) AND (length((b || 'x')) > 3))", "(a = ANY (ARRAY[1, 2])) AND length(b || 'x') > 3"),
         ("(NOT (a IS DISTINCT FROM 3))", "NOT a IS DISTINCT FROM 3"),
         ("(('(a)'::text = \"(b)\") AND e)", "'(a)'::text = \"(b)\" AND e"),
-        # As users write them, which not everything is rewritten of.
+        # Texts as users write them, which are not all simplified.
         ("((p).x > 0 AND ((p).x + 1) * 2 > 3)", "(p).x > 0 AND ((p).x + 1) * 2 > 3"),
         ("((f)[1] > 0)", "(f)[1] > 0"),
         ("(a BETWEEN (b > c) AND d)", "a BETWEEN (b > c) AND d"),

@@ -1,4 +1,4 @@
-"""Rules keep a plan's rows: random plans through each of them, and through all."""
+"""Rules keep a plan's rows: random plans, through each rule and through all."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_random_plans_keep_their_rows(relation: Relation, r: Any, s: Any) -> Non
 
 @st.composite
 def subqueries(draw: Any) -> Relation:
-    """A random plan's rows for which others exist, or do not, asked in WHERE or ON."""
+    """A random plan's rows for which others exist, or do not exist, in WHERE or ON."""
     below, other = draw(relations(2)), draw(relations(1))
     pair = cross(below, other)
     parts = [draw(predicates(below))]
@@ -170,7 +170,7 @@ def test_random_subqueries_keep_their_rows(relation: Relation, r: Any, s: Any) -
 
 @st.composite
 def lists(draw: Any) -> Relation:
-    """Lists of a random plan's rows, in the order of all their columns: of equal rows nobody sees which comes first."""
+    """Lists of a random plan's rows, sorted by all their columns, so that rows that tie are equal."""
     below = draw(relations(2))
     found: Relation = Sort(below, tuple(SortKey(ColumnRef(column), draw(st.booleans())) for column in below.columns))
     for shape in draw(st.lists(st.sampled_from(("filter", "project", "limit", "number")), max_size=3)):

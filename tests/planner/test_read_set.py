@@ -1,4 +1,4 @@
-"""What a plan has looked at: it outlives definitions that have nothing to do with it, and no others."""
+"""The read set of a plan: the plan survives definitions that do not concern it, and no others."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _bound(text: str, catalog: Catalog, search_path: tuple[str, ...] = ("public"
 
 @pytest.mark.parametrize("text", QUERIES)
 def test_what_still_holds_is_bound_alike(text: str) -> None:
-    """The law of ``Seen``: where it holds, binding again would give the same."""
+    """The law of ``Seen``: if it holds, binding again gives the same plan."""
     database = _database()
     start = database.catalog
     versions = []
@@ -86,7 +86,7 @@ def test_only_what_is_looked_at_counts() -> None:
 
 
 def test_a_name_that_was_not_found_counts() -> None:
-    """A table of the same name in a schema that comes first."""
+    """A table of the same name in an earlier schema of the path."""
     database = _database()
     look = Look(database.catalog)
     _bound("SELECT * FROM t", look.catalog, ("own", "public"))
@@ -94,7 +94,7 @@ def test_a_name_that_was_not_found_counts() -> None:
     assert not look.seen.holds(database.catalog)
 
 
-def test_who_walks_through_everything_sees_every_change() -> None:
+def test_a_read_of_the_whole_catalog_depends_on_every_change() -> None:
     database = _database()
     look = Look(database.catalog)
     list(look.catalog.contents("own"))

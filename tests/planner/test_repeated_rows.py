@@ -1,4 +1,4 @@
-"""Many literal rows become a projection of their parameters where all are made alike."""
+"""Many literal rows become a projection of their parameters if all have the same form."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def _counted(kind: SqlType) -> tuple[Scalar, ...]:
 @pytest.mark.parametrize(
     "rows",
     [
-        [row(0)] * 3,  # few
-        [row(number) for number in range(20)] + [(Literal(1, INT4), *row(20)[1:])],  # one is a constant
+        [row(0)] * 3,  # too few rows
+        [row(number) for number in range(20)] + [(Literal(1, INT4), *row(20)[1:])],  # one cell is a constant
         [row(number) for number in range(20)] + [(Cast(Parameter(60, INT8), INT4), *row(20)[1:])],  # of another type
         [(Literal(number, INT4),) for number in range(20)],  # without parameters
-        [_counted(NUMERIC)] * 20,  # whose digits count
+        [_counted(NUMERIC)] * 20,  # whose display scale counts
     ],
 )
 def test_other_rows_stay(rows: list[tuple[Scalar, ...]]) -> None:

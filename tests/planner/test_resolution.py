@@ -1,4 +1,4 @@
-"""Which operator or function a call means: held against a real PostgreSQL over random names and argument types."""
+"""Which operator or function a call means, compared with a real PostgreSQL for random names and argument types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from catalog import postgres as catalog
 from planner.bind.conversion import resolution as r
 from tests.rig.postgres import Postgres
 
-#: Types of every category; of ranges there are none here, and none in Millstream.
+#: Types of every category except ranges.
 NAMES = (
     *("bool", "bytea", "int2", "int4", "int8", "text", "oid", "json", "jsonb", "float4", "float8", "varchar"),
     *("bpchar", "name", "date", "time", "timetz", "timestamp", "timestamptz", "interval", "numeric", "uuid"),
@@ -76,7 +76,7 @@ def test_operators_are_those_of_postgresql(postgres: Postgres) -> None:
 
 
 def _plain_functions() -> list[str]:
-    """Functions of values: no side effects, no pseudo-types' own input and output."""
+    """Functions of values: without side effects, and without input and output of pseudo-types."""
     prefixes = ("pg_", "any", "enum", "array_in", "range", "multirange", "cstring", "void")
     internal = {"prokind": "f", "proretset": "f", "prolang": "12"}
     names = {
@@ -105,7 +105,7 @@ def test_functions_are_those_of_postgresql(postgres: Postgres) -> None:
                 continue
             wanted = _asked(connection, f'"{name}"({", ".join(map(_null, arguments))})')
             if isinstance(wanted, str) and wanted not in (NO_FUNCTION, AMBIGUOUS):
-                continue  # chosen, and failed when it ran
+                continue  # it was chosen, and failed when it ran
             decided += 1
             if _function(name, arguments) != wanted:
                 differing.append((name, arguments, wanted))

@@ -1,4 +1,4 @@
-"""Rules keep a plan's rows: golden plans for what each does and does not do."""
+"""Rules keep a plan's rows: golden plans for the effects of each rule, and for plans that it does not change."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _in_rows() -> Scalar:
 
 
 def _listed(relation: Relation) -> Relation:
-    """All its rows' first column in one list."""
+    """The first column of all rows, as one list."""
     return group(relation, x=in_list(ColumnRef(relation.columns[0])), n=agg("count"))
 
 
@@ -148,7 +148,7 @@ def _ntile(buckets: Scalar) -> Relation:
 
 
 def _limited_by_a_row() -> Relation:
-    """For each of r the first of its own rows of s, as many as it says."""
+    """For each row of r, its first rows of s, as many as the row of r says."""
     rows = Limit(order(where(S, eq(S.a, R.a)), S.c), R.b, None)
     return project(R, x=scalar(group(rows, x=agg("max", S.c))))
 

@@ -1,4 +1,4 @@
-"""Subqueries as joins mean the same: on random rows full of NULLs, by the reference evaluator."""
+"""Subqueries as joins keep their meaning: on random rows with many NULLs, with the reference evaluator."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _rows = st.lists(st.fixed_dictionaries({"a": _value, "b": _value}), max_size=5)
 
 
 class Tables:
-    """The outer table r and the inner tables s and u, fresh each time."""
+    """The outer table r and the inner tables s and u, new each time."""
 
     def __init__(self) -> None:
         self.r, self.s, self.u = (table(name, "a b") for name in "rsu")
@@ -65,7 +65,7 @@ class Tables:
         return group(rel(relation), x=agg(function, *arguments))
 
     def correlated(self, *more: Scalar) -> Relation:
-        """s with its rows of the same a."""
+        """The rows of s with an equal a."""
         return where(self.s, both(self.same, *more) if more else self.same)
 
 
@@ -81,7 +81,7 @@ def _select(value: Callable[[Tables], Scalar]) -> Shape:
 
 
 def _nested(t: Tables) -> Scalar:
-    """Query 20's form: IN over a filter with IN and with a correlated sum."""
+    """The form of query 20: IN over a filter with IN and with a correlated sum."""
     total = group(where(t.u, both(eq(t.u.a, t.s.a), call("gt", t.u.b, 0))), x=agg("sum", t.u.b))
     double = project(total, x=call("mul", ref(total, "x"), lit(2, INT8)))
     inside = member(t.s.b, t.column(t.u, t.u.a))
@@ -94,17 +94,17 @@ def _having(t: Tables) -> Relation:
 
 
 def _below(t: Tables) -> Relation:
-    """s with its rows of a lesser a."""
+    """The rows of s with a lesser a."""
     return where(t.s, call("lt", t.s.a, t.r.a))
 
 
 def _between(t: Tables) -> Relation:
-    """u between s and r."""
+    """The rows of u between s and r."""
     return where(t.u, both(call("le", t.u.a, t.r.a), call("ge", t.u.b, t.s.b)))
 
 
 def _across(t: Tables) -> Relation:
-    """s between r and u."""
+    """The rows of s between r and u."""
     return where(t.s, both(call("le", t.s.a, t.r.a), call("ge", t.s.b, t.u.b)))
 
 

@@ -1,5 +1,5 @@
-"""Plans cut into pipelines, their state and what goes on from it: the thesis' example (figures 6.2, 6.8 and 6.9), and
-any plan with any cut."""
+"""Plans cut into pipelines, their state and the plan that continues from it: the thesis' example (figures 6.2, 6.8 and
+6.9), and any plan with any cut."""
 
 from __future__ import annotations
 
@@ -113,7 +113,8 @@ def test_state_selection(finished: str, state: str) -> None:
 
 @pytest.mark.parametrize("finished", ["p1", "p1 revenue p4", "p1 revenue p3 p4"])
 def test_the_plan_of_figure_6_9(finished: str, rewrite: bool) -> None:
-    """Of the joins only the build side is replaced; what stood below a replaced one is neither there nor kept."""
+    """Of the joins, only the build side is replaced; the relations below a replaced one are neither in the plan nor
+    kept."""
     plan = figure_6_2()
     left, state = remaining(plan, finished.split())
     validate(left)
@@ -135,7 +136,7 @@ def _explained(relation: Relation) -> list[str]:
 
 @pytest.fixture(scope="module")
 def plans() -> list[Relation]:
-    """TPC-H's queries, and what they lack."""
+    """TPC-H's queries, and plans with operators that they lack."""
     catalog = catalog_of(create(streams=()))
     found = []
     for path in QUERIES:
@@ -164,7 +165,7 @@ def test_pipelines_put_together_are_the_plan(plans: list[Relation], data: st.Dat
 
 
 def _together(plan: Pipelined, relation: Relation) -> Relation:
-    """A pipeline's relation with those of others for what it reads of them."""
+    """A pipeline's relation, with the relations of others in place of what it reads from them."""
     made = {item.name: item for item in plan.pipelines if item.breaker != "shared"}
 
     def change(node: object) -> object:
@@ -191,7 +192,7 @@ ROWS = [{"a": a, "b": a % 3, "c": a % 2} for a in range(12)]
 
 
 def self_join(left: str, right: str) -> Relation:
-    """A join of two inputs of one table: columns, and a filter on ``a`` behind a slash."""
+    """A join of two inputs over one table: their columns, and a filter on ``a`` after a slash."""
     sides = []
     for text in (left, right):
         names, _, limit = text.partition("/")

@@ -1,4 +1,4 @@
-"""Programs come back from JSON equal to what went in: those of the planner, and any literal of any type."""
+"""Programs are equal after conversion to JSON and back: those of the planner, and any literal of any type."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _literals = st.one_of(
 
 
 def _of(relation: Relation) -> Program:
-    column = Column(1, "Path", INT8, False)  # names of classes are names like any other
+    column = Column(1, "Path", INT8, False)  # names of classes are allowed like any other
     state = State("Program", "aggregate", (column,), (column,))
     statement = Statement("State", Snapshot("Static", (column,), ("Path",)))
     return Program((), (state,), (Path(0, (7,), (statement,)),), relation, relation.columns)
@@ -103,7 +103,8 @@ def test_deep_expressions_do_not_overflow_the_stack() -> None:
 
 
 def test_version_1_is_read() -> None:
-    """Its paths name one stream, its statements no method, and what reads a state may come behind what fills it."""
+    """Its paths name one stream, its statements have no method, and the reader of a state may come after the statement
+    that fills it."""
     program = _of(rel(table("t", "a")))
     reads = Statement("other", Snapshot("State", *_leaf_of(program)))
     fills = program.paths[0].statements[0]

@@ -1,4 +1,4 @@
-"""Aggregations in two phases, rows that are only ordered, and what is left of a plan between two slices of a leaf."""
+"""Aggregations in two phases, rows that are only sorted, and the rest of a plan between two slices of a leaf."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def test_every_query_of_tpch_in_two_phases() -> None:
 
 
 def test_between_two_slices(rewrite: bool) -> None:
-    """So far, and the rest of the rows, give the same as the whole (figure in ``planner/separation/slicing``)."""
+    """The slices so far and the rest of the rows together give the whole result (figure in
+    ``planner/separation/slicing``)."""
     t = table("t", "k v", not_null="k")
     whole = group(where(t, call("gt", t.v, 1)), {"k": t.k}, n=agg("count", type_=INT8), total=agg("sum", t.v))
     apart = in_two_phases(whole, lambda node: True)
@@ -85,7 +86,7 @@ def test_between_two_slices(rewrite: bool) -> None:
 
 
 def _of_t(shape: str) -> Relation:
-    """A query that groups nothing, over all of ``t``."""
+    """A query without grouping, over all rows of ``t``."""
     t, u = table("t", "k v"), table("u", "k v")
     chosen = project(where(t, call("gt", t.v, 1)), k=t.k, v=t.v)
     key, value = (ColumnRef(column) for column in chosen.columns)
@@ -108,7 +109,7 @@ def _of_t(shape: str) -> Relation:
 
 @pytest.mark.parametrize("shape", ["rows", "in order", "the first", "behind others", "but the first", "beside others"])
 def test_rows_that_are_only_ordered(shape: str) -> None:
-    """Gathered slice by slice, and between two slices, they are the rows of the whole."""
+    """Gathered slice by slice, and between two slices, they are the rows of the whole query."""
     whole = _of_t(shape)
     data: dict[str, list[dict[str, Any]]] = {
         "t": [{"k": row % 3, "v": row, ROW_ID: row} for row in range(12)],

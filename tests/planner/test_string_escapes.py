@@ -1,4 +1,4 @@
-"""Literals with backslash escapes become E'...'; positions lead back to the text that was sent."""
+"""Literals with backslash escapes become E'...', and positions are converted back to the text as sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The walker: children of the commonest nodes are those that their fields say, and trees know what they contain."""
+"""The walker: the children of the most frequent nodes agree with their fields, and trees know what they contain."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Inputs whose meaning PostgreSQL itself said: texts of values, and random COPY data.
+"""Inputs with PostgreSQL's own answers: texts of values, and random COPY data.
 
-``golden/*.json`` hold its answers (PostgreSQL 15, TimeZone Europe/Berlin);
-``pytest tests/protocol --rewrite`` asks again.
+``golden/*.json`` hold the answers (PostgreSQL 15, TimeZone Europe/Berlin); ``pytest tests/protocol --rewrite`` asks
+again.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ CASES: Final[dict[str, list[str]]] = {
 
 
 def type_of(name: str) -> SqlType:
-    """The type of a name as format_type() prints it."""
+    """The type with a name in format_type()'s form."""
     if name.endswith("[]"):
         return array(type_of(name[:-2]))
     special = {
@@ -287,7 +287,7 @@ def type_of(name: str) -> SqlType:
     return special.get(name) or next(by_name(known) for known in TYPES if str(by_name(known)) == name)
 
 
-#: Formats under test: ours, PostgreSQL's options, and pieces that random data is made of.
+#: The formats under test: the options for both servers, and pieces from which random data are made.
 COPY_FORMATS: Final[dict[str, tuple[CopyFormat, str, list[str]]]] = {
     "csv": (
         CopyFormat("csv", ",", ""),
@@ -305,12 +305,12 @@ COPY_FORMATS: Final[dict[str, tuple[CopyFormat, str, list[str]]]] = {
         ["\t", "\n", "a", "\\N", "1", "\\t", "\\\\", "\\n", "\\", "\\x41", "\\101", " ", "-", "\r\n"],
     ),
 }
-#: What COPY fills: one table with a number and a text, one with a text alone.
+#: The targets of COPY: a table with a number and a text, and one with only a text.
 COPY_TABLES: Final = {"pair": (("a", "integer"), ("b", "text")), "single": (("a", "text"),)}
 
 
 def copy_inputs(name: str, count: int) -> list[tuple[str, str]]:
-    """Tables and COPY data, random but always the same."""
+    """Tables and COPY data, random but the same each time."""
     format_, _, pieces = COPY_FORMATS[name]
     source = random.Random(name)
     inputs = []

@@ -1,4 +1,4 @@
-"""Values of every type, for what is proven of any of them: strategies, and columns of what they draw."""
+"""Values of every type for property tests: strategies, and columns of the drawn values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
     return st.integers(-limit, limit).map(lambda unscaled: Decimal(unscaled).scaleb(-scale, context=None))
 
 
-#: Numbers of the bounds of ranges whose canonical forms have values of their own again.
+#: Numbers of range bounds whose canonical forms are again within the types.
 NUMBERS = {
     "int4range": st.integers(-(2**31), 2**31 - 2),
     "int8range": st.integers(-(2**63), 2**63 - 2),
@@ -49,7 +49,7 @@ NUMBERS = {
 
 
 def bounds_of(kind: SqlType) -> st.SearchStrategy[Bounds]:
-    """Bounds in order."""
+    """Bounds in ascending order."""
     number = st.none() | NUMBERS[kind.name]
     pairs = st.tuples(number, number).map(
         lambda pair: pair if pair[0] is None or pair[1] is None else (min(pair), max(pair))
@@ -58,12 +58,12 @@ def bounds_of(kind: SqlType) -> st.SearchStrategy[Bounds]:
 
 
 def ranges_of(kind: SqlType) -> st.SearchStrategy[bytes]:
-    """Ranges as they are carried."""
+    """Ranges in carried form."""
     return bounds_of(kind).map(lambda bounds: range_bytes(kind, canonical(kind, bounds)))
 
 
 def multiranges_of(kind: SqlType) -> st.SearchStrategy[bytes]:
-    """Multiranges as they are carried."""
+    """Multiranges in carried form."""
     return st.lists(ranges_of(multiranges.range_of(kind)), max_size=4).map(partial(multiranges.made, kind))
 
 
@@ -99,7 +99,7 @@ SCALARS: dict[str, tuple[SqlType, st.SearchStrategy[Any]]] = {
 
 
 def arrow_value(value: Any) -> Any:
-    """A literal's value as pyarrow takes it."""
+    """A literal's value in the form that pyarrow accepts."""
     if isinstance(value, list):
         return [arrow_value(item) for item in value]
     return pa.MonthDayNano([*value[:2], value[2] * 1000]) if isinstance(value, tuple) else value
@@ -110,11 +110,11 @@ def column(values: list[Any], type_: SqlType) -> pa.Array:
 
 
 def as_list(value: object) -> list[object]:
-    """An array's value as pyarrow takes it."""
+    """An array's value in the form that pyarrow accepts."""
     assert isinstance(value, tuple)
     return list(value)
 
 
 def same(left: pa.Array, right: pa.Array) -> bool:
-    """Equality that takes NaN for itself, and -0 for 0."""
+    """Equality in which NaN equals NaN, and -0 equals 0."""
     return left.type == right.type and repr(left.to_pylist()) == repr(right.to_pylist())

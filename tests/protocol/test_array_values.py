@@ -1,4 +1,4 @@
-"""Arrays and rows there and back, in both formats, with nulls and in slices; and what is none."""
+"""Arrays and rows, encoded and decoded in both formats, with nulls and in slices; and invalid ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_array_there_and_back(name: str, data: st.DataObject) -> None:
 @settings(max_examples=60)
 @given(st.data())
 def test_row_there_and_back(data: st.DataObject) -> None:
-    """Rows of any fields, also in arrays and in rows, with NULLs and slices."""
+    """Rows with any fields, also within arrays and rows, with NULLs and slices."""
     names = data.draw(st.lists(st.sampled_from(sorted(SCALARS)), min_size=1, max_size=4))
     kinds = [SCALARS[name][0] for name in names]
     fields = st.tuples(*(st.none() | SCALARS[name][1] for name in names))
@@ -66,7 +66,7 @@ SIZES: Final = st.lists(st.integers(1, 3), min_size=1, max_size=4)
 
 @st.composite
 def shaped_values(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> dict[str, list[Any]]:
-    """An array of any dimensions and bounds, as Arrow carries it."""
+    """An array of any dimensions and bounds, in Arrow's form."""
     sizes = draw(SIZES)
     lowers = draw(st.lists(st.integers(-9, 9), min_size=len(sizes), max_size=len(sizes)))
     count = prod(sizes)

@@ -1,4 +1,4 @@
-"""A request recognised by its bytes is the batch that the decoder would read, with just other values."""
+"""A request recognised by its bytes is the batch that the decoder would read, with only other values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of binary COPY found all at once: the same as walked one by one, whatever the bytes."""
+"""Rows of binary COPY found together: the same rows as in a loop, for any bytes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def framed(row: tuple[Field, ...]) -> bytes:
 
 
 def walk(data: bytes, position: int, width: int) -> tuple[list[list[tuple[int, int]]], int]:
-    """The slow and obvious way: fields (start, length) of each whole row, and where the last one ends."""
+    """The slow and obvious way: fields (start, length) of each whole row, and the end of the last row."""
     rows: list[list[tuple[int, int]]] = []
     while data[position : position + 2] == pack(">h", width):
         place, fields = position + 2, []
@@ -109,7 +109,7 @@ def test_what_is_wrong_behind_rows_comes_after_what_is_wrong_in_them(
 
 
 def test_a_single_byte_at_the_end_is_an_end() -> None:
-    """As in PostgreSQL, where a number of fields that is not whole means the end."""
+    """As in PostgreSQL, where an incomplete field count means the end."""
     reader = CopyReader([INT4], ["a"], CopyFormat("binary"), "t")
     assert reader.feed(SIGNATURE + bytes(8) + framed((b"\0\0\0\7",)) + b"\0") == []
     assert [batch.to_pylist() for batch in reader.finish()] == [[{"a": 7}]]

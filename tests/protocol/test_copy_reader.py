@@ -1,4 +1,4 @@
-"""COPY FROM in text and CSV: the three ways agree, portions do not matter, errors name line and column."""
+"""COPY FROM in text and CSV: the three parsers agree, portions do not matter, errors name line and column."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from protocol.values.codec import ColumnError
 CSV = CopyFormat("csv", ",", "")
 TEXT = CopyFormat()
 FORCED = CopyFormat("csv", ",", "", force_not_null=frozenset((1,)), force_null=frozenset((0, 1)))
-#: Every way that a type can take through the fast parser.
+#: For each type, every way through the fast parser.
 TYPES = {
     "small": by_name("int2"),
     "large": by_name("int8"),
@@ -99,7 +99,7 @@ def test_quoted_empty_is_a_value() -> None:
     assert (error.sqlstate, error.where) == ("22P02", 'COPY t, line 2, column a: ""')
 
 
-#: Values that pyarrow and PostgreSQL read differently, and what PostgreSQL says.
+#: Values that pyarrow and PostgreSQL read differently, and PostgreSQL's answer.
 @pytest.mark.parametrize(
     ("type_", "text", "expected"),
     [
@@ -124,7 +124,7 @@ def test_quoted_empty_is_a_value() -> None:
         (numeric(38, 18), "12345678901234567890.5", Decimal("12345678901234567890.5")),
         (numeric(38, 18), "123456789012345678901", "22003"),
         (numeric(20, 10), "12345678901.5", "22003"),
-        # What 128 bits have no room for, and leave something of that looks well.
+        # Numbers that exceed 128 bits, and of which a valid number remains.
         (numeric(5, 2), "3500", "22003"),
         (numeric(15, 15), "-4.35", "22003"),
         (numeric(38, 18), "400000000000000000000.5", "22003"),
@@ -277,12 +277,12 @@ def test_fast_way_takes_what_is_usual() -> None:
     assert not is_fast(b"1\ta\\\tb\t1\n", types, TEXT)
 
 
-#: CSV of an integer and a text, written in any way that is legal or nearly so.
+#: CSV of an integer and a text, written in any legal or almost legal way.
 FIELDS = st.sampled_from(["1", "", " 2", "x", '"1"', '""', '"a""b"', '"a\nb"', 'a"b"', "0x1", "é", "\\N", "\\.", '"'])
 LINES = st.lists(st.lists(FIELDS, min_size=1, max_size=3).map(",".join), min_size=1, max_size=5)
 
 
-#: Decimals as they are written, and what is nearly one.
+#: Decimals as written, and almost legal ones.
 NUMBERS = st.one_of(
     st.from_regex(r"[-+]?[0-9]{1,16}(\.[0-9]{0,4})?", fullmatch=True),
     st.from_regex(r"[-+]?[0-9]{0,3}\.[0-9]{1,3}(0|5|49|50)[0-9]{0,22}", fullmatch=True),
@@ -320,7 +320,7 @@ def test_decimals_at_the_edge_of_doubles(text: str, value: str) -> None:
 
 
 def _first_end(text: str) -> str:
-    """How the first line ends, which says how all do; nothing where quotes stay open."""
+    """The end of the first line, which all lines must have; empty if quotes stay open."""
     quoted = False
     for before, char in zip(" " + text, text, strict=False):
         quoted ^= char == '"'
@@ -352,7 +352,7 @@ def test_fast_exact_and_any_portions_agree(
             columns = parse_exactly(Block(data, 1, end.encode()), target, format_)
         except SqlError as error:
             assert whole[:2] == (error.sqlstate, error.message)
-            # Where quotes stay open there may be no end of a line to tell how lines end, and so to count them by.
+            # If quotes stay open, there may be no end of a line from which to learn how lines end.
             assert whole[2] == error.where or "unterminated" in error.message
         else:
             assert whole == list(zip(*[column.to_pylist() for column in columns], strict=True))
@@ -385,7 +385,7 @@ def test_escapes_of_a_column_are_those_of_its_values(texts: list[str | None]) ->
 
 
 def is_utf8(data: bytes) -> bool:
-    """Whether PostgreSQL takes the bytes for text, which a zero byte is not part of."""
+    """Whether PostgreSQL accepts the bytes as text, which must not contain zero bytes."""
     try:
         return "\0" not in data.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Where COPY's data are cut: in time that grows as they do, however long a line is and whatever is in it."""
+"""Cutting COPY's data: in linear time, however long a line is and whatever it contains."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_line_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_of_backslashes_takes_no_memory() -> None:
-    """It is looked through once from its beginning, and no place in it is kept to come back to."""
+    """The run is searched once from its beginning, and no place in it is remembered for backtracking."""
     run = b"\\" * (1 << 20)
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""COPY TO: what is written can be read back, and is written as PostgreSQL writes it."""
+"""COPY TO: the output can be read back, and equals PostgreSQL's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORMATS = {
 
 
 def taken_apart(messages: bytes) -> list[bytes]:
-    """What CopyData messages hold."""
+    """The payloads of CopyData messages."""
     found = []
     while messages:
         assert messages[:1] == b"d"

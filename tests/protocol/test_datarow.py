@@ -1,4 +1,4 @@
-"""Rows as messages: equal to what encoding value by value makes."""
+"""Rows as messages: equal to the result of encoding value by value."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_rows_beyond_one_arrow_array_are_made_in_halves(monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_rows_of_many_columns() -> None:
-    """As many as a result may have: fewer rows are put together at once."""
+    """The most columns that a result may have: fewer rows are assembled together."""
     names = [f"c{place}" for place in range(1600)]
     columns = [pa.array([f"{place}-{row}" if row % 7 else None for row in range(400)]) for place in range(1600)]
     assert rowmessages.slice_rows(1600) < 400

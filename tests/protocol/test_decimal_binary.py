@@ -1,4 +1,4 @@
-"""numeric's binary form: columns equal what numeric_send makes of each value."""
+"""numeric's binary form: columns equal the results of numeric_send for each value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EXACT = Context(prec=60)
 
 
 def sent(text: str) -> bytes:
-    """numeric_send, the slow and obvious way, of what numeric_out says."""
+    """The result of numeric_send, computed in the slow and obvious way from the text of numeric_out."""
     whole, _, fraction = text.lstrip("-").partition(".")
     scale = len(fraction)
     whole, fraction = whole.zfill(-(-len(whole) // 4) * 4), fraction.ljust(-(-scale // 4) * 4, "0")
@@ -35,7 +35,8 @@ def sent(text: str) -> bytes:
 
 @st.composite
 def columns(draw: st.DrawFn) -> pa.Array:
-    """Decimals of any precision and scale: some of few digits, some that end in zeros, some null; perhaps a slice."""
+    """Decimals of any precision and scale: some with few digits, some with trailing zeros, some null; possibly a
+    slice."""
     precision = draw(st.integers(1, 38))
     scale = draw(st.integers(0, precision))
     most = 10 ** draw(st.integers(1, precision)) - 1
@@ -56,7 +57,7 @@ def test_columns_equal_what_is_sent_of_each_value(column: pa.Array) -> None:
 
 
 def test_the_largest_words() -> None:
-    """Values about the limits of 64 bits, which those of 19 digits may pass, with and without zeros behind them."""
+    """Values near the limits of 64 bits, which 19 digits may exceed, with and without trailing zeros."""
     for scale in (0, 1, 3, 4, 19):
         edges = [2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 10**18, -(10**19) + 1, 10**18 - 1]
         for value in edges:
@@ -68,7 +69,7 @@ def test_the_largest_words() -> None:
 
 
 def test_a_word_on_either_side_of_the_point() -> None:
-    """Of the scale that a numeric without declared digits has, more digits than one word holds."""
+    """With the scale of a numeric of undeclared precision, and more digits than one word holds."""
     random = Random(5)
     for scale in (5, 14, 17, 18):
         ends = [10 ** random.randint(0, scale) for _ in range(300)]

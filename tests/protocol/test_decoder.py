@@ -1,4 +1,4 @@
-"""Bytes in, messages out: whatever the portions, and whatever is wrong with them."""
+"""Bytes in, messages out: for any portions, and for any errors in them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8
 FORMATS = st.lists(st.integers(0, 1), max_size=3)
 KINDS = st.sampled_from(["S", "P"])
 
-#: Messages with the bytes that say them.
+#: Messages with their bytes.
 MESSAGES = st.one_of(
     TEXT.map(lambda text: (message("Q", text.encode() + b"\0"), m.Query(text))),
     st.tuples(TEXT, TEXT, st.lists(st.integers(0, 2**32 - 1), max_size=3)).map(
@@ -51,7 +51,7 @@ MESSAGES = st.one_of(
 
 
 def joined(events: list[m.FrontendMessage]) -> list[m.FrontendMessage]:
-    """Consecutive CopyData as one: how many there are depends on the portions."""
+    """Messages with consecutive CopyData joined, as their number depends on the portions."""
     result: list[m.FrontendMessage] = []
     for event in events:
         if isinstance(event, m.CopyData) and result and isinstance(result[-1], m.CopyData):

@@ -1,4 +1,4 @@
-"""What the server says, byte for byte where it is short and field by field where it is long."""
+"""The server's messages, compared byte for byte if short and field by field if long."""
 
 from __future__ import annotations
 

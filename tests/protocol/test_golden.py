@@ -1,4 +1,4 @@
-"""PostgreSQL's own answers: what it makes of values and of COPY data, recorded in golden/*.json."""
+"""PostgreSQL's own answers for values and COPY data, recorded in golden/*.json."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.rig.postgres import Postgres
 
 FOLDER = Path(__file__).parent / "golden"
 COPY_COUNT = 250
-#: What Millstream refuses (0A000) and PostgreSQL takes.
+#: Inputs that Millstream refuses (0A000) and PostgreSQL accepts.
 REFUSED = {("numeric(10,2)", "NaN"), ("time without time zone", "23:59:59.9999999")}
 
 
@@ -46,7 +46,7 @@ def test_values_are_read_and_printed_as_postgresql_does(name: str) -> None:
 
 
 def outcome(name: str, text: str) -> list[str]:
-    """Printed text and binary form, or SQLSTATE and message; checks that all ways agree."""
+    """Printed text and binary form, or SQLSTATE and message; asserts that all ways agree."""
     type_ = type_of(name)
     texts = pa.array([None, text])
     try:

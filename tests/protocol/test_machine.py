@@ -1,4 +1,4 @@
-"""What is legal when: the ways through the state machine."""
+"""Which message is legal when: the ways through the state machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""psycopg's codecs as judges of ours, both ways."""
+"""psycopg's codecs compared with Millstream's, in both directions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from catalog.values.types import SPANS, array, by_name
 from protocol.values.registry import decode_value, encode_column
 from tests.protocol.generated import SCALARS, as_list, column, same
 
-#: Types whose values psycopg loads as the Python values that we encode.
+#: Types whose values psycopg loads as the Python values that are encoded.
 JUDGED = [name for name in SCALARS if name not in ("json", "jsonb", "interval", "timetz", "bpchar(14)", *SPANS)]
 
 
@@ -58,7 +58,7 @@ WRITTEN: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(
     ("value", "type_name", "format_"),
-    # What libpq writes for the text of bytea depends on the process's connections; test_clients has one.
+    # libpq's text for bytea depends on the process's connections; test_clients has one.
     [(*each, way) for way in (PyFormat.TEXT, PyFormat.BINARY) for each in WRITTEN if (each[1], way) != ("bytea", "t")],
 )
 def test_we_read_what_psycopg_writes(value: Any, type_name: str, format_: PyFormat) -> None:

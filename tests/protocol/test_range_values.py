@@ -1,4 +1,4 @@
-"""Ranges and multiranges: their canonical form and order, there and back, and what is none."""
+"""Ranges and multiranges: their canonical form and order, encoding and decoding, and invalid ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.protocol.generated import bounds_of, column, same
 @settings(max_examples=25)
 @given(data=st.data())
 def test_ranges_are_canonical_and_ordered_by_their_bytes(name: str, data: st.DataObject) -> None:
-    """range_cmp(): the empty range first, then by lower bounds, then by upper ones."""
+    """range_cmp(): the empty range comes first; others are sorted by lower bounds, then by upper ones."""
     kind = by_name(name)
     found = [canonical(kind, bounds) for bounds in data.draw(st.lists(bounds_of(kind), min_size=2, max_size=6))]
 
@@ -83,7 +83,8 @@ def test_bad_binary_ranges(data: bytes) -> None:
 @settings(max_examples=50)
 @given(data=st.data())
 def test_multiranges_are_unions(name: str, data: st.DataObject) -> None:
-    """A column of ranges in any order makes what each row's ranges make alone; a row's value is within it or not."""
+    """A column of ranges in any order gives the same multiranges as each row's ranges alone; a row's value is within it
+    or not."""
     kind = by_name(name)
     single = multiranges.range_of(kind)
     few = st.integers(-3, 12).map(lambda number: number * (1 if name == "int4multirange" else 10**18))

@@ -1,4 +1,4 @@
-"""SCRAM-SHA-256 as RFC 7677 shows it, bound to a certificate, and with everything that a client may get wrong."""
+"""SCRAM-SHA-256 with the example of RFC 7677, with channel binding, and with every possible mistake of a client."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def keys(password: str = PASSWORD, genuine: bool = True) -> Keys:
 
 
 def client_final(header: bytes, bare: str, said: bytes, password: str = PASSWORD) -> bytes:
-    """The client's last message, and with it the proof."""
+    """The client's last message, with the proof."""
     parts = dict(part.split("=", 1) for part in said.decode().split(","))
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), base64.b64decode(parts["s"]), int(parts["i"]))
     key = hmac.digest(salted, b"Client Key", "sha256")
@@ -47,7 +47,7 @@ def test_the_rfcs_exchange() -> None:
 
 
 @pytest.mark.parametrize("password", ["wrong", PASSWORD])
-def test_a_wrong_password_fails_and_so_does_nobodys(password: str) -> None:
+def test_a_wrong_password_and_an_unknown_role_fail(password: str) -> None:
     exchange = Exchange(keys(genuine=password != PASSWORD), SERVER_NONCE, None)
     said = exchange.first(PLAIN, FIRST)
     assert exchange.final(client_final(b"n,,", f"n=user,r={CLIENT_NONCE}", said, password)) is None
@@ -76,7 +76,7 @@ def test_the_certificate_is_bound() -> None:
         (PLUS, BINDING, FIRST, "08P01"),
         (PLAIN, BINDING, b"p=tls-server-end-point,," + FIRST[3:], "08P01"),
         (PLUS, BINDING, b"p=tls-unique,," + FIRST[3:], "08P01"),
-        (PLAIN, BINDING, b"y" + FIRST[1:], "28000"),  # somebody has cut our offer
+        (PLAIN, BINDING, b"y" + FIRST[1:], "28000"),  # an attacker has shortened the offer
         (PLAIN, None, b"n,a=other," + FIRST[3:], "0A000"),
         (PLAIN, None, b"n,,m=x," + FIRST[3:], "0A000"),
         (PLAIN, None, b"n,,n=user", "08P01"),
@@ -127,7 +127,7 @@ def test_verifiers_are_postgresqls() -> None:
 
 @pytest.mark.parametrize(
     ("text", "prepared"),
-    [  # RFC 4013, section 3, and what it prohibits, which stays as it is
+    [  # RFC 4013, section 3, and prohibited texts, which stay unchanged
         ("I\u00adX", "IX"),
         ("user", "user"),
         ("USER", "USER"),

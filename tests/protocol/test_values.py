@@ -1,4 +1,4 @@
-"""Columns there and back: every type, both formats, with nulls and in slices; and what is no value."""
+"""Columns encoded and decoded: every type, both formats, with nulls and in slices; and invalid values."""
 
 from __future__ import annotations
 

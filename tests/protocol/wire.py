@@ -19,7 +19,7 @@ def startup(**parameters: str) -> bytes:
 
 
 def request(code: int, *numbers: int) -> bytes:
-    """A request that takes the place of a startup packet."""
+    """A request in place of a startup packet."""
     body = struct.pack(f">i{len(numbers)}i", code, *numbers)
     return struct.pack(">i", len(body) + 4) + body
 

@@ -1,1 +1,1 @@
-"""Shared rigs: real servers, real data and row comparison for the tests and the benchmarks."""
+"""Shared tools: real servers, real data and row comparison for the tests and the benchmarks."""

@@ -1,4 +1,4 @@
-"""The benchmarks' own queries, TPC-H's and TPC-DS', as files, and their tables with rows at either server."""
+"""The queries of TPC-H and TPC-DS as files, and their tables with rows on either server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def queries(suite: Suite) -> list[Path]:
 
 
 def load(connection: psycopg.Connection[Any], tables: Mapping[str, str], csv: Callable[[str], Path]) -> None:
-    """Creates tables, names to columns, with the rows of CSV files that have a header line."""
+    """Creates tables (names to columns) with the rows of CSV files with a header line."""
     for name, columns in tables.items():
         connection.execute(f"CREATE TABLE {name} ({columns})".encode())
         copy(connection, name, csv(name))

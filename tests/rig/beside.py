@@ -1,4 +1,4 @@
-"""Work beside a test's own thread, in daemon threads: one that hangs fails its test and holds up no process's end."""
+"""Work in daemon threads beside a test's own thread: hanging work fails its test and does not delay a process's end."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
-#: Seconds after which work that has not ended hangs.
+#: Seconds after which unfinished work counts as hanging.
 LONG = 60.0
 
 
 class Beside(Generic[T]):
-    """A call in a thread of its own, which begins at once."""
+    """A call in its own thread, which begins at once."""
 
     def __init__(self, work: Callable[..., T], *arguments: Any) -> None:
         self._future: Future[T] = Future()
@@ -25,16 +25,16 @@ class Beside(Generic[T]):
         return self._future.done()
 
     def result(self, seconds: float = LONG) -> T:
-        """What it returns, or raises; TimeoutError when it does not end in time."""
+        """The call's result, or its exception; TimeoutError if it does not end in time."""
         return self._future.result(seconds)
 
     def error(self, seconds: float = LONG) -> BaseException | None:
-        """What it raised, if anything; TimeoutError when it does not end in time."""
+        """The call's exception, if any; TimeoutError if it does not end in time."""
         return self._future.exception(seconds)
 
 
 class Repeating:
-    """A call that is made again and again in a thread of its own, while a block runs; this raises what it raised."""
+    """A call repeated in its own thread while a block runs; the end of the block raises its exception."""
 
     def __init__(self, work: Callable[..., object], *arguments: Any) -> None:
         self._work, self._arguments = work, arguments
@@ -51,11 +51,11 @@ class Repeating:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a call has raised, so that there are no more."""
+        """Whether a call has raised, after which there are no more calls."""
         return self._calls.is_over
 
     def has_done(self, times: int) -> bool:
-        """Whether so many calls have returned, or one has raised, so that there is nothing left to wait for."""
+        """Whether this many calls have returned, or one has raised."""
         return self._done >= times or self.has_failed
 
     def _run(self) -> None:
@@ -65,7 +65,7 @@ class Repeating:
 
 
 def at_once(calls: Iterable[Callable[[], T]]) -> list[T]:
-    """What calls return that run at the same time, each in a thread of its own."""
+    """The results of calls that run at the same time, each in its own thread."""
     begun = [Beside(call) for call in calls]
     return [call.result() for call in begun]
 
@@ -75,4 +75,4 @@ def _run(future: Future[T], work: Callable[..., T], *arguments: Any) -> None:
         future.set_result(work(*arguments))
     except BaseException as error:  # the caller of the result gets it
         future.set_exception(error)
-        del future, work, arguments  # the error knows this frame, and would keep them all
+        del future, work, arguments  # the error refers to this frame, which would keep all of them

@@ -1,4 +1,4 @@
-"""Row sets are equal or not: exactly, but for floating point numbers (relative 1e-9, the law of the architecture)."""
+"""Compares row sets: exactly, except for floating point numbers (relative 1e-9, the law of the architecture)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Row = Sequence[Any]
 
 
 def difference(actual: Iterable[Row], expected: Iterable[Row]) -> str | None:
-    """None when both are the same bag of rows, else a description of the first few that are not."""
+    """None if both are the same bag of rows, else a description of the first few rows that differ."""
     found, wanted = list(map(tuple, actual)), list(map(tuple, expected))
     if Counter(map(_exact, found)) == Counter(map(_exact, wanted)):
         return None
@@ -35,20 +35,20 @@ def difference(actual: Iterable[Row], expected: Iterable[Row]) -> str | None:
 
 
 def assert_same_rows(actual: Iterable[Row], expected: Iterable[Row], what: str = "rows") -> None:
-    """AssertionError with the rows that differ."""
+    """Raises AssertionError with the rows that differ."""
     report = difference(actual, expected)
     assert report is None, f"{what}: {report}"
 
 
 def _exact(row: Row) -> tuple[Any, ...]:
-    """A hashable image under which only indistinguishable rows are equal; 1 is not true."""
+    """A hashable form under which only indistinguishable rows are equal; 1 is not true."""
     types = tuple(map(type, row))
     return (types, row) if _are_plain(types) else tuple(map(_image, row))
 
 
 @cache
 def _are_plain(types: tuple[type, ...]) -> bool:
-    """Whether equal values of these types, each of its own type, are indistinguishable."""
+    """Whether equal values of these types are indistinguishable."""
     return _PLAIN.issuperset(types)
 
 
@@ -69,7 +69,8 @@ def _image(value: Any) -> Any:
 
 
 def _without(rows: Sequence[Row], others: Sequence[Row]) -> list[Row]:
-    """The bag difference, sorted so that rows equal but for rounding stand at the same place: exact columns first."""
+    """The bag difference, sorted with exact columns first, so that rows that differ only in rounding are at the same
+    place."""
     left = Counter(map(_exact, others))
     kept = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""A real Spark Connect endpoint on this machine: the server that pyspark brings along, on a loopback port of its own.
+"""A real Spark Connect endpoint on this machine: the server in pyspark, on a loopback port of its own.
 
 Owns: its start, readiness, and end by SIGKILL. It is a child process, and knows nothing of Millstream.
 """
@@ -19,7 +19,7 @@ class Endpoint:
     """One endpoint; it can be started again on the same port after its end."""
 
     def __init__(self, folder: Path) -> None:
-        """``folder`` takes its scratch files and its log."""
+        """``folder`` is for its scratch files and its log."""
         folder.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
         self._folder = folder
@@ -27,7 +27,7 @@ class Endpoint:
 
     @property
     def master(self) -> str:
-        """What ``spark.master`` is set to."""
+        """The value of ``spark.master``."""
         return f"sc://127.0.0.1:{self.port}"
 
     def start(self) -> None:
@@ -40,7 +40,7 @@ class Endpoint:
         wait_until(self._listens, seconds, "Spark Connect endpoint")
 
     def kill9(self) -> None:
-        """Its end, in the midst of whatever it does."""
+        """Kills it, whatever it is doing."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

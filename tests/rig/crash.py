@@ -1,4 +1,4 @@
-"""What a process leaves behind that dies at this moment, while the process lives on."""
+"""The files that a process would leave if it died at this moment, while the process continues."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 def copy_crashed(folder: Path, copy: Path) -> None:
-    """Copies a live server's folder as it is at one moment: again, while its background work changes files."""
+    """Copies a live server's folder as of one moment; tries again if background work changes files meanwhile."""
     while True:
         before = _state(folder)
         try:
             shutil.copytree(folder, copy)
-        except shutil.Error:  # a file went away
+        except shutil.Error:  # a file was deleted
             pass
         else:
             if before is not None and _state(folder) == before:

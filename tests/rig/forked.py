@@ -1,7 +1,7 @@
-"""Servers forked from processes that have loaded their modules (``tests.rig.forking``): that is three quarters of what
-a start takes.
+"""Servers forked from processes that have loaded their modules (``tests.rig.forking``), which is three quarters of a
+start.
 
-Owns: these processes, how they are asked for a server, and what its starter knows of it.
+Owns: these processes, the requests for servers, and the state of a server as its starter sees it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Final
 
 import msgspec
 
-#: What comes through the pipe: the server's process, and then its exit status.
+#: Messages in the pipe: the server's process id, and then its exit status.
 NUMBER: Final = struct.Struct("=i")
 
 
@@ -35,8 +35,8 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Forked:
-    """A server, with what ``subprocess.Popen`` has of one: its outcome comes through a pipe, since it is no child of
-    ours."""
+    """A server with the interface of ``subprocess.Popen``: its exit status comes through a pipe, since it is not a
+    child process."""
 
     def __init__(self, outcome: int) -> None:
         self._outcome = outcome
@@ -57,12 +57,12 @@ class Forked:
         return status
 
     def send_signal(self, number: int) -> None:
-        """Unless it has ended."""
+        """Sends a signal, unless the server has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """As kill -9 does."""
+        """Kills the server as kill -9 does."""
         self.send_signal(signal.SIGKILL)
 
     def _status(self, timeout: float | None) -> int | None:
@@ -78,8 +78,8 @@ class Forked:
 
 
 class Loaded:
-    """Processes that have loaded what a server loads, begun when first asked. There are two, which fork by turns:
-    servers of one cluster, and a server and the same one started again, must not have one order of their sets."""
+    """Processes that have loaded a server's modules, started at the first request. Two processes fork in turns: servers
+    of one cluster, and a server and its restart, must not have the same order of sets."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -101,7 +101,7 @@ class Loaded:
         return Forked(outcome)
 
     def close(self) -> None:
-        """Ends them, and waits for it."""
+        """Ends the processes and waits for their end."""
         for ours, process in self._begun.values():
             ours.close()
             process.wait()
@@ -109,7 +109,7 @@ class Loaded:
 
 
 def _begin(folder: Path) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    """A process that forks until our end of a socket is closed, as it is when we end, however that is."""
+    """Starts a process that forks until this end of a socket is closed, which happens however this process ends."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         command = [sys.executable, "-u", "-m", "tests.rig.forking", str(theirs.fileno())]

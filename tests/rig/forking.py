@@ -1,8 +1,8 @@
-"""``python -m tests.rig.forking``: a process that has loaded what a server loads, and forks one whenever it is asked.
+"""``python -m tests.rig.forking``: a process that has loaded a server's modules, and forks a server at each request.
 
-What runs in a server, but for queries that are to wait (``tests.rig.holding``), its arguments, environment, log and
-session are then those of ``python -m server``, and it has no other open files. It ends with this process, and this
-process ends when its requester does.
+A forked server has the same arguments, environment, log and session as ``python -m server``, and no other open files;
+the only difference are queries that must wait (``tests.rig.holding``). It ends with this process, and this process ends
+when its requester does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.rig.forked import NUMBER, Request
 from tests.rig.holding import hold_queries
 from tests.rig.process import die_with_parent
 
-#: What a server loads before its first client, in its order.
+#: The modules that a server loads before its first client, in their order.
 _MODULES: Final = (
     "executor.database.database",
     "server.session.session",
@@ -37,7 +37,7 @@ _OPEN_FILES: Final = 4096
 
 
 def main(asked: socket.socket) -> None:
-    """Forks, and says how each server ended, until the other end of the socket is closed."""
+    """Forks servers, and reports how each one ended, until the other end of the socket is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the requesters
     collect_later()
     keep_freed_memory()

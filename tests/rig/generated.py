@@ -1,4 +1,4 @@
-"""Data that takes long to generate, made once by whichever process needs it first."""
+"""Data that takes long to generate, generated once by the first process that needs it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def generated(folder: Path, make: Callable[[], object], part: str = "") -> Path:
-    """The folder, in which ``make`` has written all that it writes, or a part of it; others wait meanwhile."""
+    """The folder, with all files that ``make`` writes or with a part of them; other processes wait meanwhile."""
     folder.mkdir(parents=True, exist_ok=True)
     complete = folder / f"{part}.complete"
     with (folder / ".lock").open("w") as lock:

@@ -1,7 +1,7 @@
-"""Queries in forked test servers that wait, where they could leave, until they get a request.
+"""Queries in forked test servers that wait at their first stop until they get a request.
 
 So a test that asks a query to leave need not be quick, and the query need not take long. Servers that are started as
-users do have no such queries: there the time has to do that the query takes.
+users do have no such queries: their tests must act while the query runs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from executor.separation import service
 from executor.separation.running_queries import Request, RunningQuery
 from tests.rig.process import wait_until
 
-#: What the text of such a query has at its end, and for how many seconds it waits at most, at its first stop.
+#: The end of the text of such a query, and the longest wait in seconds at its first stop.
 HELD: Final = "-- held"
 _LONGEST: Final = 5.0
 
@@ -21,7 +21,7 @@ _LONGEST: Final = 5.0
 class _Held(RunningQuery):
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
-        # One that goes on has its identifier already.
+        # A query that continues has its identifier already.
         self._is_held = self.client.text.endswith(HELD) and self.id not in arguments
 
     def asked(self) -> list[Request]:
@@ -33,5 +33,5 @@ class _Held(RunningQuery):
 
 
 def hold_queries() -> None:
-    """From now on, in this process and those that it forks."""
+    """Installs this in the process, and in those that it forks."""
     service.RunningQuery = _Held  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""A checker of transactions that append unique values to lists and read them: what their isolation let happen.
+"""Checks the isolation of transactions that append unique values to lists and read them.
 
 Each list's longest read tells the order in which values were appended to it, so that for each two transactions it is
 known where one wrote what the other overwrote (ww) or read (wr), or read what the other then changed (rw). Circles of
@@ -37,7 +37,7 @@ class Transaction(NamedTuple):
     committed: bool | None
 
 
-#: What each level must not let happen.
+#: The phenomena that each level must prevent.
 FORBIDDEN: Final[Mapping[str, frozenset[str]]] = {
     "READ COMMITTED": frozenset({"G0", "G1a", "G1b", "G1c", "lost value", "doubled value", "different orders"}),
     "REPEATABLE READ": frozenset(
@@ -60,7 +60,7 @@ def phenomena(transactions: Sequence[Transaction], final: Mapping[int, tuple[int
 
 
 def _of_values(transactions: Sequence[Transaction], final: Mapping[int, tuple[int, ...]]) -> Iterator[tuple[str, str]]:
-    """What single reads show."""
+    """Phenomena that single reads show."""
     appended = {
         operation: each for each in transactions for operation in each.operations if isinstance(operation, Append)
     }
@@ -101,7 +101,7 @@ def _of_values(transactions: Sequence[Transaction], final: Mapping[int, tuple[in
 
 
 def _of_circles(transactions: Sequence[Transaction], final: Mapping[int, tuple[int, ...]]) -> Iterator[tuple[str, str]]:
-    """What several transactions together show."""
+    """Phenomena that several transactions show together."""
     graph = _dependencies([each for each in transactions if each.committed is not False], final)
     for name, kinds, most in (("G0", {"ww"}, 0), ("G1c", {"ww", "wr"}, 0), ("G-single", {"ww", "wr", "rw"}, 1)):
         circle = _circle(graph, kinds, most)
@@ -116,7 +116,7 @@ def _of_circles(transactions: Sequence[Transaction], final: Mapping[int, tuple[i
 def _dependencies(
     transactions: Iterable[Transaction], final: Mapping[int, tuple[int, ...]]
 ) -> dict[int, dict[int, set[Dependency]]]:
-    """For each transaction those that come behind it, and why."""
+    """For each transaction, those that must come after it, and why."""
     transactions = list(transactions)
     writers = {
         operation: each.number
@@ -154,7 +154,7 @@ def _dependencies(
 
 
 def _circle(graph: Mapping[int, Mapping[int, set[Dependency]]], kinds: set[str], most: int) -> list[int]:
-    """A circle of dependencies of some kinds with at most so many read-write ones; the shortest through any node."""
+    """A circle of dependencies of some kinds with at most this many read-write ones; the shortest through any node."""
     for start in graph:
         frontier = [(start, 0)]
         before: dict[tuple[int, int], tuple[int, int] | None] = {(start, 0): None}

@@ -1,7 +1,7 @@
 """The law's judge: one Millstream and one PostgreSQL schema that get equal statements and must give equal answers.
 
-Streams are ordinary tables in PostgreSQL, and a continuous view's query runs there from scratch each time. A row counts
-for PostgreSQL when Millstream has acknowledged it, and not before.
+Streams are ordinary tables in PostgreSQL, and a continuous view's query runs there from scratch each time. A row is
+inserted into PostgreSQL only after Millstream has acknowledged it.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ class Mirror:
             _run(connection, f"CREATE TABLE {name} ({columns})")
 
     def stream(self, name: str, columns: str, options: str = "") -> None:
-        """A stream here, a table there."""
+        """A stream in Millstream, a table in PostgreSQL."""
         _run(self.client, f"CREATE FOREIGN TABLE {name} ({columns}) SERVER stream {options}")
         _run(self.judge, f"CREATE TABLE {name} ({columns})")
 
     def view(self, name: str, query: str, judged: str | None = None, options: str = "") -> None:
-        """A continuous view here; there, only its text, or another text of equal meaning."""
+        """A continuous view in Millstream; for PostgreSQL only its text, or another text with the same meaning."""
         _run(self.client, f"CREATE VIEW {name} {options} AS {query}")
         self.views[name] = judged or query
 
     def copy(self, table: str, data: bytes) -> None:
-        """COPY of CSV lines without header: acknowledged first, judged afterwards."""
+        """COPY of CSV lines without header: into Millstream first, then into PostgreSQL."""
         for connection in (self.client, self.judge):
             with connection.cursor() as cursor, cursor.copy(_bytes(f"COPY {table} FROM STDIN (FORMAT csv)")) as copy:
                 copy.write(data)
         self.acknowledged += data.count(b"\n")
 
     def insert(self, table: str, rows: Sequence[Sequence[object]], one_statement: bool) -> None:
-        """INSERT of rows: many VALUES of literals in one statement, or one prepared statement many times."""
+        """INSERT of rows: one statement with many VALUES of literals, or one prepared statement many times."""
         if not rows:
             return
         width = len(rows[0])
@@ -69,14 +69,14 @@ class Mirror:
         self.acknowledged += len(rows)
 
     def check(self, *names: str) -> None:
-        """Each view (all, when none is named) equals its query evaluated from scratch."""
+        """Checks that each view (all by default) equals its query evaluated from scratch."""
         for name in names or self.views:
             actual = _run(self.client, f"SELECT * FROM {name}").fetchall()
             expected = _run(self.judge, self.views[name]).fetchall()
             assert_same_rows(actual, expected, f"{name} after {self.acknowledged} rows")
 
     def check_outcomes(self) -> None:
-        """Checks a view and its query, which may also raise one SQLSTATE."""
+        """Checks a view and its query, both of which may raise the same SQLSTATE."""
         for name, query in self.views.items():
             found, wanted = _outcome(self.client, f"SELECT * FROM {name}"), _outcome(self.judge, query)
             if isinstance(found, list) and isinstance(wanted, list):
@@ -85,7 +85,7 @@ class Mirror:
                 assert found == wanted, f"{name}: {query}"
 
     def restart(self, crash: bool) -> None:
-        """The server ends, in order or by SIGKILL, and starts again; the client connects again."""
+        """Ends the server, in order or by SIGKILL, starts it again, and connects again."""
         self.client.close()
         if crash:
             self.server.kill9()
@@ -102,7 +102,7 @@ class Mirror:
 
 @contextmanager
 def mirrored(server: Millstream, postgres: Postgres) -> Iterator[Mirror]:
-    """A mirror whose PostgreSQL schema is its own and vanishes with it."""
+    """A mirror with its own PostgreSQL schema, which is dropped at its end."""
     schema = f"mirror_{uuid.uuid4().hex}"
     with postgres.connect() as judge:
         _run(judge, f"CREATE SCHEMA {schema}")
@@ -116,7 +116,7 @@ def mirrored(server: Millstream, postgres: Postgres) -> Iterator[Mirror]:
 
 
 def cut(lines: Sequence[bytes], pieces: int, source: random.Random) -> Iterator[Sequence[bytes]]:
-    """The lines in order, in so many pieces of very different sizes (one row up to a large share)."""
+    """The lines in order, in a number of pieces of very different sizes (from one row to a large share)."""
     marks = sorted({0, len(lines), *(int(len(lines) * source.random() ** 2) for _ in range(pieces // 2))})
     marks = sorted({*marks, *(min(mark + source.randint(1, 40), len(lines)) for mark in marks)})
     for start, end in pairwise(marks):
@@ -141,7 +141,7 @@ def _outcome(connection: psycopg.Connection[Any], text: str) -> list[tuple[Any, 
 
 
 def _bytes(text: str) -> bytes:
-    """psycopg takes a query composed at run time only as bytes (its str is a LiteralString)."""
+    """psycopg accepts a query composed at run time only as bytes (its str is a LiteralString)."""
     return text.encode()
 
 

@@ -1,5 +1,5 @@
-"""Pauses at random lines, of tests and of what threads of several servers share: code that is right only without delays
-fails within minutes, instead of once in many runs.
+"""Pauses at random lines of tests and of code that threads of several servers share: code that is right only without
+delays fails within minutes, instead of once in many runs.
 
     make test ARGS="-p tests.rig.pausing tests/executor/test_moving*.py"
 
@@ -23,7 +23,7 @@ from typing import Any, Final
 import pytest
 
 _ROOT: Final = Path(__file__).parents[2]
-#: How often a line pauses, and for how many seconds at most (few are that long), by where it is.
+#: How often a line pauses, and the longest pause in seconds (few are that long), by the line's module.
 _PAUSES: Final = {
     "tests/": (0.08, 0.35),
     "executor/moving/": (0.01, 0.15),
@@ -33,7 +33,7 @@ _PAUSES: Final = {
     "executor/commit/": (0.01, 0.15),
     "executor/core/periodic.py": (0.01, 0.15),
 }
-#: How often one line pauses in a test at most, which may come to it a thousand times.
+#: The most pauses of one line in a test, which may reach it a thousand times.
 _MOST: Final = 6
 
 _paused: Counter[tuple[str, int]] = Counter()
@@ -41,7 +41,7 @@ _paused: Counter[tuple[str, int]] = Counter()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None]:
-    """All threads of a test pause, but those of before."""
+    """Pauses in all threads of a test, except those started before it."""
     _paused.clear()
     sys.settrace(_traced)
     threading.settrace(_traced)

@@ -1,7 +1,7 @@
-"""A real PostgreSQL in a temporary folder: the judge of what a query's result is, and the peer in benchmarks.
+"""A real PostgreSQL in a temporary folder: the judge of queries' results, and the peer in benchmarks.
 
-Owns: finding Debian's binaries, a private cluster on a free port as an unprivileged user, and its end. The cluster is
-this process's child and dies with it.
+Owns: finding Debian's binaries, a private cluster on a free port as an unprivileged user, and its end. The cluster is a
+child of this process and ends with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import psycopg
 
 from tests.rig.process import end, free_port, spawn, wait_until
 
-#: For tests: nothing needs to survive, and no query runs for so long that compiling it pays.
+#: Settings for tests: no data need survive, and no query runs long enough to benefit from compilation.
 FAST = {
     "fsync": "off",
     "synchronous_commit": "off",
@@ -43,7 +43,7 @@ def binaries() -> Path | None:
 
 
 class Postgres:
-    """One cluster: started by the constructor, gone after ``stop``."""
+    """One cluster, started by the constructor and deleted by ``stop``."""
 
     def __init__(self, settings: Mapping[str, str] = FAST) -> None:
         programs = binaries()
@@ -77,7 +77,7 @@ class Postgres:
 
     @property
     def pid(self) -> int:
-        """The postmaster."""
+        """The process id of the postmaster."""
         return self._process.pid
 
     def dsn(self, database: str = "postgres") -> str:
@@ -89,11 +89,11 @@ class Postgres:
         return psycopg.connect(self.dsn(), autocommit=True, **options)
 
     def log(self) -> str:
-        """What the server has logged."""
+        """The server's log."""
         return (self._folder / "log").read_text(errors="replace")
 
     def stop(self) -> None:
-        """Fast shutdown; nothing is left."""
+        """A fast shutdown, which leaves no files."""
         end(self._process, signal.SIGINT)
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -117,7 +117,7 @@ class Postgres:
 
 
 def _account() -> str:
-    """PostgreSQL refuses to run as root: root runs it as an unprivileged user, anybody else as himself."""
+    """The user for the server: PostgreSQL refuses to run as root, so root uses an unprivileged user."""
     if os.geteuid() != 0:
         return ""
     for name in ("postgres", "nobody"):

@@ -1,4 +1,4 @@
-"""Child processes that never outlive their parent, what they use, free ports, and waiting with a deadline."""
+"""Child processes that never outlive their parent, their resource usage, free ports, and waiting with a deadline."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 _PR_SET_PDEATHSIG = 1
-#: What holds the ports of servers; enough for all that run at a time.
+#: Sockets that reserve the ports of servers, enough for all servers at a time.
 _held: deque[socket.socket] = deque()
 _MOST_HELD = 100
 
 
 class Process(Protocol):
-    """A process to end: a child of ours (subprocess.Popen), or of another process."""
+    """A process to end: a child process (subprocess.Popen), or a child of another process."""
 
     @property
     def pid(self) -> int: ...
@@ -30,8 +30,8 @@ class Process(Protocol):
 
 
 def free_port() -> int:
-    """A loopback port for a server, which no other process gets before the server listens, and while it starts again:
-    bound here, it is only for processes that set SO_REUSEADDR and name it, as servers do."""
+    """A loopback port for a server, reserved until the server listens and while it restarts: bound here, it is
+    available only to processes that set SO_REUSEADDR and name it, as servers do."""
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     held.bind(("127.0.0.1", 0))
@@ -42,13 +42,13 @@ def free_port() -> int:
 
 
 def die_with_parent(signal_number: int = signal.SIGKILL) -> Callable[[], None]:
-    """For ``preexec_fn``: Linux sends the child this signal when the thread that started it ends, however it ends."""
+    """For ``preexec_fn``: Linux sends the child this signal when the thread that started it ends."""
     libc = ctypes.CDLL(None, use_errno=True)
     return lambda: libc.prctl(_PR_SET_PDEATHSIG, signal_number)
 
 
 def spawn(command: Sequence[str], log: Path, at_our_end: int = signal.SIGKILL, **options: Any) -> subprocess.Popen[Any]:
-    """Starts a child that has no input, prints into a log, and gets a signal when the thread that started it ends."""
+    """Starts a child without input, which prints into a log and gets a signal when the thread that started it ends."""
     with log.open("ab") as output:
         return subprocess.Popen(
             command,
@@ -61,7 +61,7 @@ def spawn(command: Sequence[str], log: Path, at_our_end: int = signal.SIGKILL, *
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 60, what: str = "work in the background") -> None:
-    """Returns as soon as ``condition`` holds; AssertionError naming ``what`` after ``seconds``."""
+    """Returns as soon as ``condition`` is true; after ``seconds`` raises AssertionError naming ``what``."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"no {what} within {seconds:g} s"
@@ -69,7 +69,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60, what: str = "
 
 
 def end(process: Process, signal_number: int = signal.SIGTERM, seconds: float = 60) -> None:
-    """Signals a process and waits; kills it when it does not end in time."""
+    """Signals a process and waits; kills it if it does not end in time."""
     if process.poll() is None:
         process.send_signal(signal_number)
         try:
@@ -80,7 +80,7 @@ def end(process: Process, signal_number: int = signal.SIGTERM, seconds: float = 
 
 
 def stat(pid: int | str | None) -> list[str]:
-    """What /proc says of a process behind its command's name: its state, its parent, ... OSError when it is gone."""
+    """The fields in /proc after a process's command name: its state, its parent, ... OSError if the process is gone."""
     return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
 
 
@@ -93,7 +93,7 @@ def is_alive(pid: int | None) -> bool:
 
 
 def is_busy(pid: int) -> bool:
-    """Whether a process uses a good part of a processor just now."""
+    """Whether a process uses much of a processor now."""
 
     def ticks() -> int:
         fields = stat(pid)

@@ -1,4 +1,4 @@
-"""Tests of which a run has a sample, and all with ``--whole``."""
+"""Tests of which a run executes a sample, and all with ``--whole``."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any, Final
 
 import pytest
 
-#: Engines of a test whose views over engine switches stand for Spark's.
+#: Engines of a test whose views with engine switches represent Spark's.
 ENGINES: Final = ("embedded", pytest.param("spark", marks=(pytest.mark.spark, pytest.mark.whole)))
 
 
 def sample(values: Iterable[Any], chosen: Container[Any]) -> list[Any]:
-    """The values of a test's parameter, or tuples of several, of which those that are not ``chosen`` run with
-    ``--whole`` only."""
+    """The values of a test's parameter, or tuples of several; those that are not ``chosen`` run with ``--whole``
+    only."""
     return [value if value in chosen else _whole(value if isinstance(value, tuple) else (value,)) for value in values]
 
 
 def beyond(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
-    """The tests for which others stand. ``@pytest.mark.sample(3)``: of the cases of a function, or of the tests of a
-    file where its ``pytestmark`` has it, the first of every three runs without ``--whole``."""
+    """The tests represented by others. ``@pytest.mark.sample(3)``: of a function's cases, or of a file's tests if its
+    ``pytestmark`` has the mark, every third one runs without ``--whole``."""
     seen = Counter[tuple[str, ...]]()
     for item in items:
         if item.get_closest_marker("whole") is not None:

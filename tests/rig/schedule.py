@@ -1,7 +1,7 @@
-"""Which of a run's processes (pytest-xdist) runs what, and in which order.
+"""Which process of a run (pytest-xdist) executes which tests, and in which order.
 
-A file's tests stay in one process, as do those files of Spark's that share one: a Spark takes longer to start than most
-of their tests. What takes longest begins first, so that no process waits for the other's last file.
+A file's tests stay in one process, and so do the files that share one Spark: Spark takes longer to start than most of
+their tests. The longest files begin first, so that no process waits for another's last file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from xdist.remote import Producer
 from xdist.scheduler.loadfile import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-#: Files by the fixture of the session, a Spark, that their tests share.
+#: Files by the session fixture, a Spark, that their tests share.
 SHARED: Final[Mapping[str, str]] = {
     "tests/compatibility/test_compatibility.py": "spark_server",
     "tests/sql/test_scripts.py": "spark_server",
@@ -27,7 +27,7 @@ SHARED: Final[Mapping[str, str]] = {
     "tests/spark/test_separation.py": "spark",
     "tests/spark/test_separation_slices.py": "spark",
 }
-#: What takes over 20 seconds, in the order in which it begins.
+#: Files that take over 20 seconds, in the order in which they begin.
 LONG: Final = (
     "spark_server",
     "spark",
@@ -82,12 +82,12 @@ class Schedule(LoadFileScheduling):
         self._shared = SHARED if config.getoption("markexpr") == "spark" else {}
 
     def _split_scope(self, nodeid: str) -> str:
-        """What runs in one process with a test."""
+        """The group of a test: all tests of a group run in one process."""
         file = super()._split_scope(nodeid)
         return self._shared.get(file, file)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        """Gives a process what begins next."""
+        """Gives a process its next group."""
         self.workqueue.move_to_end(min(self.workqueue, key=_place), last=False)
         super()._assign_work_unit(node)
 

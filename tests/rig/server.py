@@ -33,9 +33,10 @@ def java_is_there() -> bool:
 
 
 class Millstream:
-    """One server. ``settings`` are those of its configuration; the folder is made when none is given, and removed."""
+    """One server. ``settings`` are those of its configuration. A folder is created if none is given, and then
+    removed."""
 
-    #: What forks servers, where they need not load their modules each for itself.
+    #: The processes that fork servers, if servers need not load their modules themselves.
     loaded: ClassVar[Loaded | None] = None
 
     def __init__(
@@ -74,13 +75,13 @@ class Millstream:
         return self._process.pid
 
     def start(self, seconds: float = 60) -> None:
-        """Starts, and returns when a client gets in."""
+        """Starts the server, and returns once a client can connect."""
         self.begin()
         wait_until(self._answers, seconds, "Millstream")
 
     def begin(self) -> None:
-        """Starts, and does not wait."""
-        # Also short queries leave, as those of tests are.
+        """Starts the server without waiting."""
+        # Short queries may leave, too, as those of tests are short.
         own = {"listen": f"127.0.0.1:{self.port}", "data": str(self.data), "drain_timeout": 0, "storage_latency": 0}
         words = _arguments({**own, **self.settings})
         environment = {**os.environ, **self.environment, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
@@ -93,24 +94,24 @@ class Millstream:
         self._groups.append(self._process.pid)
 
     def kill9(self) -> None:
-        """What a power cut does to the process; its Spark driver must notice by itself."""
+        """Kills the process as a power cut would; its Spark driver must notice by itself."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
 
     def wait(self, seconds: float) -> int:
-        """Waits for its end; the exit status. Raises subprocess.TimeoutExpired."""
+        """Waits for its end; returns the exit status. Raises subprocess.TimeoutExpired."""
         assert self._process is not None
         return self._process.wait(seconds)
 
     def restart(self) -> None:
-        """Ends in order (unless it is dead already) and starts on the same data and port."""
+        """Ends the server in order (unless it is dead) and starts it with the same data and port."""
         if self._process is not None:
             end(self._process)
         self.start()
 
     def stop(self) -> None:
-        """Ends in order; nothing is left, neither processes nor folders."""
+        """Ends the server in order; neither processes nor folders remain."""
         if self._process is not None:
             end(self._process)
             self._process = None
@@ -120,7 +121,7 @@ class Millstream:
         shutil.rmtree(self._own, ignore_errors=True)
 
     def wait_for_spark(self, seconds: float = 180) -> None:
-        """Returns when Spark takes queries."""
+        """Returns once Spark accepts queries."""
         with self.connect() as connection:
             wait_until(lambda: has_spark(connection), seconds, "Spark")
 
@@ -133,7 +134,7 @@ class Millstream:
         return f"host=127.0.0.1 port={self.port} user={USER} dbname={DATABASE}"
 
     def log(self) -> str:
-        """What the server has printed since the first start."""
+        """The server's output since the first start."""
         return (self._own / "log").read_text(errors="replace")
 
     def processes(self) -> list[int]:
@@ -160,7 +161,7 @@ class Millstream:
 
 @contextlib.contextmanager
 def together(*servers: Millstream) -> Iterator[tuple[Millstream, ...]]:
-    """Servers that start at once; ended as each alone would be."""
+    """Servers that start at the same time, and are ended like single ones."""
     with contextlib.ExitStack() as running:
         for server in servers:
             running.push(server)
@@ -171,7 +172,7 @@ def together(*servers: Millstream) -> Iterator[tuple[Millstream, ...]]:
 
 
 def has_spark(client: psycopg.Connection[Any]) -> bool:
-    """Whether Spark takes queries."""
+    """Whether Spark accepts queries."""
     return client.execute("SELECT available FROM millstream.engines WHERE name = 'spark'").fetchone() == (True,)
 
 

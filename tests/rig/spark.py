@@ -1,8 +1,8 @@
 """JVMs of tests: flags for a short life, an archive of Spark's classes, and Spark's own programs as child processes.
 
-A Spark of a test lives for a minute. Its start takes 20 seconds of processor time: half of them go into good machine
-code that hardly runs, a quarter into reading classes and verifying them. ``python -m tests.rig.spark`` writes what was
-verified into a file (class data sharing), which all JVMs of this environment map; one that it does not fit ignores it.
+A test's Spark lives for a minute. Its start takes 20 seconds of processor time: half for optimised machine code that
+hardly runs, a quarter for reading and verifying classes. ``python -m tests.rig.spark`` writes the verified classes into
+a file (class data sharing) that all JVMs of this environment map; a JVM that does not fit the file ignores it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from executor.spark.java import Java, find_java
 from tests.rig.process import spawn
 
 ARCHIVE = Path(sys.prefix) / "spark.jsa"
-#: Nothing is logged, since the JVM's own log is stdout, which Spark's scripts read.
+#: Logging is off, since the JVM's own log goes to stdout, which Spark's scripts read.
 _BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable"
 
 
 def flags() -> str:
-    """What JAVA_TOOL_OPTIONS says to a JVM of a test."""
+    """JAVA_TOOL_OPTIONS for a test's JVM."""
     return f"{_BRIEF} -XX:SharedArchiveFile={ARCHIVE}" if ARCHIVE.exists() else _BRIEF
 
 
@@ -36,7 +36,7 @@ def run_script(
     environment: Mapping[str, str] | None = None,
     at_our_end: int = signal.SIGKILL,
 ) -> subprocess.Popen[bytes]:
-    """Starts one of pyspark's scripts, which becomes the JVM, in the folder of its log."""
+    """Starts one of pyspark's scripts, which is replaced by the JVM, in the folder of its log."""
     found = importlib.util.find_spec("pyspark")
     java = find_java(os.environ)
     assert found is not None and found.origin is not None and isinstance(java, Java)
@@ -52,7 +52,7 @@ def run_script(
 
 
 def make_archive() -> None:
-    """Writes the classes that a Spark has at its end into the archive."""
+    """Writes the classes that a Spark has loaded at its end into the archive."""
     from executor.spark.driver.classic_session import ClassicSession
     from executor.spark.settings import SparkSettings
 

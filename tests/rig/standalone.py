@@ -20,7 +20,7 @@ _DEPLOY = "org.apache.spark.deploy"
 
 
 class Standalone:
-    """A master and so many workers; ``folder`` takes what they write."""
+    """A master and a number of workers; ``folder`` is for their files."""
 
     def __init__(self, folder: Path, workers: int = 2) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -60,13 +60,13 @@ class Standalone:
         self._processes.append(run_script("spark-class", [f"{_DEPLOY}.{name}", *words], log, own, signal.SIGTERM))
 
     def kill_worker(self) -> None:
-        """A worker dies; its executors notice by themselves."""
+        """Kills a worker; its executors notice by themselves."""
         lost = self._processes.pop()
         lost.kill()
         lost.wait()
 
     def stop(self) -> None:
-        """Ends the workers, which end their executors, and then the master; whatever is left is killed."""
+        """Ends the workers, which end their executors, then the master; kills remaining processes."""
         for process in reversed(self._processes):
             end(process)
         self._processes.clear()
@@ -78,7 +78,7 @@ class Standalone:
                     os.kill(pid, signal.SIGKILL)
 
     def processes(self) -> list[int]:
-        """What runs in the cluster's folder: master, workers, executors, and Python of theirs."""
+        """The processes in the cluster's folder: master, workers, executors, and their Python processes."""
         found = []
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""TPC-DS for the proofs: data generated on the fly, and the schema with the benchmark's own column types.
+"""TPC-DS for the tests: data generated when needed, and the schema with the benchmark's own column types.
 
 Owns: a folder of generated CSV and the tables' columns. Constraints are left out: no query needs one.
 """

@@ -1,9 +1,9 @@
-"""TPC-H for the proofs: data generated on the fly, the schema in PostgreSQL's SQL, and the thesis' queries.
+"""TPC-H for the tests: data generated when needed, the schema in PostgreSQL's SQL, and the thesis' queries.
 
 Owns: a folder of generated CSV and Parquet, DDL with a chosen set of tables as streams, and the queries of the thesis'
 section 4.3.2 (1, 3, 6, 15, 20; without ORDER BY and LIMIT, as there) with the benchmark's validation parameters.
-``WIDE`` holds the same queries with looser parameters, because on a hundredth of the data the standard ones select
-next to nothing, and with ORDER BY and LIMIT where the benchmark has them.
+``WIDE`` holds the same queries with looser parameters, because the standard ones select almost no rows of a hundredth
+of the data, and with ORDER BY and LIMIT where the benchmark has them.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ group by l_orderkey""",
 
 
 def create(streams: Collection[str] = ("lineitem",), only: Collection[str] = tuple(TABLES)) -> Iterator[str]:
-    """CREATE statements, ``streams`` as streams (which take no constraints) and the rest as tables."""
+    """CREATE statements, with ``streams`` as streams (which have no constraints) and the others as tables."""
     for name, columns in TABLES.items():
         if name not in only:
             continue
@@ -129,7 +129,7 @@ class Tpch:
             return file.readlines()[1:]
 
     def parts(self, scale: float, table: str, count: int, kind: Literal["csv", "parquet"]) -> list[Path]:
-        """One table as so many files."""
+        """One table as a number of files."""
         folder = self._folder / f"sf{scale:g}-{kind}-{count}"
         options = (f"--scale-factor={scale:g}", f"--tables={table}", f"--parts={count}")
         generated(folder, lambda: _generate(kind, *options, f"--output-dir={folder}", "--overwrite"), table)

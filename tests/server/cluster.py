@@ -1,7 +1,7 @@
-"""Servers with one storage folder, as processes, which die or stand still at steps that tests choose, and one that
-survives a file's tests.
+"""Servers with one storage folder, as processes that die or stand still at failpoints that tests choose, and one server
+that survives a file's tests.
 
-What tests of a cluster share, whether they are about queries, views or streams.
+Shared by the cluster tests of queries, views and streams.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ TABLE = "CREATE TABLE t (k int); INSERT INTO t SELECT g FROM generate_series(1, 
 
 
 def server(storage: Path, name: str, lease: float = 600, failpoint: str = "") -> Millstream:
-    """A server of a storage folder, not started; the lease outlasts a test unless told otherwise. It copies no view
-    unasked, so that it comes to a failpoint when a test lets it."""
+    """A server of a storage folder, not started. Its lease outlasts a test unless given. It makes no automatic copies,
+    so that it reaches a failpoint only when a test lets it."""
     shared = {"storage": storage, "server_name": name, "server_lease": lease, "view_copy_interval": 0}
     settings = {**shared, "spark_enabled": False}
     return Millstream(settings=settings, environment={VARIABLE: failpoint})
 
 
 def expire(storage: Path, name: str) -> None:
-    """The lease of a server that has died, or stands still, has run out: nobody has to wait for that, and no other
-    server of a test may be taken for lost because the machine has much to do."""
+    """Makes the lease of a server that has died, or stands still, expire at once: tests do not wait for that, and a
+    slow machine makes no other server count as lost."""
     entry, changed = storage / "servers" / f"{name}.json", storage / f"{name}.expired"
     changed.write_text(json.dumps({**json.loads(entry.read_text()), "lease": 0}))
     changed.replace(entry)
@@ -42,7 +42,7 @@ def stands_still(server: Millstream) -> bool:
     """Whether it was killed, or stopped."""
     try:
         return stat(server.pid)[0] in "ZT"
-    except (FileNotFoundError, ProcessLookupError):  # who forked it knows already that it has ended
+    except (FileNotFoundError, ProcessLookupError):  # the process that forked it knows already that it has ended
         return True
 
 
@@ -55,15 +55,15 @@ class Cluster:
         self.survivor = server(folder, "s")
 
     def doomed(self, failpoint: str) -> Millstream:
-        """A server that dies, or stands still, at a failpoint, and is lost as soon as its lease is made to expire."""
+        """A server that dies, or stands still, at a failpoint, and counts as lost once its lease is made to expire."""
         return server(self.storage, next(self._names), failpoint=failpoint)
 
     def queries(self) -> list[str]:
-        """What is left of queries on storage, whether it counts or not."""
+        """The files of queries on storage, valid or not."""
         return sorted(path.name for path in self.storage.glob("queries/*"))
 
     def settled(self) -> None:
-        """Waits until no query runs, or is still to be taken over, be it one of which there is no more than a claim."""
+        """Waits until no query runs or is still to be taken over, including queries of which only a claim is left."""
         with self.survivor.connect() as client:
             query = "SELECT count(*) FROM millstream.queries WHERE state <> 'finished'"
 

@@ -1,4 +1,4 @@
-"""One server without Spark for all tests of this folder that need a plain one."""
+"""One server without Spark for all tests of this folder that need no other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def plain_server() -> Iterator[Millstream]:
 
 @pytest.fixture(scope="module")
 def running(plain_server: Millstream) -> Iterator[Millstream]:
-    """A server that a file's tests may use for objects with names of their own; the next file finds none of them."""
+    """A server in which a file's tests may create objects with their own names; they are removed before the next
+    file."""
     yield plain_server
     with plain_server.connect() as connection:
         connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC")
@@ -39,7 +40,7 @@ def sql(running: Millstream) -> Iterator[psycopg.Connection[Any]]:
 
 @pytest.fixture
 def wire(running: Millstream) -> Iterator[Wire]:
-    """A bare socket after its start-up."""
+    """A bare socket after the start-up."""
     with Wire(running.port) as client:
         client.start()
         yield client

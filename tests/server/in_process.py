@@ -1,7 +1,7 @@
-"""A server in this process, and clients that are the test itself: no sockets, no threads of clients.
+"""A server in this process, with the test as its clients: no sockets, and no threads for clients.
 
-Connections get their bytes from the test, over a transport that keeps what they write: so a request arrives in one
-piece, or in several, as the test wants it.
+Connections get their bytes from the test, over a transport that keeps the output: so a request arrives in one piece or
+in several, as the test chooses.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class Peer:
         return cast(Express, self.session.express)
 
     def feed(self, *pieces: bytes, answers: int = 1, then: Callable[[], object] | None = None) -> bytes:
-        """Gives bytes piece by piece, and does something in the same turn of the loop; what comes back up to so many
-        ReadyForQuery or the end."""
+        """Passes bytes piece by piece, and calls a function in the same turn of the loop; returns the output up to a
+        number of ReadyForQuery, or to the end."""
         return self._loop.run(self._feed(pieces, answers, then))
 
     async def _feed(self, pieces: tuple[bytes, ...], answers: int, then: Callable[[], object] | None) -> bytes:
@@ -96,20 +96,20 @@ class Peer:
         return data
 
     def ask(self, *messages: Message) -> bytes:
-        """Messages in one piece."""
+        """Sends messages in one piece."""
         return self.feed(request(*messages))
 
     def query(self, text: str) -> bytes:
-        """A Query."""
+        """Sends a Query."""
         return self.ask(("Q", text.encode() + b"\0"))
 
     def is_express(self, data: bytes) -> bool:
-        """Whether a request would be answered without being taken apart."""
+        """Whether a request would be answered by its bytes."""
         return self.connection.at_rest and self.express.answer(data) is not None
 
 
 def count(data: bytes) -> int:
-    """ReadyForQuery messages in an answer."""
+    """The number of ReadyForQuery messages in an answer."""
     position = found = 0
     while position + 5 <= len(data):
         found += data[position : position + 1] == b"Z"
@@ -123,10 +123,10 @@ def request(*messages: Message) -> bytes:
 
 
 class House:
-    """A server and its clients, of whom the owner stays."""
+    """A server and its clients; the owner's connection stays."""
 
     def __init__(self, loop: asyncio.Runner, server: Server, prepared: Mapping[str, str]) -> None:
-        """``prepared`` are the statements by name that each client prepares at its start."""
+        """``prepared`` are the statements, by name, that each client prepares at its start."""
         self._loop = loop
         self._prepared = prepared
         self.server = server
@@ -143,7 +143,7 @@ class House:
         return made
 
     def leave(self) -> None:
-        """All clients but the owner go."""
+        """Closes all clients except the owner."""
         for each in self._peers:
             each.feed(request(("X", b"")))
         self._peers.clear()

@@ -1,4 +1,4 @@
-"""Small files of CSV and JSON, one for each thing that readers of them disagree about, made from short lists."""
+"""Small CSV and JSON files, one for each detail on which readers of these formats differ, made from short lists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class SmallFile(Struct, frozen=True):
-    """A file and the columns that it is read into; ``told`` is the SQLSTATE where PostgreSQL cannot be asked."""
+    """A file and the columns for it; ``told`` is the SQLSTATE if PostgreSQL cannot be asked."""
 
     name: str
     format: str
@@ -22,7 +22,7 @@ class SmallFile(Struct, frozen=True):
 
     @property
     def options(self) -> str:
-        """Those of the foreign table."""
+        """The options of the foreign table."""
         header = ", header 'true'" if self.header else ""
         return f"format '{self.format}', delimiter '{self.delimiter}', null '{self.null}'{header}"
 

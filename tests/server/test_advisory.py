@@ -1,4 +1,5 @@
-"""Advisory locks between sessions: waiting, its order and its ends, circles, and what is shown of it."""
+"""Advisory locks between sessions: waiting, the order of waiting and its ends, circles, and the locks' rows in
+pg_locks."""
 
 from __future__ import annotations
 
@@ -16,18 +17,18 @@ Client = psycopg.Connection[Any]
 
 
 def pid(client: Client) -> int:
-    """A session's own."""
+    """The process id of a session."""
     return client.info.backend_pid
 
 
-#: The rows of a statement that waits.
+#: The row in pg_locks of a statement that waits.
 Waiting = Beside[list[Any]]
 Begin = Callable[[Client, str, Client], Waiting]
 
 
 @pytest.fixture
 def begin(sql: Client) -> Begin:
-    """Begins with a statement, and returns when it waits for another session, as pg_blocking_pids() says."""
+    """Begins a statement; returns once it waits for another session, according to pg_blocking_pids()."""
 
     def run(client: Client, statement: str, by: Client) -> Waiting:
         waiting: Waiting = Beside(lambda: client.execute(statement.encode()).fetchall())
@@ -38,7 +39,7 @@ def begin(sql: Client) -> Begin:
     return run
 
 
-def test_who_waits_goes_on_when_it_is_given_back(running: Millstream, sql: Client, begin: Begin) -> None:
+def test_a_waiting_session_continues_when_the_lock_is_released(running: Millstream, sql: Client, begin: Begin) -> None:
     with running.connect() as first, running.connect() as second:
         first.execute("SELECT pg_advisory_lock(71)")
         assert second.execute("SELECT pg_try_advisory_lock(71)").fetchone() == (False,)
@@ -63,17 +64,17 @@ def test_a_transactions_is_free_once_others_see_what_it_did(running: Millstream,
         first.execute("COMMIT")
         waiting.result()
         assert second.execute("SELECT count(*) FROM guarded").fetchone() == (1,)
-        # the second's was its statement's
+        # the second lock belonged to its statement
         assert first.execute("SELECT pg_try_advisory_lock(72)").fetchone() == (True,)
 
 
-def test_shared_ones_wait_behind_who_asked_before(running: Millstream, begin: Begin) -> None:
+def test_shared_locks_wait_behind_earlier_requests(running: Millstream, begin: Begin) -> None:
     with running.connect() as reader, running.connect() as writer, running.connect() as late:
         reader.execute("SELECT pg_advisory_lock_shared(73)")
         assert late.execute("SELECT pg_try_advisory_xact_lock_shared(73)").fetchone() == (True,)
         waiting = begin(writer, "SELECT pg_advisory_lock(73)", reader)
         assert late.execute("SELECT pg_try_advisory_lock_shared(73)").fetchone() == (False,)
-        assert reader.execute("SELECT pg_try_advisory_lock_shared(73)").fetchone() == (True,)  # it has it already
+        assert reader.execute("SELECT pg_try_advisory_lock_shared(73)").fetchone() == (True,)  # it has the lock already
         reader.execute("SELECT pg_advisory_unlock_all()")
         waiting.result()
 

@@ -1,4 +1,4 @@
-"""Arrays as drivers send and read them: parameters of = ANY ($1), and columns in both formats, by COPY too."""
+"""Arrays as drivers send and read them: parameters of = ANY ($1), and columns in both formats, also by COPY."""
 
 from __future__ import annotations
 

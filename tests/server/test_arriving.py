@@ -1,4 +1,4 @@
-"""Queries of streams by real clients: rows go out as they come, and the end comes by itself or by request."""
+"""Queries of streams by real clients: rows are sent as they arrive, and a query ends by itself or on request."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def stream(sql: Client) -> Iterator[str]:
 
 @pytest.fixture
 def wait_queries(sql: Client, stream: str) -> Callable[[int], None]:
-    """Returns when so many queries read the stream."""
+    """Returns once this many queries read the stream."""
     text = f"SELECT queries FROM millstream.streams WHERE name = '{stream}'".encode()
     return lambda count: wait_until(lambda: sql.execute(text).fetchone() == (count,), 60, f"{count} queries")
 
@@ -95,7 +95,7 @@ def test_a_silent_stream_ends_the_query(sql: Client, stream: str, query: str) ->
 
 
 @pytest.mark.parametrize("query", WAYS)
-def test_whoever_asks_for_it_ends_the_query(
+def test_any_session_can_end_the_query(
     running: Millstream, sql: Client, stream: str, wait_queries: Callable[[int], None], query: str
 ) -> None:
     text = query.format(stream).encode()
@@ -109,7 +109,7 @@ def test_whoever_asks_for_it_ends_the_query(
             found.result(60)
         wait_queries(0)
         with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
-            client.execute(b"SET statement_timeout = '30ms'; " + text)  # undone with it: what follows has its time
+            client.execute(b"SET statement_timeout = '30ms'; " + text)  # rolled back: no limit afterwards
         assert client.execute("SELECT 1").fetchone() == (1,)
     with Wire(running.port) as wire:
         wire.start(options="-c stream_timeout=0")
@@ -142,7 +142,7 @@ def test_a_query_sees_every_row_of_each_writer_once_and_in_order(
 
     def ask(text: str) -> list[tuple[Any, ...]]:
         with running.connect() as client:
-            client.execute("SET stream_timeout = '20s'")  # until the first row, and from one to the next
+            client.execute("SET stream_timeout = '20s'")  # until the first row, and between two rows
             return client.execute(text.format(stream).encode()).fetchall()
 
     def write(writer: int) -> None:
@@ -159,5 +159,5 @@ def test_a_query_sees_every_row_of_each_writer_once_and_in_order(
         at_once(partial(write, writer) for writer in range(writers))
         came, sums, ordered = (future.result() for future in asked)
     assert [(w, n) for w, n in ordered] == [(w, n) for w in range(writers) for n in range(each)]
-    assert sorted(came, key=lambda row: row[0]) == ordered  # stable: each writer's in its order
+    assert sorted(came, key=lambda row: row[0]) == ordered  # stable: each writer's rows in their order
     assert sums == [(w, each, each * (each - 1) // 2, 0, each - 1) for w in range(writers)]

@@ -1,4 +1,4 @@
-"""Writers wait while views lag too far behind: at the socket, cancellably, and to the end."""
+"""Writers wait while views lag too far behind: at the socket, cancellably, and until the end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def define(client: psycopg.Connection[Any]) -> None:
 
 
 def copy(client: psycopg.Connection[Any], blocks: int) -> None:
-    """A COPY of so many blocks, each its own CopyData."""
+    """A COPY of this many blocks, each in its own CopyData."""
     with client.cursor().copy("COPY s FROM STDIN") as target:
         for _ in range(blocks):
             target.write(BLOCK)
@@ -37,7 +37,7 @@ def copy(client: psycopg.Connection[Any], blocks: int) -> None:
 
 @pytest.mark.slow
 def test_many_writers_get_through_a_small_budget() -> None:
-    """Only back-pressure makes the view due here, so this would hang if a waiting writer held maintenance up."""
+    """Only back-pressure makes the view due here, so this would hang if a waiting writer blocked maintenance."""
     with Millstream(settings=SETTINGS) as server, server.connect() as client:
         define(client)
         rounds: list[int] = []
@@ -77,7 +77,7 @@ def test_a_waiting_copy_is_not_read_and_can_be_cancelled(tmp_path: Path) -> None
         canceller.result()
         assert not waiting()
         client.execute("SET statement_timeout = '100ms'")
-        for _ in range(2):  # planned the first time, past the planner the second
+        for _ in range(2):  # planned the first time, without the planner the second time
             with pytest.raises(psycopg.errors.QueryCanceled):
                 client.execute("INSERT INTO s VALUES (1, 1)")
         assert other.execute("SELECT rows FROM v").fetchall() == [(50_000,)]

@@ -1,4 +1,4 @@
-"""Bad input gives PostgreSQL's SQLSTATE with line or position, and nothing of the failed statement is visible."""
+"""Bad input gives PostgreSQL's SQLSTATE with line or position, and no effect of the failed statement is visible."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def client(server: Millstream) -> Iterator[psycopg.Connection[Any]]:
 
 
 def fails(client: psycopg.Connection[Any], statement: str) -> psycopg.Error:
-    """The statement's error; what the stream and the table show must be as before."""
+    """The statement's error; checks that the stream and the table are unchanged."""
     before = shown(client)
     with pytest.raises(psycopg.Error) as caught:
         client.execute(statement.encode())
@@ -41,7 +41,7 @@ def fails(client: psycopg.Connection[Any], statement: str) -> psycopg.Error:
 
 
 def copy_fails(client: psycopg.Connection[Any], command: str, data: bytes) -> psycopg.Error:
-    """The error of a COPY FROM STDIN; likewise."""
+    """The error of a COPY FROM STDIN; checks that the stream and the table are unchanged."""
     before = shown(client)
     with pytest.raises(psycopg.Error) as caught, client.cursor() as cursor, cursor.copy(command.encode()) as copy:
         copy.write(data)
@@ -50,7 +50,7 @@ def copy_fails(client: psycopg.Connection[Any], command: str, data: bytes) -> ps
 
 
 def shown(client: psycopg.Connection[Any]) -> list[Any]:
-    """All that the failing statements could have changed."""
+    """Everything that the failing statements could have changed."""
     plants = client.execute("SELECT * FROM plants ORDER BY id").fetchall()
     return [client.execute("SELECT * FROM counts").fetchall(), plants]
 
@@ -239,7 +239,7 @@ def test_view_that_breaks_a_rule_says_which_and_where_and_what_to_write_instead(
 
 
 def test_view_that_breaks_a_rule_by_way_of_another_view_names_its_stream(client: psycopg.Connection[Any]) -> None:
-    """The place is that of no text of this statement."""
+    """The error has no position, as the stream is not in this statement's text."""
     client.execute("CREATE FUNCTION taken_now() RETURNS date LANGUAGE sql AS 'SELECT current_date'")
     error = fails(client, "CREATE VIEW broken AS SELECT count(*) FROM readings WHERE taken < taken_now()")
     assert (error.sqlstate, (error.diag.message_detail or "")[:6]) == ("0A000", "Rule 6")

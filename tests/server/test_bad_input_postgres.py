@@ -1,4 +1,4 @@
-"""The same bad input sent to Millstream and to a real PostgreSQL: SQLSTATE, message, position and context agree."""
+"""The same bad input on Millstream and on a real PostgreSQL: SQLSTATE, message, position and context agree."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def clients(postgres: Postgres) -> Iterator[tuple[Client, Client]]:
 
 
 def compare(clients: tuple[Client, Client], action: Callable[[Client], object]) -> None:
-    """Both fail alike or neither does; a position that PostgreSQL does not know may be there."""
+    """Checks that both fail alike, or neither does; Millstream may give a position where PostgreSQL has none."""
     ours, theirs = (outcome(client, action) for client in clients)
     if theirs["position"] is None:
         ours["position"] = None
@@ -90,7 +90,7 @@ def compare(clients: tuple[Client, Client], action: Callable[[Client], object]) 
 
 
 def outcome(client: Client, action: Callable[[Client], object]) -> dict[str, str | None]:
-    """What an error says."""
+    """The fields of an error."""
     try:
         action(client)
     except psycopg.Error as error:

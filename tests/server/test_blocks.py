@@ -1,4 +1,4 @@
-"""Blocks whose statements need no thread: what they answer, that they need none, and many of them at once."""
+"""Transaction blocks without threads: their answers, that they need no thread, and many of them concurrently."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _extended(peer: Peer, delta: int) -> list[bytes]:
 @pytest.mark.parametrize(("run", "key"), [(_simple, 1), (_extended, 2)])
 def test_a_block_by_key_needs_no_thread(house: House, monkeypatch: pytest.MonkeyPatch, run: Any, key: int) -> None:
     peer = house.peer()
-    for delta in (1, -1, 1, -1):  # until all is planned and at hand
+    for delta in (1, -1, 1, -1):  # until all is planned and in memory
         run(peer, delta)
     calls = []
     submit = house.server.workers.submit
@@ -136,7 +136,7 @@ def test_blocks_answer_as_postgresqls_do(running: Millstream, postgres: Postgres
 
 @pytest.mark.slow
 def test_transfers_of_many_clients_lose_nothing(running: Millstream) -> None:
-    """Each moves amounts between accounts in blocks, as pgbench does; some blocks are undone."""
+    """Each client moves amounts between accounts in blocks, as pgbench does; some blocks are rolled back."""
     clients, rounds = 6, 30
     with running.connect() as client:
         client.execute("CREATE TABLE purses (k integer PRIMARY KEY, n integer)")
@@ -169,11 +169,11 @@ def test_transfers_of_many_clients_lose_nothing(running: Millstream) -> None:
         client.execute("DROP TABLE purses, moves")
 
 
-def test_who_waits_for_a_block_hears_a_cancel(running: Millstream) -> None:
+def test_a_statement_that_waits_for_a_block_can_be_cancelled(running: Millstream) -> None:
     with running.connect() as first, running.connect() as second:
         first.execute("CREATE TABLE awaited (k integer PRIMARY KEY, n integer)")
         first.execute("INSERT INTO awaited VALUES (1, 0)")
-        for _ in range(3):  # until its rows are at hand
+        for _ in range(3):  # until its rows are in memory
             first.execute("UPDATE awaited SET n = n + 1 WHERE k = 1")
         first.execute("BEGIN")
         first.execute("UPDATE awaited SET n = n + 1 WHERE k = 1")
@@ -191,8 +191,8 @@ def test_who_waits_for_a_block_hears_a_cancel(running: Millstream) -> None:
         first.execute("DROP TABLE awaited")
 
 
-def test_notifications_of_blocks_hold_nobody_up(running: Millstream) -> None:
-    """Who commits with something to say waits for others who do: in a thread, never on the event loop."""
+def test_notifications_of_blocks_delay_no_client(running: Millstream) -> None:
+    """A commit with notifications waits for other such commits in a thread, never on the event loop."""
     with running.connect() as client:
         client.execute("CREATE FOREIGN TABLE told (k integer) SERVER stream")
         client.execute("CREATE TABLE telling (k integer PRIMARY KEY, n integer)")
@@ -234,7 +234,7 @@ def test_isolation_comes_before_the_first_change(running: Millstream) -> None:
     with running.connect() as client:
         client.execute("CREATE TABLE isolated (k integer PRIMARY KEY, n integer)")
         client.execute("INSERT INTO isolated VALUES (1, 0)")
-        for _ in range(3):  # until its rows are at hand
+        for _ in range(3):  # until its rows are in memory
             client.execute("UPDATE isolated SET n = n + 1 WHERE k = 1")
         client.execute("BEGIN")
         client.execute("UPDATE isolated SET n = n + 1 WHERE k = 1")

@@ -1,4 +1,4 @@
-"""Kept answers: valid while catalog and inputs are the same, bounded in bytes; plans by text."""
+"""Kept answers: valid while catalog and inputs are the same, limited in bytes; plans by text."""
 
 from __future__ import annotations
 

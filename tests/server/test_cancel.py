@@ -1,4 +1,4 @@
-"""Cancelling: by another connection, by timeout, during COPY; and what must not cancel."""
+"""Cancelling: by another connection, by timeout, during COPY; and events that must not cancel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.server.wire import Wire, error_fields, letters, rows
 
 Client = psycopg.Connection[Any]
 
-#: Hours, if nobody stops it.
+#: Takes hours unless it is cancelled.
 ENDLESS = "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d WHERE a.n + b.n = c.n * d.n"
 
 
@@ -43,7 +43,7 @@ def numbers(running: Millstream) -> Millstream:
 
 
 def await_active(server: Millstream, pid: int) -> None:
-    """Returns when the server works on what a session has sent: earlier a request to cancel it means nothing."""
+    """Returns once the server works on a session's request: an earlier cancel would have no effect."""
     query = "SELECT state FROM pg_stat_activity WHERE pid = %s AND query LIKE 'SELECT count(*) FROM numbers a%%'"
     with server.connect() as client:
         wait_until(lambda: client.execute(query, (pid,)).fetchone() == ("active",), 60, "query")
@@ -62,7 +62,7 @@ def test_cancel_request_stops_a_query_and_keeps_the_session(numbers: Millstream)
 
 
 def test_a_cancel_that_comes_before_the_thread_of_its_query(tmp_path: Path) -> None:
-    """As one does that the server reads together with it."""
+    """The server reads the cancel request together with the query."""
     config = replace(Config(), data=tmp_path, listen=Address("127.0.0.1", 0), spark_enabled=False)
     with opened(config, {}) as house:
         peer = house.peer()
@@ -106,7 +106,7 @@ def test_clients_are_served_between_many_messages_of_another(tmp_path: Path) -> 
 def test_statement_timeout(numbers: Millstream) -> None:
     with numbers.connect() as client:
         with pytest.raises(psycopg.errors.QueryCanceled) as caught:
-            client.execute(f"SET statement_timeout = '200ms'; {ENDLESS}".encode())  # undone: what follows has its time
+            client.execute(f"SET statement_timeout = '200ms'; {ENDLESS}".encode())  # rolled back: no limit afterwards
         assert str(caught.value).startswith("canceling statement due to statement timeout")
         assert client.execute("SELECT 1").fetchone() == (1,)
 
@@ -185,7 +185,7 @@ def test_registry() -> None:
 
 
 class Worked:
-    """A session whose message is worked on, without a client."""
+    """A session with a message in progress, without a client."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, workers: ThreadPoolExecutor) -> None:
         self.loop = loop
@@ -207,7 +207,7 @@ class Worked:
         self.session = open_session(*given, "u", 4)
 
     def cancelled_as_it_ends(self) -> str:
-        self.loop.call_soon_threadsafe(self.session.cancel)  # before its own end is known there
+        self.loop.call_soon_threadsafe(self.session.cancel)  # before the server knows that it has ended
         return "a portion"
 
 
@@ -249,7 +249,7 @@ def test_a_cancel_between_two_portions_ends_the_next_and_keeps_nothing_alive() -
         del held
         assert kept() is None
 
-    gc.disable()  # what the statement reads ends with it, and not when the collector comes by
+    gc.disable()  # what the statement reads is released at its end, not when the garbage collector runs
     try:
         worked(scenario)
     finally:
@@ -257,7 +257,7 @@ def test_a_cancel_between_two_portions_ends_the_next_and_keeps_nothing_alive() -
 
 
 def test_a_statement_that_ends_as_it_times_out_does_not_end_the_session() -> None:
-    """The statements of the same message that come behind it have their own time."""
+    """The following statements of the same message have their own time limits."""
 
     async def scenario(at: Worked) -> None:
         ended: list[SqlError] = []

@@ -1,4 +1,4 @@
-"""Clients that ask the system catalogs: psql's commands, pgbench, asyncpg's introspection, parameters and formats."""
+"""Clients that query the system catalogs: psql's commands, pgbench, asyncpg's introspection, parameters and formats."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CREATE FOREIGN TABLE sales (book bigint, at timestamp) SERVER stream;
 CREATE VIEW sold AS SELECT book, count(*) AS n FROM sales GROUP BY book;
 COMMENT ON TABLE writers IS 'who wrote';
 """
-#: What psql sends for these names nearly every catalog.
+#: The names for which psql queries almost every catalog.
 COMMANDS = (
     *(r"\d", r"\d writers", r"\d+ books", r"\d+ sold", r"\d sales", r"\d writers_pkey", r"\d books_id_seq"),
     *(r"\dt+", r"\di", r"\dv", r"\ds", r"\dn", r"\l", r"\du", r"\df lower", r"\dT integer", r"\dp", r"\sv cheap"),
@@ -173,7 +173,7 @@ def test_views_over_joins_by_or_are_answered_each_time(described: Millstream) ->
         client.execute("CREATE SCHEMA kept")
         client.execute("CREATE TABLE kept.a (i integer PRIMARY KEY, n integer UNIQUE, CHECK (n > 0))")
         client.execute("CREATE TABLE kept.b (i integer UNIQUE REFERENCES kept.a)")
-        for _ in range(5):  # the engine's own join fails in nine of ten
+        for _ in range(5):  # the engine's own join fails in nine of ten runs
             rows = client.execute(query.encode()).fetchall()
             assert [(row[2], row[5]) for row in rows] == [
                 ("a", "a_n_key"),
@@ -199,7 +199,7 @@ VISIBLE = b"""SELECT c.relname, pg_table_is_visible(c.oid), c.oid::regclass::tex
 
 
 def test_results_about_the_catalog_are_those_of_the_session_and_of_now(running: Millstream) -> None:
-    """One text in several sessions, again and again, alone and in blocks: each gets what it sees itself."""
+    """One text in several sessions, repeatedly, alone and in blocks: each session gets its own and current result."""
     other_path = (
         ("kept_above", False, "kept_one.kept_above"),
         (

@@ -1,6 +1,5 @@
-"""Clients of other encodings than UTF8: statements, parameters, results, names, errors and COPY, judged by a real
-PostgreSQL, byte for byte.
-"""
+"""Clients with encodings other than UTF8: statements, parameters, results, names, errors and COPY, compared byte for
+byte with a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ def test_a_client_gets_its_own_characters(name: str, servers: tuple[str, str]) -
 
 
 def _spoken(dsn: str, name: str) -> list[object]:
-    """What statements in an encoding give, which is set when the client connects."""
+    """The results of statements in an encoding that is set when the client connects."""
     text = _text(name)
     with psycopg.connect(f"{dsn} client_encoding={name}", autocommit=True) as connection:
         link = connection.pgconn
@@ -89,7 +88,7 @@ def _spoken(dsn: str, name: str) -> list[object]:
 
 
 def _text(name: str) -> bytes:
-    """Characters of an encoding: of those of one byte all that are letters or signs."""
+    """Characters of an encoding: of the one-byte characters, all letters and signs."""
     codec = CODECS[name]
     text = _SAMPLES.get(name) or "".join(bytes([byte]).decode(codec, "ignore") for byte in range(0xA0, 0x100))
     return text.encode(codec)
@@ -168,7 +167,7 @@ def _escapes(dsn: str) -> list[object]:
 
 
 def _placed(link: Any, result: Any) -> object:
-    """Columns and rows, or the error with its place."""
+    """Columns and rows, or the error with its position."""
     if result.status != ExecStatus.FATAL_ERROR:
         return _told(link, result)
     return _told(link, result), result.error_field(DiagnosticField.STATEMENT_POSITION)

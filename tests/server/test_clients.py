@@ -185,7 +185,7 @@ def test_psql(running: Millstream) -> None:
 
 @pytest.mark.slow
 def test_many_clients_at_once(running: Millstream) -> None:
-    """Rows of many connections are gathered into records; every one of them is counted once."""
+    """Rows of many connections are collected in records; each row is counted once."""
 
     async def whole() -> None:
         connect = {"host": "127.0.0.1", "port": running.port, "user": USER, "database": DATABASE}

@@ -24,7 +24,7 @@ PARITIES = (
 
 
 def lost(cluster: Cluster, server: Millstream) -> None:
-    """Waits until a server stands still, and then until the others know that it is gone."""
+    """Waits until a server stands still, and then until the others know that it is lost."""
     wait_until(lambda: stands_still(server), 60, "the failpoint")
     expire(cluster.storage, name_of(server))
     with cluster.survivor.connect() as client:
@@ -50,7 +50,7 @@ def test_a_query_migrates(cluster: Cluster, wanted: list[Any]) -> None:
 
 
 def test_a_query_over_an_enum_migrates(cluster: Cluster) -> None:
-    """Who waits has its server's type, which the other one has not, and shows as text."""
+    """The waiting client gets its server's type, which the other server lacks and carries as text."""
     with cluster.doomed("") as server, server.connect() as client:
         client.execute(f"CREATE TYPE parity AS ENUM ('odd', 'even'); {TABLE}")
         ((oid,),) = client.execute("SELECT 'parity'::regtype::oid").fetchall()
@@ -74,7 +74,7 @@ def test_the_source_dies(failpoint: str, cluster: Cluster, wanted: list[Any]) ->
     with cluster.doomed(failpoint) as server, server.connect() as client:
         client.execute(TABLE)
         running = begun(server, client)
-        with contextlib.suppress(psycopg.OperationalError):  # it died before it could answer
+        with contextlib.suppress(psycopg.OperationalError):  # the server died before it could answer
             client.execute("SELECT millstream.migrate(%s, 's')", (running.pid,))
         running.wait()
         assert server.wait(60) == -signal.SIGKILL
@@ -109,8 +109,9 @@ def test_the_target_dies(failpoint: str, cluster: Cluster, wanted: list[Any]) ->
 
 
 @pytest.mark.parametrize("failpoint", ["lost", "inherited", "begun"])
-def test_who_takes_over_dies(failpoint: str, cluster: Cluster, wanted: list[Any]) -> None:
-    """The query's own server is gone, and so is the next one, at a step of taking the query over: a third has it."""
+def test_the_server_that_takes_over_dies(failpoint: str, cluster: Cluster, wanted: list[Any]) -> None:
+    """The query's own server is lost, and so is the next one, at a step of taking the query over: a third one has
+    it."""
     with cluster.doomed("manifest:stop") as first, cluster.doomed(failpoint) as second:
         with first.connect() as client, contextlib.closing(first.connect()) as asking:
             client.execute(TABLE)
@@ -135,8 +136,8 @@ def test_who_takes_over_dies(failpoint: str, cluster: Cluster, wanted: list[Any]
 
 
 @pytest.mark.parametrize("failpoint", ["claimed", "files", "manifest"])
-def test_who_suspends_a_query_dies(failpoint: str, cluster: Cluster, wanted: list[Any]) -> None:
-    """It has left where its manifest is there, and goes on by itself; else there is nothing of it."""
+def test_the_server_that_suspends_a_query_dies(failpoint: str, cluster: Cluster, wanted: list[Any]) -> None:
+    """If its manifest exists, the query has left and continues by itself; otherwise nothing of it is left."""
     with cluster.doomed(failpoint) as server, server.connect() as client:
         client.execute(TABLE)
         running = begun(server, client)
@@ -154,8 +155,8 @@ def test_who_suspends_a_query_dies(failpoint: str, cluster: Cluster, wanted: lis
                 assert other.execute("SELECT millstream.forget(%s)", (query_id,)).fetchone() == (True,)
 
 
-def test_who_resumes_a_query_dies(cluster: Cluster, wanted: list[Any]) -> None:
-    """Another server goes on with it, and its rows are kept."""
+def test_the_server_that_resumes_a_query_dies(cluster: Cluster, wanted: list[Any]) -> None:
+    """Another server continues the query, and its rows are kept."""
     with cluster.survivor.connect() as other:
         query_id = suspended(cluster.survivor, other)
         with cluster.doomed("begun") as server, server.connect() as client:
@@ -170,7 +171,8 @@ def test_who_resumes_a_query_dies(cluster: Cluster, wanted: list[Any]) -> None:
 
 
 def test_a_zombie(cluster: Cluster, wanted: list[Any]) -> None:
-    """It stands still between the manifest and the claim, is taken over, and goes on: it has lost the query."""
+    """The server stands still between the manifest and the claim, its query is taken over, and it continues: it has
+    lost the query."""
     with cluster.doomed("manifest:stop") as server, server.connect() as client:
         client.execute(TABLE)
         running = begun(server, client)

@@ -1,4 +1,4 @@
-"""A home that is gone for good, between servers as processes: killed under COPY or while they adopt; a zombie."""
+"""A home that is lost for good, between servers as processes: killed under COPY or while another adopts; a zombie."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADOPT = "SELECT millstream.adopt('a')"
 
 @pytest.mark.parametrize("failpoint", ["view-claimed", "home-closed", "streams-adopted"])
 def test_the_stream_of_a_lost_disk_has_writers_again(failpoint: str, tmp_path: Path) -> None:
-    """Its home is killed under COPY, and who adopts it at a step of that: what was acknowledged is there, once."""
+    """The home is killed under COPY, and the adopter at a step of the adoption: each acknowledged row is there once."""
     first = server(tmp_path, "a")
     first.settings |= {"view_copy_interval": 0.5}
     with together(first, server(tmp_path, "b", failpoint=failpoint)) as (a, b):
@@ -58,7 +58,7 @@ def test_the_stream_of_a_lost_disk_has_writers_again(failpoint: str, tmp_path: P
             require(client, again.done)
 
 
-def test_a_zombie_is_not_adopted_and_who_was_does_not_start(tmp_path: Path) -> None:
+def test_a_zombie_is_not_adopted_and_an_adopted_server_does_not_start(tmp_path: Path) -> None:
     with together(server(tmp_path, "a"), server(tmp_path, "b")) as (a, b), a.connect() as client:
         client.execute(SETUP)
         writer = Writer(client)
@@ -71,7 +71,7 @@ def test_a_zombie_is_not_adopted_and_who_was_does_not_start(tmp_path: Path) -> N
             with pytest.raises(psycopg.errors.ObjectInUse, match="another process has the log"):
                 other.execute(ADOPT)
             os.kill(a.pid, signal.SIGCONT)
-            writer.copy(1000)  # to its own log, which is still its own
+            writer.copy(1000)  # to its own log, which still belongs to it
             require(other, writer.done)
             a.kill9()
             assert other.execute(ADOPT).fetchone() == (1,)
@@ -84,8 +84,8 @@ def test_a_zombie_is_not_adopted_and_who_was_does_not_start(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "failpoint", [pytest.param("home-closed", marks=pytest.mark.whole), "views-staged:stop", "streams-adopted"]
 )
-def test_who_adopts_is_gone_for_good_too(failpoint: str, tmp_path: Path) -> None:
-    """A third server goes on with what it had begun, once its process has ended, and it never starts again."""
+def test_the_adopter_is_lost_for_good_too(failpoint: str, tmp_path: Path) -> None:
+    """A third server continues what the lost adopter had begun, once its process has ended; it never starts again."""
     is_zombie = failpoint.endswith("stop")
     servers = (server(tmp_path, "a"), server(tmp_path, "b", failpoint=failpoint), server(tmp_path, "c"))
     with together(*servers) as (a, b, c):
@@ -108,7 +108,7 @@ def test_who_adopts_is_gone_for_good_too(failpoint: str, tmp_path: Path) -> None
                 with pytest.raises(psycopg.errors.ObjectInUse, match="another process has the log"):
                     client.execute("SELECT millstream.adopt('b')")
                 b.kill9()
-                c.environment = {VARIABLE: "view-finished"}  # and so dies who goes on
+                c.environment = {VARIABLE: "view-finished"}  # and so does the server that continues
         if is_zombie:
             c.restart()
             _ask(c, "b")
@@ -131,6 +131,6 @@ def test_who_adopts_is_gone_for_good_too(failpoint: str, tmp_path: Path) -> None
 
 
 def _ask(adopter: Millstream, lost: str = "a") -> None:
-    """It does not come to an answer."""
+    """A request that gets no answer."""
     with contextlib.suppress(psycopg.Error), adopter.connect() as client:
         client.execute("SELECT millstream.adopt(%s)", (lost,))

@@ -1,5 +1,5 @@
-"""A server is drained of queries and views, and it or one of those that get them is killed at a step of that: clients
-have their rows or an error, each row that was acknowledged counts once, and everything has one owner."""
+"""A server is drained of queries and views, and it or a receiver is killed at a step of that: clients get their rows or
+an error, each acknowledged row counts once, and everything has one owner."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = 1000
 
 
 class Home:
-    """What is drained: a server with a stream and two views of it, whose names are its own, and two queries."""
+    """The drained server: it has a stream and two views of it, with their own names, and two queries."""
 
     def __init__(self, server: Millstream) -> None:
         self.server, self.name = server, name_of(server)
@@ -48,7 +48,7 @@ class Home:
         self.rows += ROWS
 
     def require(self) -> None:
-        """Rows come to the views, once, wherever these are now."""
+        """Inserts rows and checks that the views have each once, wherever they are now."""
         with self.server.connect() as client:
             wait_until(lambda: all(can_be_read(client, view) for view in self.views), 60, "the views")
             for _ in range(2):
@@ -58,7 +58,7 @@ class Home:
                 self.write(client)
 
     def forget(self, cluster: Cluster) -> None:
-        """Each view has had one owner, and has none now."""
+        """Drops the views; checks that each had one owner, and now has none."""
         with self.server.connect() as client, cluster.survivor.connect() as other:
             query = f"SELECT server FROM millstream.views WHERE name LIKE '_\\_{self.name}' ORDER BY name"
 
@@ -73,7 +73,7 @@ class Home:
 
 
 def can_be_read(client: Client, view: str) -> bool:
-    """Not while a view is on a server that is gone."""
+    """Whether a view can be read, which it cannot on a lost server."""
     try:
         return client.execute(f"SELECT c FROM {view}".encode()).fetchone() is not None
     except psycopg.OperationalError:
@@ -90,7 +90,7 @@ STEPS = ("claimed", "files", "manifest", "given", "view-files", "view-written", 
 
 
 @pytest.mark.parametrize("failpoint", sample(STEPS, ("view-given",)))
-def test_who_is_drained_dies(failpoint: str, cluster: Cluster, wanted: list[Any]) -> None:
+def test_the_drained_server_dies(failpoint: str, cluster: Cluster, wanted: list[Any]) -> None:
     with cluster.doomed(failpoint) as server:
         home = Home(server)
         running = home.begin()
@@ -119,8 +119,8 @@ def test_who_is_drained_dies(failpoint: str, cluster: Cluster, wanted: list[Any]
 @pytest.mark.parametrize(
     "failpoint", sample(("begun", "files", "manifest", "kept", "view-seen", "view-begun"), ("view-begun",))
 )
-def test_who_gets_it_dies(failpoint: str, cluster: Cluster, wanted: list[Any]) -> None:
-    """Of two that get something by turns; what was on its way to it goes on, and to the other one."""
+def test_a_receiver_dies(failpoint: str, cluster: Cluster, wanted: list[Any]) -> None:
+    """One of two servers that receive in turns: what was on its way to it continues, and goes to the other one."""
     with cluster.doomed("") as server, cluster.doomed(failpoint) as target:
         home = Home(server)
         running = home.begin()

@@ -1,5 +1,5 @@
 """Continuous views over a folder that several servers find at the same path, as processes: files arrive all the time,
-and whoever is killed, each of their rows counts once."""
+and whichever process is killed, each of their rows counts once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACE = {"source_poll": 0.05, "maintenance_idle": 0.05}
 
 
 class Folder:
-    """Where files of one row each arrive, which are numbered."""
+    """A folder in which numbered files of one row each arrive."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -35,7 +35,7 @@ class Folder:
         self.count += files
 
     def shows(self, client: psycopg.Connection) -> bool:
-        """Whether the view has all rows; it never has one twice, or out of order."""
+        """Whether the view has all rows; asserts that none is repeated or out of order."""
         try:
             row = client.execute("SELECT c, n, every FROM v").fetchone()
         except psycopg.OperationalError:  # its server has been killed
@@ -103,7 +103,7 @@ def test_its_server_is_lost(pair: tuple[Millstream, Millstream], folder: Folder,
 
 
 def test_its_home_is_gone_for_good(pair: tuple[Millstream, Millstream], folder: Folder, tmp_path: Path) -> None:
-    """Files come while nobody looks, and are found by who has the streams then, also after it was killed."""
+    """Files that arrive while no server looks are found by the streams' next server, also after it was killed."""
     a, b = pair
     folder.put(5)
     a.kill9()

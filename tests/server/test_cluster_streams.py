@@ -27,10 +27,10 @@ PARITY = ("even", "odd")
 
 
 class Both(Writer):
-    """Running numbers for two streams, in one transaction each time."""
+    """Inserts consecutive numbers into two streams, each in one transaction."""
 
     def copy(self, rows: int) -> None:
-        """One transaction."""
+        """Copies in one transaction."""
         text = "".join(f"{PARITY[n % 2]}\t{n}\n" for n in range(self.done, self.done + rows))
         with self._client.transaction():
             for stream in "sr":
@@ -40,7 +40,7 @@ class Both(Writer):
 
 
 def require(client: psycopg.Connection, least: int, is_all: bool = False) -> None:
-    """Both streams' rows are seen up to one number, each once."""
+    """Checks that both streams' rows are visible up to the same number, each once."""
     found = client.execute("SELECT p::text, c, n, d, m FROM v ORDER BY v.p").fetchall()
     assert [row[0] for row in found] == list(PARITY)
     for place, (_, count, total, *other) in enumerate(found):

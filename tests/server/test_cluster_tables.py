@@ -1,5 +1,5 @@
-"""Continuous views that read tables whenever they are read, between servers as processes: a transaction that writes the
-stream and the table is seen whole or not at all, at either server, whoever is killed."""
+"""Continuous views that read tables at each read, between servers as processes: a transaction on the stream and the
+table is seen as a whole or not at all, on either server, whichever process is killed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ READ = "SELECT n, total FROM v"
 
 
 def write(client: psycopg.Connection) -> None:
-    """A row more, and the table says how many there are."""
+    """Inserts one more row, and sets the table to the number of rows."""
     with client.transaction():
         client.execute("INSERT INTO s VALUES (1, 0)")
         client.execute("UPDATE t SET total = total + 1 WHERE id = 1")
@@ -48,7 +48,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[Millstream, Millstream]]:
 
 
 def test_both_servers_show_what_was_said(pair: tuple[Millstream, Millstream]) -> None:
-    """Also where several sessions at home read it at once, each of which asks the guest, which asks the home back."""
+    """Also if several sessions at home read at once, each of which asks the guest's server, which asks the home."""
     a, b = pair
     done = 1
 
@@ -65,7 +65,7 @@ def test_both_servers_show_what_was_said(pair: tuple[Millstream, Millstream]) ->
             done += 1
 
 
-def test_nobody_waits_for_a_session_that_writes(pair: tuple[Millstream, Millstream]) -> None:
+def test_no_read_waits_for_a_session_that_writes(pair: tuple[Millstream, Millstream]) -> None:
     a, b = pair
     with a.connect() as writing, a.connect() as other, b.connect() as there:
         with writing.transaction():
@@ -126,7 +126,7 @@ def _reads(client: psycopg.Connection, wanted: tuple[int, int]) -> bool:
 
 
 def test_kept_answers_are_of_now(pair: tuple[Millstream, Millstream]) -> None:
-    """Encoded answers, and prepared statements, of a session that asks again and again."""
+    """Encoded answers, and prepared statements, of a session that repeats its queries."""
     a, b = pair
     with a.connect() as client, b.connect() as there:
         for number in range(2, 30):

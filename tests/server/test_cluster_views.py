@@ -30,7 +30,7 @@ SETUP = """
 
 
 class Writer:
-    """A client that COPYs running numbers into the stream, and knows what was acknowledged."""
+    """A client that COPYs consecutive numbers into the stream, and knows which were acknowledged."""
 
     def __init__(self, client: psycopg.Connection, first: int = 0) -> None:
         self._client = client
@@ -51,14 +51,15 @@ class Writer:
                 self.copy(500)
 
     def copy(self, rows: int) -> None:
-        """One COPY."""
+        """Runs one COPY."""
         with self._client.cursor().copy("COPY s FROM STDIN") as copy:
             copy.write("".join(f"{n % 2}\t{n}\n" for n in range(self.done, self.done + rows)))
         self.done += rows
 
 
 def require(client: psycopg.Connection, least: int, most: float | None = None) -> None:
-    """The view has all rows up to a number, in order and each once; at least so many, and no more than others."""
+    """Checks that the view has all rows up to a number, in order and each once; at least the acknowledged ones, and no
+    others."""
     found = client.execute("SELECT k, c, n, a FROM v ORDER BY k").fetchall()
     numbers = sorted(number for _, _, _, own in found for number in own)
     assert numbers == list(range(len(numbers)))
@@ -89,7 +90,7 @@ def test_views_migrate_under_copy(tmp_path: Path) -> None:
                     least = writer.done
                     require(at_b, least, math.inf)
                 least = writer.done
-                found = at_a.execute("SELECT sum(c), sum(n) FROM v").fetchone()  # which asks the other server
+                found = at_a.execute("SELECT sum(c), sum(n) FROM v").fetchone()  # this asks the other server
                 assert found is not None
                 assert found[0] >= least
                 assert found[1] == found[0] * (found[0] - 1) // 2
@@ -116,7 +117,7 @@ def placed(client: psycopg.Connection) -> tuple[str, ...] | None:
     ],
 )
 def test_the_giver_dies(failpoint: str, is_home: bool, tmp_path: Path) -> None:
-    """A guest's server writes its view as the home does, so that the steps of writing are a sample there."""
+    """A guest's server writes its view as the home does, so a sample of the steps suffices there."""
     with server(tmp_path, "a") as a, server(tmp_path, "b") as b:
         giver, taker = (a, b) if is_home else (b, a)
         with a.connect() as client:
@@ -163,7 +164,7 @@ def test_the_taker_dies(failpoint: str, is_home: bool, tmp_path: Path) -> None:
             asking = Beside(migrate, client, "a" if is_home else "b")
             assert taker.wait(60) == -signal.SIGKILL
             with giver.connect() as reading:
-                require(reading, writer.done)  # who gives it goes on until it is taken
+                require(reading, writer.done)  # the giving server keeps it until it is taken
             taker.environment = {}
             taker.restart()
             asking.result()
@@ -174,7 +175,7 @@ def test_the_taker_dies(failpoint: str, is_home: bool, tmp_path: Path) -> None:
 
 
 def test_kills_under_copy(tmp_path: Path) -> None:
-    """Whoever is killed while rows come: what was acknowledged is in the view, once."""
+    """Servers are killed while rows arrive: each acknowledged row is in the view, once."""
     with server(tmp_path, "a") as a, server(tmp_path, "b") as b:
         with a.connect() as client:
             client.execute(SETUP)
@@ -188,7 +189,7 @@ def test_kills_under_copy(tmp_path: Path) -> None:
             with b.connect() as reading:
                 found = reading.execute("SELECT sum(c) FROM v").fetchone()
                 assert found is not None
-                # of a COPY that nobody was told of there may be all or nothing
+                # a COPY that was not acknowledged may be there as a whole, or not
                 require(reading, writer.done, writer.done + 500)
                 done = int(found[0])
 
@@ -198,22 +199,22 @@ def state_of(client: psycopg.Connection, name: str) -> tuple[str, ...] | None:
 
 
 def copies(storage: Path) -> set[str]:
-    """The copies of guests' states that are whole."""
-    found = glob.glob(f"{storage}/views/*/*/manifest.json")  # unlike Path's, it may meet folders that go meanwhile
+    """The complete copies of guests' states."""
+    found = glob.glob(f"{storage}/views/*/*/manifest.json")  # unlike Path's, it accepts folders that vanish meanwhile
     return {Path(name).parent.name for name in found}
 
 
 def log_of(running: Millstream) -> int:
-    """Bytes of the files of a server's log that are in use."""
+    """The bytes of a server's log files in use."""
     size = 0
     for path in running.data.glob("servers/*/log/*.log"):
-        with contextlib.suppress(FileNotFoundError):  # it has just been given up
+        with contextlib.suppress(FileNotFoundError):  # the file was just released
             size += path.stat().st_size
     return size
 
 
 def test_a_lost_owners_views_are_taken_over(tmp_path: Path) -> None:
-    """Its home goes on with the last copy and its own log, which grew meanwhile and does so no more."""
+    """Its home continues from the last copy and its own log, which grew meanwhile and then stops growing."""
     home = server(tmp_path, "a")
     home.settings |= {"log_segment_bytes": 1 << 16, "maintenance_rows": 1000}
     with together(home, server(tmp_path, "b")) as (a, b), a.connect() as client:
@@ -263,7 +264,7 @@ def test_the_owner_dies_with_a_copy(failpoint: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failpoint", ["view-inherited", "view-seen", "view-back", "view-begun"])
-def test_who_takes_over_dies(failpoint: str, tmp_path: Path) -> None:
+def test_the_server_that_takes_over_dies(failpoint: str, tmp_path: Path) -> None:
     with together(server(tmp_path, "a"), server(tmp_path, "b")) as (a, b):
         with a.connect() as client:
             client.execute(SETUP)
@@ -292,13 +293,13 @@ def test_who_takes_over_dies(failpoint: str, tmp_path: Path) -> None:
 
 
 def await_no_views(zombie: psycopg.Connection) -> None:
-    """The zombie knows that its guest is another's."""
+    """The zombie knows that its guest belongs to another server."""
     here = "SELECT count(*) FROM millstream.views"
     wait_until(lambda: zombie.execute(here).fetchone() == (0,), 60, "the zombie's guest")
 
 
 def test_a_zombie_with_a_view(tmp_path: Path) -> None:
-    """It stands still between a copy and the entry, for longer than its lease: what it wrote does not count."""
+    """The server stands still between a copy and the entry, for longer than its lease: its copy does not count."""
     standing = server(tmp_path, "b", failpoint="view-copied:stop")
     with server(tmp_path, "a") as a, standing as b, a.connect() as client:
         client.execute(SETUP)
@@ -308,7 +309,7 @@ def test_a_zombie_with_a_view(tmp_path: Path) -> None:
         writer.copy(1000)
         wait_until(lambda: stands_still(b), 60, "the copy that does not count")
         assert len(copies(tmp_path)) > 1
-        reading = Beside(require, client, writer.done)  # waits for the owner, and then for who comes after it
+        reading = Beside(require, client, writer.done)  # waits for the owner, and then for the next owner
         with a.connect() as other:
             state = "SELECT state FROM pg_stat_activity WHERE pid = %s"
             pid = (client.info.backend_pid,)
@@ -329,8 +330,9 @@ def test_a_zombie_with_a_view(tmp_path: Path) -> None:
         require(client, writer.done)
 
 
-def test_who_stands_still_keeps_no_lock(tmp_path: Path) -> None:
-    """Between comparing an entry and writing it, under the storage's lock: others go on, and it writes nothing."""
+def test_a_server_that_stands_still_keeps_no_lock(tmp_path: Path) -> None:
+    """The server stands still between comparing and writing an entry, under the storage's lock: others continue, and it
+    writes nothing."""
     standing = server(tmp_path, "b", failpoint="view-entry:stop")
     with server(tmp_path, "a") as a, standing as b, a.connect() as client:
         client.execute(SETUP)
@@ -357,7 +359,7 @@ def test_who_stands_still_keeps_no_lock(tmp_path: Path) -> None:
 
 
 def test_changes_are_told_at_home(tmp_path: Path) -> None:
-    """Another server has the view; sessions at home listen to it, and read what has changed."""
+    """Another server has the view; sessions at home listen to it, and read its changes."""
     with server(tmp_path, "a") as a, server(tmp_path, "b") as b, a.connect() as client, a.connect() as listener:
         client.execute(SETUP)
         writer = Writer(client)
@@ -390,8 +392,8 @@ def can_be_read(client: psycopg.Connection) -> bool:
 
 
 def test_a_home_dies_with_its_disk(tmp_path: Path) -> None:
-    """Under COPY. Another server goes on with what was acknowledged, also after the last copy; and what was not yet is
-    there as a whole or not at all."""
+    """Under COPY. Another server continues with all acknowledged rows, also those after the last copy; a COPY that was
+    not acknowledged is there as a whole, or not."""
     home = server(tmp_path, "a")
     home.settings |= {"view_copy_interval": 0.5, "log_segment_bytes": 1 << 18, "maintenance_rows": 1000}
     with together(home, server(tmp_path, "b")) as (a, b):

@@ -12,7 +12,7 @@ from tests.rig.server import ROOT, Millstream
 
 
 def millstream(*words: str, folder: Path, text: str = "") -> subprocess.CompletedProcess[str]:
-    """Runs a command in a folder that may have settings."""
+    """Runs a command in a folder, with settings if given."""
     return subprocess.run(
         [sys.executable, "-m", "server", *words],
         cwd=folder,
@@ -26,7 +26,7 @@ def millstream(*words: str, folder: Path, text: str = "") -> subprocess.Complete
 
 @pytest.fixture
 def here(running: Millstream, tmp_path: Path) -> Path:
-    """A folder whose settings name the running server."""
+    """A folder with settings that name the running server."""
     (tmp_path / "millstream.toml").write_text(f'listen = "127.0.0.1:{running.port}"\n')
     return tmp_path
 

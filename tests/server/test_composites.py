@@ -1,4 +1,4 @@
-"""Rows and composite types as clients meet them: psycopg, asyncpg, values in both formats, COPY, psql, restarts."""
+"""Rows and composite types with real clients: psycopg, asyncpg, values in both formats, COPY, psql, restarts."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_metrics_are_for_this_machine_alone() -> None:
 
 
 def test_the_page_of_settings_is_the_list(rewrite: bool) -> None:
-    """docs/settings.md is written from the fields of Config: ``make rewrite``."""
+    """docs/settings.md is written from the fields of Config by ``make rewrite``."""
     page = ROOT / "docs" / "settings.md"
     before, mark, _ = page.read_text().partition("<!-- written by `make rewrite` -->\n")
     expected = before + mark + table()

@@ -170,7 +170,7 @@ def test_a_vanishing_client_leaves_nothing(running: Millstream, sql: Client) -> 
         wire.send(("Q", b"COPY vanished FROM STDIN\0"))
         wire.until("G")
         wire.send(("d", b"1\n" * 100))
-    copy_in(sql, "COPY vanished FROM STDIN", b"7\n")  # waits for the table's writer, so the other one is over
+    copy_in(sql, "COPY vanished FROM STDIN", b"7\n")  # waits for the table's writer, so the other one has ended
     assert sql.execute("SELECT * FROM vanished").fetchall() == [(7,)]
 
 
@@ -195,7 +195,7 @@ def test_copy_in_response_tells_format_and_columns(wire: Wire) -> None:
 
 
 def test_a_copy_of_less_than_a_block_is_undone_with_its_error(running: Millstream) -> None:
-    """Whether parsing, NOT NULL or the end of the data fails, in a stream and in a block of statements."""
+    """Parsing, NOT NULL or the end of the data fails, in a stream and in a block of statements."""
     with Wire(running.port) as wire:
         wire.start()
         wire.query("CREATE FOREIGN TABLE small_copy (a integer NOT NULL) SERVER stream")
@@ -218,7 +218,7 @@ def test_a_copy_of_less_than_a_block_is_undone_with_its_error(running: Millstrea
 
 
 def test_a_copy_that_is_known_is_still_checked(wire: Wire) -> None:
-    """Its plan is taken from before: what the transaction forbids now, and what its table has become, count."""
+    """With a kept plan, the transaction's restrictions and the table's changes still apply."""
     wire.query("CREATE TABLE known_copy (a integer)")
     for data in (b"1\n", b"2\n"):
         wire.send(("Q", b"COPY known_copy FROM STDIN\0"))

@@ -1,4 +1,4 @@
-"""Cursors of SQL, as drivers use them; their directions are in tests/sql/scripts/cursors.sql."""
+"""SQL cursors as drivers use them; tests/sql/scripts/cursors.sql tests their directions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_binary_cursor_speaks_binary(wire: Wire) -> None:
     assert rows(messages) == [(struct.pack(">i", 258),)]
     assert dict(messages)["T"].endswith(struct.pack(">h", 1))
     wire.send(parse("FETCH FIRST b"), describe("S"), bind(), execute(), SYNC)
-    assert rows(wire.until_ready()) == [(b"258",)]  # here the client says what it wants
+    assert rows(wire.until_ready()) == [(b"258",)]  # here the client chooses the format
 
 
 def test_cursors_and_portals_share_their_names(wire: Wire) -> None:
@@ -84,7 +84,8 @@ def test_both_protocols_take_rows_of_one_portal(
 
 
 def taken(port: int, user: str, steps: list[str | tuple[str, bytes]]) -> list[Any]:
-    """What each step over the portals p and r and the cursors d and b gives: messages' letters, rows, tags, errors."""
+    """The results of each step over the portals p and r and the cursors d and b: letters of messages, rows, tags,
+    errors."""
     with Wire(port) as client:
         client.start(user)
         client.query(

@@ -1,4 +1,5 @@
-"""GRANT and REVOKE on the database and on functions of schemas, beside PostgreSQL: who may come in and make what."""
+"""GRANT and REVOKE on the database and on functions of schemas, compared with PostgreSQL: who may connect and create
+objects."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ ACL: Final = (
     "SELECT replace(replace(datacl::text, '{owner}', 'owner'), '{db}', 'db') FROM pg_database WHERE datname = '{db}'"
 )
 
-#: Who says what; {db} is the database, {owner} the superuser.
+#: The role of each statement; {db} is the database, {owner} the superuser.
 STATEMENTS: Final = [
     (ALICE, "CREATE SCHEMA dr_own"),
     (OWNER, HELD),
@@ -74,7 +75,7 @@ def test_as_in_postgresql(servers: list[tuple[str, str]]) -> None:
 
 
 def outcomes(dsn: str, database: str) -> Iterator[tuple[object, ...]]:
-    """What each statement gives."""
+    """The result of each statement."""
     with psycopg.connect(dsn, autocommit=True) as owner:
         owner.execute("CREATE ROLE dr_alice LOGIN")
         owner.execute("CREATE ROLE dr_bob")

@@ -1,4 +1,4 @@
-"""DateStyle: dates and timestamps as PostgreSQL shows them in each style, and reads them in each order."""
+"""DateStyle: dates and timestamps shown in each style and read in each order, as in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ QUERIES: Final = (
     "SELECT to_char(date '2020-03-04', 'DD.MM.YYYY'), extract(year FROM date '2020-03-04'), date '1/2/2003' + 1",
     "SELECT day, moment FROM styled WHERE day <> '01/02/2003' ORDER BY day",
 )
-#: What an engine would show or read in one style only.
+#: Features that an engine would support in one style only.
 WITHIN: Final = (
     ("SQL, MDY", "SELECT day::text FROM styled"),
     ("German, DMY", "SELECT 'on ' || moment FROM styled"),
@@ -65,7 +65,7 @@ def both(running: Millstream, postgres: Postgres) -> Iterator[tuple[Client, Clie
 
 
 def outcome(client: Client, query: str) -> object:
-    """The texts that came, or the error."""
+    """The received texts, or the error."""
     found = client.pgconn.exec_(query.encode())
     if not found.ntuples:
         return found.error_field(psycopg.pq.DiagnosticField.SQLSTATE)

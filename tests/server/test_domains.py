@@ -1,4 +1,4 @@
-"""Domains beyond a statement: what COPY brings, what RowDescription says, streams, messages, and restarts."""
+"""Domains beyond single statements: COPY, RowDescription, streams, messages, and restarts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Resources that run out, for real: memory that the system refuses, and file descriptors. One statement or one client
-hears of it; the others go on, and so does the server once there is enough again."""
+"""Really exhausted resources: memory that the system refuses, and file descriptors. One statement or one client gets an
+error; the others continue, and so does the server once the resource is available again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def server() -> Iterator[Millstream]:
 
 @contextlib.contextmanager
 def limited(server: Millstream, kind: int, limit: int) -> Iterator[None]:
-    """The server's process has no more than that of a resource."""
+    """Limits a resource of the server's process."""
     before = resource.prlimit(server.pid, kind)
     resource.prlimit(server.pid, kind, (limit, before[1]))
     try:
@@ -39,7 +39,7 @@ def limited(server: Millstream, kind: int, limit: int) -> Iterator[None]:
 
 
 def mapped(server: Millstream) -> int:
-    """Bytes of the server's address space."""
+    """The size of the server's address space in bytes."""
     return int(Path(f"/proc/{server.pid}/statm").read_text().split()[0]) * _PAGE
 
 

@@ -1,6 +1,6 @@
-"""Express answers: byte for byte what the ordinary path answers, whatever has changed in between.
+"""Express answers: byte for byte the answers of the ordinary path, whatever has changed in between.
 
-The one client's requests come in one piece; the other's in several, which takes the ordinary path.
+One client's requests arrive in one piece; the other's in several pieces, so that they take the ordinary path.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 @pytest.fixture(autouse=True)
 def no_one_stays(house: House) -> Iterator[None]:
-    """The server has room for every test's clients."""
+    """Closes other clients, so that the server has room for every test's clients."""
     yield
     house.leave()
 
 
 def learned(peer: Peer, data: bytes) -> bytes:
-    """A request's answer, once it comes by express."""
+    """The answer to a request, once it comes by the express path."""
     answer = b""
     for _ in range(3):
         answer = peer.feed(data)
@@ -236,7 +236,7 @@ def test_an_unexpected_error_sends_the_request_the_ordinary_way(house: House, mo
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[bytes | None]:
-    """What became of inserts by express: nothing where they were taken, None where they were not."""
+    """The result of inserts by the express path: empty if they were taken, None if not."""
     found: list[bytes | None] = []
     original = RowChange.answer
 
@@ -252,7 +252,7 @@ ODD = "SELECT count(*) FROM counts WHERE count % 2 = 1"
 
 
 def counts(house: House) -> bytes:
-    """The rows that were inserted."""
+    """The number of inserted rows."""
     return house.owner.query("SELECT k, t, c, count FROM counts ORDER BY k, t")
 
 
@@ -269,7 +269,7 @@ def test_rows_are_taken(house: House, taken: list[bytes | None], describes: bool
         assert b"%d" % (70 + number) in found
     data = row(b"75", b"x", describes, binary)
     answer = peer.feed(data)
-    assert peer.feed(data, data, data, answers=3) == answer * 3  # the first is under way when the others come
+    assert peer.feed(data, data, data, answers=3) == answer * 3  # the first is being processed when the others arrive
     assert peer.feed(data) == answer
     assert taken == [b""] * 6
 
@@ -285,7 +285,7 @@ def test_a_tables_row_is_changed(house: House, taken: list[bytes | None]) -> Non
     def change(key: bytes) -> bytes:
         return request(bind([key], "update"), describe("P"), execute(), SYNC)
 
-    for _ in range(6):  # until the rows are at hand
+    for _ in range(6):  # until the rows are in memory
         assert peer.feed(change(b"1")) == ordinary.feed(change(b"2")[:7], change(b"2")[7:])
     assert b"" in taken
     for key in (b"7", b"x", b"", b"1"):
@@ -304,8 +304,8 @@ def test_rows_of_unusual_values(house: House, key: bytes | None, text: bytes | N
     before = house.owner.query(ODD)
     usual = row(key or b"8", b"a" * len(text or b""))
     for data in (usual, usual, row(key, text), usual, row(key, text)):
-        assert peer.feed(data) == ordinary.feed(data[:7], data[7:-5], data[-5:])  # Sync comes when Execute is answered
-    assert house.owner.query(ODD) == before  # what two peers do alike is even
+        assert peer.feed(data) == ordinary.feed(data[:7], data[7:-5], data[-5:])  # Sync after Execute's answer
+    assert house.owner.query(ODD) == before  # both peers behave alike, so the number is even
 
 
 @pytest.mark.parametrize("change", [*CHANGES, "read only"])
@@ -321,7 +321,7 @@ def test_what_changes_an_inserts_meaning(house: House, change: str) -> None:
         assert peer.feed(each) == ordinary.feed(each[:3], each[3:])
     for _ in range(3):
         assert peer.feed(data) == ordinary.feed(data[:7], data[7:])
-    house.leave()  # with what is open
+    house.leave()  # including open transactions
     assert (counts(house) == before) == (change not in ("SET", "closed and prepared again"))
 
 
@@ -371,7 +371,7 @@ def test_a_full_disk_refuses_the_row_and_nothing_else(
     log = peer.session.db.database.core.log
     with monkeypatch.context() as changed:
         changed.setattr(log, "_files", Full())
-        changed.setattr(log, "_erase", lambda target: None)  # this disk would not even take zeros
+        changed.setattr(log, "_erase", lambda target: None)  # this disk could not even store zeros
         refused = peer.feed(data)
         assert b"53100" in refused
         assert refused == ordinary.feed(data[:7], data[7:])
@@ -441,7 +441,7 @@ def test_any_script_gets_the_same_answers_whole_and_in_pieces(house: House, data
         assert learned(peer, each) == ordinary.feed(each)  # the unnamed statement is now the same for both
     for data_of_row in (row(b"1", b"a"), row(b"12", b"")):
         assert peer.feed(data_of_row) == ordinary.feed(data_of_row)
-    # A row whose Sync has not come is answered before its frame is known to be broken, or not: both are right.
+    # The row of a request without Sync may be answered before its frame is known to be broken, or not: both are right.
     rows = mutated(ROWS).filter(lambda data: ends_ready(data) and is_framed(data))
     one = st.one_of(READS, ROWS, mutated(READS).filter(ends_ready), rows, SESSION)
     for each in data.draw(st.lists(st.one_of(one, one, st.tuples(one, one), st.integers(1, 3)), max_size=40)):
@@ -458,7 +458,7 @@ def test_any_script_gets_the_same_answers_whole_and_in_pieces(house: House, data
 
 
 def ends_ready(data: bytes) -> bool:
-    """Whether one ReadyForQuery, or the connection's end, answers a request."""
+    """Whether an answer ends with one ReadyForQuery, or with the connection."""
     decoder = Decoder(startup=False)
     decoder.feed(data)
     try:

@@ -24,7 +24,7 @@ from tests.server.wire import (
 
 
 def run(wire: Wire, *messages: tuple[str, bytes]) -> list[tuple[str, bytes]]:
-    """Messages, then Sync; all answers."""
+    """Sends messages, then Sync; returns all answers."""
     wire.send(*messages, SYNC)
     return wire.until_ready()
 
@@ -112,7 +112,7 @@ def test_a_portal_goes_with_the_savepoint_that_it_was_made_in(wire: Wire) -> Non
     wire.query("ROLLBACK")
 
 
-def test_in_a_failed_transaction_rows_are_described_to_nobody(wire: Wire) -> None:
+def test_in_a_failed_transaction_rows_are_not_described(wire: Wire) -> None:
     wire.query("BEGIN")
     run(wire, parse("SELECT 1", "one"), parse("ROLLBACK", "end"), bind(statement="one", portal="one"))
     wire.query("SELECT 1/0")
@@ -153,7 +153,7 @@ def test_a_portal_runs_once(wire: Wire) -> None:
         for _ in range(3):
             messages = run(wire, bind(values, name), execute(), execute())
             assert (letters(messages), tags(messages)) == ("2DCCZ", ["SELECT 1", "SELECT 0"])
-            assert rows(run(wire, bind(values, name), execute())) == [(b"10",)]  # an answer that is kept
+            assert rows(run(wire, bind(values, name), execute())) == [(b"10",)]  # a kept answer
     for _ in range(3):
         wire.query("BEGIN")
         assert tags(run(wire, bind([b"1"], "point"), execute())) == ["SELECT 1"]
@@ -199,10 +199,10 @@ def test_stream_rows_of_a_batch_arrive_together(wire: Wire) -> None:
     messages = run(wire, *steps)
     assert letters(messages) == "2C" * 100 + "Z"
     assert rows(wire.query("SELECT * FROM gathered_count")) == [(b"100", b"4950")]
-    # an error later in the batch takes them back
+    # a later error in the batch rolls them back
     messages = run(wire, bind([b"1", None], "g"), execute(), parse("SELECT nothing"), bind(), execute())
     assert letters(messages) == "2CEZ"
-    # and a read in the batch comes after them, in their transaction
+    # and a read in the batch sees them, in the same transaction
     messages = run(wire, bind([b"1", None], "g"), execute(), parse("SELECT 1/0"), bind(), execute())
     assert letters(messages)[-2:] == "EZ"
     assert rows(wire.query("SELECT * FROM gathered_count")) == [(b"100", b"4950")]
@@ -245,7 +245,7 @@ def test_prepared_statements_survive_ddl(wire: Wire) -> None:
     wire.query("DROP TABLE grows; CREATE TABLE grows (a text)")
     fields = error_fields(run(wire, bind(statement="g"), execute()))
     assert fields["M"] == "cached plan must not change result type"
-    assert fields["R"] == "RevalidateCachedQuery"  # by which drivers know that they may prepare it again
+    assert fields["R"] == "RevalidateCachedQuery"  # so that drivers know that they may prepare it again
 
 
 @pytest.mark.slow

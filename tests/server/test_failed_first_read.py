@@ -1,4 +1,4 @@
-"""An error in the first read of a continuous view beside a table: later reads find the view's rows as ever."""
+"""After an error in the first read of a continuous view beside a table, later reads find the view's rows as usual."""
 
 from __future__ import annotations
 

@@ -19,6 +19,6 @@ def test_batches_of_many_rows_lose_no_digits(sql: psycopg.Connection[Any]) -> No
             f"generate_series(1, 6000) i WHERE i % 3 = {third}"
         )
     found = sql.execute("SELECT o, v, s FROM far_spread ORDER BY o").fetchall()
-    # Of 1 to n: n (n + 1) / 12, and the root of (n * n - 1) / 12.
+    # For 1 to n: n (n + 1) / 12, and the root of (n * n - 1) / 12.
     wanted = [pytest.approx(6000 * 6001 / 12, rel=1e-9), pytest.approx(((6000**2 - 1) / 12) ** 0.5, rel=1e-9)]
     assert [[v, s] for _, v, s in found] == [wanted] * 4

@@ -1,4 +1,4 @@
-"""First rows of streams among equals: of the rows that their order or their key leaves equal, whole ones are shown."""
+"""First rows of streams if several rows tie by order or key: a whole row is shown, not parts of several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""extra_float_digits below 1, as PostgreSQL shows floats, and what is refused with it."""
+"""extra_float_digits below 1: floats as PostgreSQL shows them, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Who may enter the data folder: nobody but its owner, or readers of its group; all else is refused at the start."""
+"""Access to the data folder: only its owner, or readers of its group; the server refuses to start with other
+permissions."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ QUIET = {"maintenance_engine": "embedded", "spark_enabled": False, "log_segment_
 
 
 def _modes(folder: Path) -> set[str]:
-    """How folders and files below a folder are open to others than their owner."""
+    """The permissions of others on folders and files below a folder."""
     found = set()
     for path in (folder, *folder.rglob("*")):
         mode = stat.S_IMODE(path.lstat().st_mode)
@@ -28,7 +29,7 @@ def _modes(folder: Path) -> set[str]:
 
 
 def _refused(data: Path, *more: str) -> str:
-    """Why a server does not start."""
+    """The reason why a server does not start."""
     command = [sys.executable, "-m", "server", f"--listen=127.0.0.1:{free_port()}", f"--data={data}", *more]
     done = subprocess.run([*command, "--spark-enabled=false"], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1, done.stderr
@@ -44,8 +45,8 @@ def _fill(server: Millstream) -> None:
         assert client.execute("SELECT * FROM v").fetchall() == [(1, 1)]
 
 
-def test_nobody_else_can_read_what_a_server_makes(tmp_path: Path) -> None:
-    """Also where the folder was there before, with hba.conf in it, and whatever the starter's umask is."""
+def test_other_users_cannot_read_a_servers_files(tmp_path: Path) -> None:
+    """Also if the folder existed before, with hba.conf in it, and for any umask."""
     data, storage = tmp_path / "data", tmp_path / "storage"
     data.mkdir()
     data.chmod(0o755)

@@ -1,4 +1,5 @@
-"""A full disk (a small tmpfs): 53100, nothing of the failed statement is visible, and with space again work goes on."""
+"""A full disk (a small tmpfs): 53100, no effect of the failed statement is visible, and work continues once there is
+space."""
 
 from __future__ import annotations
 
@@ -28,14 +29,14 @@ SETTINGS = {
     "log_segment_bytes": "4MB",
     "maintenance_idle": 3,
 }
-#: The background's first commit finds the disk full, however slow we are, and with space again nobody waits as long.
+#: Settings with which the background's first commit finds the disk full, on any machine, and is tried again soon after.
 LATE = {**SETTINGS, "maintenance_idle": 20, "maintenance_rows": 1001}
 Client = psycopg.Connection[Any]
 
 
 @contextlib.contextmanager
 def mounted(folder: Path, *words: str) -> Iterator[None]:
-    """What mount(8) puts over a folder, for a while; skips the test where nothing can be mounted."""
+    """Mounts a file system over a folder for a while; skips the test if mounting is not possible."""
     found = subprocess.run(["mount", *words, str(folder)], capture_output=True)
     if found.returncode:
         pytest.skip(f"nothing can be mounted here: {found.stderr.decode().strip()}")
@@ -56,7 +57,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def full(disk: Path) -> Iterator[None]:
-    """Somebody else's file takes all that is left."""
+    """A file that takes all remaining space."""
     ballast = disk / "ballast"
     with open(ballast, "wb", buffering=0) as file, contextlib.suppress(OSError):
         while file.write(bytes(1 << 16)):
@@ -68,7 +69,7 @@ def full(disk: Path) -> Iterator[None]:
 
 
 def noise(rows: int, first: int = 0) -> bytes:
-    """CSV lines that no compression makes small, 516 bytes each."""
+    """CSV lines that compression does not shrink, 516 bytes each."""
     return b"".join(b"%d,%s\n" % (first + number, os.urandom(256).hex().encode()) for number in range(rows))
 
 
@@ -79,19 +80,19 @@ def copy(client: Client, table: str, data: bytes) -> None:
 
 
 def shown(client: Client) -> list[Any]:
-    """All that failing statements could have changed."""
+    """Everything that failing statements could have changed."""
     tables = ("SELECT * FROM n", "SELECT count(*), max(length(text)) FROM kept")
     return [client.execute(query.encode()).fetchall() for query in tables]
 
 
 def background_work_is_done(client: Client) -> bool:
-    """Whether every view's durable frontier is at its end."""
+    """Whether every view's durable frontier is at the stream's end."""
     row = client.execute("SELECT bool_and(rows_behind = 0) FROM millstream.views").fetchone()
     return row == (True,)
 
 
 def a_job_failed(client: Client) -> bool:
-    """Whether the background could not do something."""
+    """Whether a background job has failed."""
     return client.execute("SELECT count(*) > 0 FROM millstream.jobs WHERE status = 'failed'").fetchone() == (True,)
 
 

@@ -1,6 +1,6 @@
-"""A storage that does not answer, as one on a network whose server is away: each call to it waits for as long as that
-lasts. Servers go on serving what needs no storage; what does need it fails, or can be cancelled; and with the storage
-back all is well, but for a server that others have taken for lost meanwhile."""
+"""A storage that does not answer, like a network storage whose server is down: each call waits as long as that lasts.
+Servers continue all work without the storage; other work fails, or can be cancelled. Once the storage is back,
+everything works again, except for a server that counted as lost meanwhile."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ pytestmark = [
     ),
 ]
 
-#: Seconds; a server that has much to do must not be taken for lost, and the storage hangs for longer.
+#: Seconds: a busy server must not count as lost, and the storage hangs for longer.
 LEASE = 15
 #: Seconds until a server knows that its storage does not answer.
 SILENCE = 5
-#: Nothing of what is mounted is remembered, as with NFS and actimeo=0; locks are those of what lies below.
+#: Nothing of the mounted folder is cached, as with NFS and actimeo=0; locks are those of the folder below.
 OPTIONS = ("-f", "--multithreaded", "--enable-lock-forwarding", "-o", "attr_timeout=0,entry_timeout=0")
 
 
 class Disk:
-    """A folder, the same as another one mounted, and the process that answers for it."""
+    """A folder, the same folder mounted a second time, and the process that serves it."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.below, self.folder = folder / "below", folder / "mounted"
@@ -56,7 +56,7 @@ class Disk:
 
     @contextlib.contextmanager
     def hanging(self) -> Iterator[None]:
-        """It answers nothing meanwhile."""
+        """The storage does not answer within the block."""
         self._process.send_signal(signal.SIGSTOP)
         try:
             yield
@@ -91,7 +91,7 @@ def servers(disk: Disk) -> Iterator[Servers]:
 
 
 def begin(running: Millstream, statement: str, *values: int) -> tuple[Client, Beside[str]]:
-    """A client, and the SQLSTATE with which its statement ends, once it does."""
+    """Starts a client's statement; gives the SQLSTATE with which it ends."""
     client = running.connect()
 
     def run() -> str:
@@ -105,7 +105,7 @@ def begin(running: Millstream, statement: str, *values: int) -> tuple[Client, Be
 
 
 def are_states(client: Client, wanted: Sequence[object]) -> bool:
-    """Whether a server has its storage back, and knows what it knew of all."""
+    """Whether a server has its storage back, with the same content as before."""
     try:
         return states(client) == wanted
     except psycopg.Error:
@@ -113,7 +113,7 @@ def are_states(client: Client, wanted: Sequence[object]) -> bool:
 
 
 def are_active(client: Client, waiting: Sequence[tuple[Client, Beside[str]]]) -> bool:
-    """Whether all statements have begun, and those that have not ended wait."""
+    """Whether all statements have begun, and the unfinished ones wait."""
     pids = [waits.info.backend_pid for waits, work in waiting if not work.is_over]
     query = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND pid = ANY(%s)"
     return client.execute(query, (pids,)).fetchone() == (len(pids),)
@@ -124,7 +124,7 @@ def test_servers_wait_for_their_storage(servers: Servers, disk: Disk) -> None:
     with one.connect() as client, one.connect() as writing, one.connect() as other, two.connect() as there:
         writer = Writer(writing)
         writer.copy(1000)
-        for _ in range(5):  # what a server has seen before it answers in another way
+        for _ in range(5):  # files that a server has seen before it answers in another way
             require(there, "v", writer.done)
             writing.execute("INSERT INTO s VALUES (%s, %s)", (writer.done % 2, writer.done))
             writer.done += 1
@@ -134,11 +134,11 @@ def test_servers_wait_for_their_storage(servers: Servers, disk: Disk) -> None:
         leaving = begun(one, client)
 
         def answer() -> None:
-            """What needs no storage."""
+            """Queries without the storage."""
             answers.append(other.execute("SELECT count(*) FROM w").fetchone())
 
         def go_on() -> None:
-            """Others are answered, whoever waits."""
+            """Checks that other queries are answered while some wait."""
             known = len(answers)
             wait_until(lambda: len(answers) > known + 2, what="answers that need no storage")
 
@@ -159,9 +159,9 @@ def test_servers_wait_for_their_storage(servers: Servers, disk: Disk) -> None:
                 waits.cancel()
             is_early = time.monotonic() < since + SILENCE - 1
             ends = {work.result() for _, work in waiting}
-            # Then a server knows, and nobody begins to wait.
+            # Then a server knows, and new statements do not wait.
             assert ends == {"57014"} or (not is_early and ends <= {"57014", "58030"})
-            time.sleep(max(0.0, since + SILENCE + 1 - time.monotonic()))  # who asks before waits for the storage
+            time.sleep(max(0.0, since + SILENCE + 1 - time.monotonic()))  # earlier statements wait for the storage
             for statement in ("migrate('v', 'two')", "suspend('w')", "drain('two')", "checkpoint('w')"):
                 assert fails(client, f"SELECT millstream.{statement}") == "58030", statement
             assert fails(there, "SELECT sum(c) FROM v") == "58030"
@@ -183,8 +183,9 @@ def test_servers_wait_for_their_storage(servers: Servers, disk: Disk) -> None:
             require(session, view, writer.done)
 
 
-def test_who_was_away_for_too_long_is_fenced(servers: Servers, disk: Disk) -> None:
-    """Others have the same storage in another way, which answers: they take over, and it finds that out."""
+def test_a_server_that_was_away_for_too_long_is_fenced(servers: Servers, disk: Disk) -> None:
+    """The other servers reach the same storage through another mount, which answers: they take over, and the server
+    finds that out."""
     one, two = servers
     three = server(disk.below / "storage", "three")
     with three, three.connect() as watching, one.connect() as client, two.connect() as there:
@@ -206,7 +207,7 @@ def test_who_was_away_for_too_long_is_fenced(servers: Servers, disk: Disk) -> No
 
 
 def test_a_server_ends_without_its_storage(tmp_path: Path) -> None:
-    disk = Disk(tmp_path, "-f")  # a kernel that has to give locks back ends no process before that is done
+    disk = Disk(tmp_path, "-f")  # the kernel ends no process that must still release locks
     alone = server(disk.folder / "storage", "alone")
     alone.settings["shutdown_timeout"] = 1
     with contextlib.closing(disk), alone, alone.connect() as client, disk.hanging():

@@ -1,4 +1,4 @@
-"""The table of hosts: which line speaks of whom, and what is wrong with a line."""
+"""The table of hosts: which line applies to a client, and errors in lines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ hostgssenc all           all           all                  reject
 
 
 def line(user: str, database: str, address: str, tls: bool = True) -> int | None:
-    """The line that speaks of a client; eve is staff, and a member of the role that is called like database shop."""
+    """The line that applies to a client; eve is a member of staff, and of the role with the name of database shop."""
     groups = {"staff", "shop"} if user == "eve" else set()
     rule = read_table(TABLE, "t").find(Client(ipaddress.ip_address(address), tls, user, database, groups.__contains__))
     return None if rule is None else rule.line

@@ -1,7 +1,7 @@
-"""Statements that compute for long where nothing looks for a cancel: each ends soon after it is cancelled, times out or
-is terminated, or the server ends, and another session is served meanwhile.
+"""Statements that compute for long without checking for a cancel: each ends soon after it is cancelled, times out or is
+terminated, or the server ends, and another session is served meanwhile.
 
-The bound is one of liveness; the times that it took are printed.
+The limit tests liveness; the actual times are printed.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Client = psycopg.Connection[Any]
 Run = Callable[[Client], object]
 
 SETTINGS = {"maintenance_engine": "embedded", "spark_enabled": False, "max_connections": 40}
-#: Seconds in which a statement ends on a machine that has much else to do.
+#: Seconds in which a statement ends on a busy machine.
 LIVES: Final = 30
-#: Errors by which a statement may end: cancelled, terminated, or too large for a limit.
+#: Errors with which a statement may end: cancelled, terminated, or over a limit.
 ENDS: Final = ("57014", "57P01", "54000", "54001", "53200")
 
 SETUP = """
@@ -224,13 +224,13 @@ def test_the_server_ends_while_a_statement_runs(name: str) -> None:
 
 @pytest.mark.parametrize("way", ["cancel", "terminate"])
 def test_a_client_that_does_not_read_is_not_waited_for(server: Millstream, way: str) -> None:
-    """Its statement ends, and with it what it holds."""
+    """Its statement ends, and releases its locks."""
     with Wire(server.port) as wire, server.connect() as other:
         wire.start()
         process, _ = wire.backend
         wire.send(("Q", b"SELECT repeat('x', 10000) FROM numbers\0"))
 
-        def is_waiting() -> bool:  # for the client, which has not read what is there
+        def is_waiting() -> bool:  # for the client, which has not read the sent rows
             readable, _, _ = select.select([wire.socket], [], [], 0)
             return bool(readable) and is_active(server, process)
 

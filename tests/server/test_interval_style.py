@@ -1,4 +1,5 @@
-"""Each IntervalStyle beside PostgreSQL: iso_8601, which Rails sets on every connection, and sql_standard reads, too."""
+"""Each IntervalStyle compared with PostgreSQL: iso_8601, which Rails sets on every connection, and sql_standard, which
+also affects input."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ QUERIES: Final = (
 )
 
 
-#: What each style makes of a day and two hours.
+#: A day and two hours in each style.
 SHOWN: Final = {
     "iso_8601": b"P1DT2H\n",
     "postgres": b"1 day 02:00:00\n",
@@ -44,7 +45,7 @@ READ: Final = "-1 2:03:04\n-1-2\n-1 year 2 mons\n+1-2 -3 +4:05:06\n\\N\nPT-5M\n-
 
 
 def shown(client: psycopg.Connection[Any], query: str) -> list[Any]:
-    """A query's rows as the texts that came."""
+    """A query's rows as the received texts."""
     cursor = client.cursor()
     for name in ("interval", "timestamptz"):
         cursor.adapters.register_loader(name, TextLoader)
@@ -54,7 +55,7 @@ def shown(client: psycopg.Connection[Any], query: str) -> list[Any]:
 
 
 def outcome(client: psycopg.Connection[Any], query: str) -> list[Any]:
-    """Those, or the error's SQLSTATE."""
+    """The rows, or the error's SQLSTATE."""
     try:
         return shown(client, query)
     except psycopg.Error as error:
@@ -87,7 +88,7 @@ def test_intervals_are_shown_as_by_postgresql(running: Millstream, postgres: Pos
         assert sorted(map(str, shown(ours, "TABLE spans"))) == sorted(map(str, shown(theirs, "TABLE spans")))
         theirs.execute("RESET IntervalStyle")
         ours.execute("RESET IntervalStyle")
-        assert shown(ours, QUERIES[0]) == shown(theirs, QUERIES[0])  # a plan and an answer that are known
+        assert shown(ours, QUERIES[0]) == shown(theirs, QUERIES[0])  # a kept plan and a kept answer
 
 
 def test_what_an_engine_would_show_is_refused(running: Millstream) -> None:

@@ -1,4 +1,4 @@
-"""What isolation keeps apart: transactions of many clients that append values to lists and read them."""
+"""Isolation of transactions of many clients that append values to lists and read them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.rig.server import Millstream
 
 Client = psycopg.Connection[Any]
 _KEYS = 6
-#: A list is a row by key, changed by key or by a query, or the rows of a table.
+#: A list is a row found by key, changed by key or by a query, or the rows of a table.
 _APPENDS = (
     "UPDATE lists SET v = v || {value} WHERE k = {key}",
     "UPDATE lists SET v = v || {value} WHERE k + 0 = {key}",

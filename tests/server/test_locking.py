@@ -1,4 +1,4 @@
-"""FOR UPDATE against another session's transaction, and what SERIALIZABLE keeps apart."""
+"""FOR UPDATE against another session's transaction, and the conflicts that SERIALIZABLE prevents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def job(running: Millstream) -> None:
 
 
 def test_rows_locked_stay_as_they_were_read(running: Millstream, sql: Client, job: None) -> None:
-    """Two sessions that each read, add one and write: neither update is lost."""
+    """Two sessions each read, add one and write: no update is lost."""
 
     def add() -> None:
         with running.connect() as client, client.transaction():
@@ -41,7 +41,7 @@ def test_rows_locked_stay_as_they_were_read(running: Millstream, sql: Client, jo
 def test_rows_that_changed_since_the_snapshot_are_not_locked(
     running: Millstream, sql: Client, job: None, clause: str
 ) -> None:
-    """What is read with a lock stays, so that it must be what there is."""
+    """A locking read must return the current row, as the row then stays."""
     query = f"SELECT tries FROM job WHERE id = 1 {clause}".encode()
     with running.connect() as other:
         sql.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -104,7 +104,7 @@ def test_pg_locks_shows_what_a_transaction_has_changed(running: Millstream, sql:
 
 
 def test_serializable_refuses_write_skew_over_a_table_and_a_stream(running: Millstream, sql: Client, job: None) -> None:
-    """Each reads what the other changes; one of the two must not commit."""
+    """Each transaction reads what the other one changes; one of the two must not commit."""
     with running.connect() as first, running.connect() as second:
         for client in (first, second):
             client.execute("SET default_transaction_isolation = 'serializable'")
@@ -126,7 +126,7 @@ def test_locking_in_a_view_is_refused(sql: Client, job: None) -> None:
 
 
 @pytest.mark.parametrize("statement", ["UPDATE turned SET n = n + 1 WHERE k = 1", "UPDATE turned SET n = n + 1"])
-def test_who_waits_for_the_tables_is_seen_to(statement: str, running: Millstream, sql: Client) -> None:
+def test_a_wait_for_the_tables_is_shown_in_pg_stat_activity(statement: str, running: Millstream, sql: Client) -> None:
     sql.execute("CREATE TABLE IF NOT EXISTS turned (k integer PRIMARY KEY, n integer)")
     sql.execute("INSERT INTO turned VALUES (1, 1) ON CONFLICT DO NOTHING")
     with running.connect() as first, running.connect() as second:

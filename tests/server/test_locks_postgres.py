@@ -1,4 +1,4 @@
-"""Which statements of two sessions wait for each other: as in a real PostgreSQL."""
+"""Which statements of two sessions wait for each other, compared with a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _SECOND = (
     "LOCK TABLE la IN ROW EXCLUSIVE MODE",
     "LOCK TABLE la IN SHARE MODE NOWAIT",
 )
-#: Rows that a query finds are locked with all others of their table, and so are those that others refer to.
+#: Rows found by a query are locked with all others of their table, and so are referenced rows.
 _COARSER = {
     ("INSERT INTO la VALUES (3, 3)", "SELECT * FROM la FOR UPDATE"),
     ("INSERT INTO la VALUES (3, 3)", "INSERT INTO la VALUES (4, 4)"),
@@ -92,7 +92,7 @@ _COARSER = {
 
 
 def _waits(first: Client, second: Client, held: str, text: str) -> str:
-    """Whether a statement waits while a transaction has done something."""
+    """Whether a statement waits while a transaction has run some statements."""
     first.execute("BEGIN")
     first.execute(held.encode())
     second.execute("BEGIN")
@@ -110,7 +110,7 @@ def _waits(first: Client, second: Client, held: str, text: str) -> str:
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("held", sample(_FIRST, (_FIRST[0], _FIRST[5], *_FIRST[7:9], *_FIRST[12:15], *_FIRST[19:24])))
-def test_who_waits_for_whom(running: Millstream, postgres: Postgres, held: str) -> None:
+def test_which_statements_wait_for_each_other(running: Millstream, postgres: Postgres, held: str) -> None:
     found = {}
     for name, server in (("ours", running), ("PostgreSQL's", postgres)):
         with server.connect() as first, server.connect() as second:

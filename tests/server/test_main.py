@@ -1,4 +1,4 @@
-"""The process: how soon it answers, how it ends, and what it logs."""
+"""The server process: how soon it answers, how it ends, and what it logs."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_port_in_use_is_one_clear_line(running: Millstream, tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_why_the_database_does_not_open_is_one_clear_line(tmp_path: Path) -> None:
-    """Another server's data folder, of which nothing is touched, and one that cannot be written."""
+    """Another server's data folder, in which nothing is changed, and one that cannot be written."""
 
     def reason(data: Path) -> str:
         command = [sys.executable, "-m", "server", f"--listen=127.0.0.1:{free_port()}", f"--data={data}"]
@@ -91,7 +91,7 @@ def test_why_the_database_does_not_open_is_one_clear_line(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_a_database_that_opened_for_nothing_is_closed(tmp_path: Path) -> None:
-    """Its threads have ended, and with them what it holds elsewhere: Spark, the other servers' trust."""
+    """Its threads have ended, and with them its resources elsewhere: Spark, and the other servers' trust."""
     (tmp_path / "login_secret").mkdir()
 
     async def run() -> None:
@@ -152,7 +152,7 @@ def test_termination_lets_transactions_end_and_a_second_signal_does_not() -> Non
 
 @pytest.mark.slow
 def test_termination_leaves_a_statement_behind_that_cannot_be_stopped() -> None:
-    """The engine looks for an interrupt between values, not while it matches one of 64 MB for minutes."""
+    """The engine checks for interrupts between values, not while it matches one of 64 MB for minutes."""
     minutes = (
         b"SELECT repeat(string_agg(md5(a::text), ''), 1000) ~ '[0-7][0-9a-f]{250}[0-9a-f]{250}[0-9a-f]{250}z' FROM t\0"
     )
@@ -164,7 +164,7 @@ def test_termination_leaves_a_statement_behind_that_cannot_be_stopped() -> None:
             endless.start()
             before = _worked(server.pid)
             endless.send(("Q", minutes))
-            wait_until(lambda: _worked(server.pid) > before + 1, 120, "matching")  # all before it takes a part of that
+            wait_until(lambda: _worked(server.pid) > before + 1, 120, "matching")  # earlier texts take only a part
             writing.query("DELETE FROM t WHERE a > 0")
             os.kill(server.pid, signal.SIGTERM)
             assert server.wait(60) == 0
@@ -176,7 +176,7 @@ def test_termination_leaves_a_statement_behind_that_cannot_be_stopped() -> None:
 
 
 def _worked(pid: int) -> float:
-    """Seconds of processors' time that a process has used, however long it had to wait for them."""
+    """The processor seconds of a process, without its waiting times."""
     fields = stat(pid)
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -1,4 +1,4 @@
-"""INSERTs of many rows with parameters store what the same rows store one by one, on PostgreSQL and here."""
+"""An INSERT of many rows with parameters stores the same rows as single INSERTs, on PostgreSQL and on Millstream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROWS = 60
 
 
 def values(number: int) -> list[Any]:
-    """What a driver sends: floats for numerics, texts for documents, and NULLs."""
+    """Values in the form in which drivers send them: floats for numerics, texts for documents, and NULLs."""
     return [
         number,
         number * 1.005,

@@ -1,4 +1,4 @@
-"""Materialized views over tables and streams, which are fresh whenever they are read, and how catalogs show them."""
+"""Materialized views over tables and streams, which are up to date at each read, and their rows in the catalogs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_what_would_show_that_it_is_always_fresh_is_refused(sql: Client) -> None
         sql.execute("CREATE MATERIALIZED VIEW mat_no AS SELECT random()")
 
 
-#: What psql's \d asks of a relation's indexes.
+#: psql's \d query for a relation's indexes.
 INDEXES = """SELECT c.relname, indisunique, pg_get_indexdef(indexrelid, 0, true), obj_description(c.oid, 'pg_class')
     FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE indrelid = '{}'::regclass ORDER BY 1"""
 

@@ -1,4 +1,4 @@
-"""What the server's process does not load."""
+"""The modules that the server's process does not load."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ print(pandas.__name__)
 
 
 @pytest.mark.slow
-def test_pandas_is_loaded_for_those_only_who_import_it() -> None:
+def test_pandas_is_not_loaded_unless_imported() -> None:
     done = subprocess.run([sys.executable, "-c", _LOAD], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("False\npandas\n", "")

@@ -1,5 +1,5 @@
-"""``memory_limit``: what exceeds it ends with 53200, the others go on, and the process becomes small again; rows that
-a client does not read are not computed."""
+"""``memory_limit``: a statement beyond it ends with 53200, the others continue, and the process becomes small again;
+rows that a client does not read are not computed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tests.rig.server import DATABASE, USER, Millstream
 
 _MB = 1 << 20
 _LIMIT = 768 * _MB
-#: What the process may have when nothing runs, and at most beside the limit: a thirtieth of a second of growth.
+#: The size of the process when idle, and its most size beyond the limit: the growth of a thirtieth of a second.
 _AT_REST, _BEYOND = 450 * _MB, 200 * _MB
-#: By how much the process may grow while a client leaves 2 GB unread: it gives nothing back yet.
+#: How much the process may grow while a client leaves 2 GB unread, as it returns no memory yet.
 _UNREAD = 250 * _MB
 _ROWS = "SELECT repeat('x', 1000) || i FROM generate_series(1, 2000000) i"
 #: Begins a transaction that has changed tables in the engine.
@@ -47,26 +47,26 @@ def size(server: Millstream) -> int:
 
 
 def largest(server: Millstream) -> int:
-    """The most that they have been since ``forget_largest``."""
+    """The most resident bytes since ``forget_largest``."""
     lines = Path(f"/proc/{server.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def _may_grow(server: Millstream) -> bool:
-    """Whether the system gives the process all memory that it asks for."""
+    """Whether the system gives the process all the memory that it requests."""
     limits = Path(f"/proc/{server.pid}/limits").read_text().splitlines()
     return any(line.split()[3] == "unlimited" for line in limits if line.startswith("Max address space"))
 
 
 def forget_largest(server: Millstream) -> None:
-    """Waits until nothing is left of earlier statements, whose end the engine hears once a vector is made, and the
+    """Waits until earlier statements have ended, which the engine notices after the current vector, and until the
     system gives the process memory again."""
     wait_until(lambda: size(server) < _AT_REST and _may_grow(server), 60, "memory that is given back")
     forget(server)
 
 
 def forget(server: Millstream) -> None:
-    """From now on counts for ``largest``."""
+    """Restarts the measurement of ``largest``."""
     Path(f"/proc/{server.pid}/clear_refs").write_text("5")
 
 
@@ -101,7 +101,7 @@ def test_rows_that_are_held_for_a_statement_count_and_are_given_back(server: Mil
 @pytest.mark.parametrize("text", [_ROWS, f"COPY ({_ROWS}) TO STDOUT"])
 @pytest.mark.parametrize("begin", ["", "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM numbers", _WRITES])
 def test_rows_that_a_client_does_not_read_are_not_computed(server: Millstream, text: str, begin: str) -> None:
-    """Neither while it waits nor when it has gone."""
+    """Neither while the client waits nor after it has gone."""
     before = size(server)
     forget(server)
     with server.connect() as other, server.connect() as client:
@@ -111,7 +111,7 @@ def test_rows_that_a_client_does_not_read_are_not_computed(server: Millstream, t
         if text == _ROWS:
             client.pgconn.set_single_row_mode()
         client.pgconn.flush()
-        for _ in range(20):  # while others work
+        for _ in range(20):  # while other statements run
             assert other.execute("SELECT sum(i + random() * 0) FROM numbers").fetchone() is not None
         found = client.pgconn.get_result()
         assert found is not None
@@ -136,8 +136,8 @@ def test_an_error_behind_the_first_rows_ends_the_result(server: Millstream) -> N
 
 
 def test_a_transaction_that_has_written_reads_its_rows_as_they_are_computed(server: Millstream) -> None:
-    """An open portal keeps its rows while the transaction goes on to write; an error behind the first rows is undone by
-    ROLLBACK TO, as any other."""
+    """An open portal keeps its rows while the transaction continues to write; ROLLBACK TO undoes an error after the
+    first rows, like any other."""
     with server.connect() as client:
         client.execute("CREATE TABLE written AS SELECT i FROM generate_series(1, 60000) i")
         with client.transaction():
@@ -162,7 +162,7 @@ def test_a_transaction_that_has_written_reads_its_rows_as_they_are_computed(serv
 
 @pytest.mark.parametrize("isolation", ["read_committed", "repeatable_read"])
 def test_a_portal_keeps_its_snapshot_while_other_statements_run(server: Millstream, isolation: Isolation) -> None:
-    """The rows that the first fetch leaves are of the portal's moment, whatever runs on its connection meanwhile."""
+    """The rows after the first fetch are as of the portal's snapshot, whatever runs on its connection meanwhile."""
 
     async def read(client: asyncpg.Connection[Any], other: Client) -> list[int]:
         async with client.transaction(isolation=isolation):

@@ -1,4 +1,4 @@
-"""Prometheus' page: what it counts is what the system views say."""
+"""The Prometheus page: its numbers equal those of the system views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multiranges as drivers have them: parameters and results in text and in binary, COPY, arrays of them, views."""
+"""Multiranges with drivers: parameters and results in text and in binary, COPY, arrays of them, views."""
 
 from __future__ import annotations
 

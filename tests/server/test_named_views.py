@@ -1,5 +1,5 @@
-"""millstream.suspend('view'), resume('view') and checkpoint('view') as clients see them: what a name means, who may,
-and kill -9 at every step."""
+"""millstream.suspend('view'), resume('view') and checkpoint('view') with real clients: the meaning of names,
+privileges, and kill -9 at every step."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_what_is_no_view_of_its_own(function: str, name: str, sqlstate: str, sql
     assert raised.value.sqlstate == sqlstate
 
 
-def test_who_may(running: Millstream, sql: Client, objects: None) -> None:
+def test_which_roles_may(running: Millstream, sql: Client, objects: None) -> None:
     with psycopg.connect(running.dsn().replace("user=millstream", "user=stranger"), autocommit=True) as stranger:
         for function in ("suspend", "checkpoint", "resume", "forget"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege, match="must be owner of view held"):
@@ -104,7 +104,7 @@ def test_who_may(running: Millstream, sql: Client, objects: None) -> None:
 
 
 def test_numbers_are_sessions(sql: Client) -> None:
-    """As literals and parameters without a type come that were taken for numbers before there were names."""
+    """Numbers as literals and as parameters of unknown type, which were session numbers before names were accepted."""
     for number in ("'1'", "1"):
         with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="process 1 runs no query"):
             sql.execute(f"SELECT millstream.suspend({number})".encode())
@@ -124,7 +124,7 @@ def test_what_is_not_suspended(sql: Client, objects: None) -> None:
 
 
 def asked(client: Client, function: str) -> None:
-    """A call in which a server may die."""
+    """A call during which a server may die."""
     with contextlib.suppress(psycopg.OperationalError):
         client.execute(f"SELECT millstream.{function}('v')".encode())
 
@@ -137,7 +137,7 @@ def again(running: Millstream, failpoint: str = "") -> None:
 @pytest.mark.slow
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("failpoint", ["view-files", "view-written", "view-suspended"])
-def test_who_suspends_dies(failpoint: str, tmp_path: Path) -> None:
+def test_the_suspending_server_dies(failpoint: str, tmp_path: Path) -> None:
     with server(tmp_path, "a") as a:
         with a.connect() as client:
             client.execute(SETUP)
@@ -160,8 +160,8 @@ def test_who_suspends_dies(failpoint: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("failpoint", ["view-resumed", "view-seen", "view-back", "view-begun"])
-def test_who_resumes_dies(failpoint: str, tmp_path: Path, whole: bool) -> None:
-    """It goes on when it is there again; elsewhere, ``view-back`` is not passed. One place is a sample."""
+def test_the_resuming_server_dies(failpoint: str, tmp_path: Path, whole: bool) -> None:
+    """The view continues once the server is back; elsewhere, ``view-back`` is not reached. One step is a sample."""
     places = {"view-back": ("a",), "view-resumed": ("a", "b"), "view-seen": ("b", "a"), "view-begun": ("b", "a")}
     for name in places[failpoint] if whole else places[failpoint][:1]:
         with server(tmp_path / name, "a") as a, server(tmp_path / name, "b") as b, a.connect() as client:
@@ -188,7 +188,7 @@ def test_who_resumes_dies(failpoint: str, tmp_path: Path, whole: bool) -> None:
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("failpoint", ["", "view-written", "view-copied", "view-kept"])
 def test_a_copied_views_home_dies(failpoint: str, tmp_path: Path) -> None:
-    """Another server goes on with it, if there was a copy; its home has it at once when it is there again, or later."""
+    """Another server continues the view if there is a copy; its home has it at once after its return, or later."""
     with together(server(tmp_path, "a", failpoint=failpoint), server(tmp_path, "b")) as (a, b):
         with a.connect() as client, contextlib.suppress(psycopg.OperationalError):
             client.execute(SETUP)

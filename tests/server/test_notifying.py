@@ -1,4 +1,4 @@
-"""LISTEN and NOTIFY between sessions: who is told what, and when."""
+"""LISTEN and NOTIFY between sessions: who gets which notification, and when."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def told(messages: list[tuple[str, bytes]]) -> list[tuple[int, str, str]]:
     return found
 
 
-def test_who_rests_is_told_at_once(wire: Wire, other: Wire) -> None:
+def test_an_idle_listener_is_notified_at_once(wire: Wire, other: Wire) -> None:
     wire.query("LISTEN rest")
     other.query("NOTIFY rest, 'a'; NOTIFY elsewhere; NOTIFY rest, 'b'")
     process = other.backend[0]
@@ -76,7 +76,7 @@ def test_what_is_rolled_back_is_not_said(wire: Wire) -> None:
     assert letters(wire.query("SELECT 1")) == "TDCZ"
 
 
-def test_nobody_is_told_within_a_transaction(wire: Wire, other: Wire) -> None:
+def test_no_listener_is_notified_within_a_transaction(wire: Wire, other: Wire) -> None:
     wire.query("LISTEN c")
     wire.query("BEGIN")
     other.query("NOTIFY c, 'late'")
@@ -125,7 +125,7 @@ def test_psycopg_and_asyncpg(running: Millstream, sql: psycopg.Connection[Any]) 
 
 
 class Slow:
-    """A listener that keeps what it is told."""
+    """A listener that keeps its notifications."""
 
     told_bytes = WAITING // 2
 
@@ -153,7 +153,7 @@ def test_how_full_the_queue_is() -> None:
 
 
 def rows_told(connection: psycopg.Connection[Any], enough: int) -> list[tuple[int, int]]:
-    """LSNs and numbers of rows of notices about views, until so many rows were told."""
+    """LSNs and row counts in notifications about views, up to a number of rows."""
     found: list[tuple[int, int]] = []
     for notice in connection.notifies(timeout=60):
         payload = json.loads(notice.payload)
@@ -211,7 +211,7 @@ def _hears(sql: psycopg.Connection[Any], listener: psycopg.Connection[Any]) -> b
     return bool(list(listener.notifies(timeout=0.05, stop_after=1)))
 
 
-def test_who_may_not_read_a_view_is_not_told(running: Millstream, sql: psycopg.Connection[Any]) -> None:
+def test_a_role_that_may_not_read_a_view_is_not_notified(running: Millstream, sql: psycopg.Connection[Any]) -> None:
     sql.execute("CREATE FOREIGN TABLE hidden_stream (k int) SERVER stream")
     sql.execute("CREATE VIEW hidden AS SELECT count(*) AS n FROM hidden_stream")
     sql.execute("CREATE ROLE nosy")

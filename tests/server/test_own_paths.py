@@ -1,4 +1,4 @@
-"""What errors tell clients of the server's folders."""
+"""Errors do not show clients the paths of the server's folders."""
 
 from __future__ import annotations
 

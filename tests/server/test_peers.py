@@ -1,4 +1,4 @@
-"""Servers that ask each other: who has the storage's key, and what becomes of a question when somebody is gone."""
+"""Servers that ask each other: authentication with the storage's key, and questions to a server that is down."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["certificates"]
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who stands between two servers may be slow."""
+    """Allows slow connections between two servers."""
     monkeypatch.setattr("server.login.peers._CONNECT", 60.0)
 
 
@@ -60,7 +60,7 @@ def sqlstate(answer: bytes) -> str:
     return raised.value.sqlstate
 
 
-def test_who_has_the_key_is_answered(running: Millstream, storage: Path) -> None:
+def test_a_server_with_the_key_is_answered(running: Millstream, storage: Path) -> None:
     peers = Peers((storage / "key").read_bytes())
     assert ((storage / "key").stat().st_mode & 0o777) == 0o600
     for _ in range(3):
@@ -73,7 +73,7 @@ def test_who_has_the_key_is_answered(running: Millstream, storage: Path) -> None
     peers.close()
 
 
-def test_who_has_another_key_is_not(running: Millstream) -> None:
+def test_a_server_with_another_key_is_not_answered(running: Millstream) -> None:
     with pytest.raises(ConnectionError, match="does not share this storage"):
         Peers(b"another").ask(address_of(running), b"", lambda: False)
 
@@ -94,7 +94,7 @@ def test_a_proof_that_is_none(nonce: bytes, given: bytes, code: str, running: Mi
         assert wire.message() is None
 
 
-def test_who_asks_before_the_proof_is_not_answered(running: Millstream) -> None:
+def test_a_question_before_authentication_is_not_answered(running: Millstream) -> None:
     with Wire(running.port) as wire:
         wire.socket.sendall(struct.pack(">ii", 40, 80877904) + bytes(32))
         assert wire.message() is not None
@@ -104,13 +104,13 @@ def test_who_asks_before_the_proof_is_not_answered(running: Millstream) -> None:
         assert error_fields([found])["C"] == "08P01"
 
 
-def test_nobody_is_there() -> None:
+def test_no_server_is_there() -> None:
     for address in ("127.0.0.1:1", "127.0.0.1", ""):
         with pytest.raises(OSError, match=r"refused|not an address"):
             Peers(b"").ask(address, b"", lambda: False)
 
 
-def test_who_shares_no_storage_answers_nobody() -> None:
+def test_a_server_without_shared_storage_answers_no_server() -> None:
     with Millstream(settings={"spark_enabled": False}) as alone:
         key = (alone.data / "shared" / "key").read_bytes()
         with pytest.raises(ConnectionError, match="does not share this storage"):
@@ -118,8 +118,8 @@ def test_who_shares_no_storage_answers_nobody() -> None:
 
 
 @pytest.mark.parametrize("answered", [b"R\0\0\0\3", b"R\0\0\0\0", b"R\x7f\xff\xff\xff", b"R\xff\xff\xff\xff"])
-def test_who_is_no_server_of_ours(answered: bytes) -> None:
-    """Nothing is kept of what it sends, and nobody waits for it."""
+def test_a_peer_that_is_no_server_of_the_storage(answered: bytes) -> None:
+    """Nothing that it sends is kept, and no server waits for it."""
 
     def answering(one: socket.socket, _: int) -> None:
         one.sendall(b"N")
@@ -137,7 +137,7 @@ def test_bytes_before_tls() -> None:
 
 
 class Relay:
-    """Somebody between two servers, for one connection."""
+    """A relay between two servers, for one connection."""
 
     def __init__(self, work: Callable[[socket.socket, int], object], port: int = 0) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -161,21 +161,21 @@ class Relay:
 
 
 def without_tls(one: socket.socket, port: int) -> None:
-    """Says that there is none, and passes on what comes."""
+    """Answers that there is no TLS, and passes on the rest."""
     one.sendall(b"N")
     with socket.create_connection(("127.0.0.1", port), 60) as other:
         passed_on(one, other)
 
 
 def passed_on(one: socket.socket, other: socket.socket) -> None:
-    """Until one of the two ends; an answer may come in several pieces."""
+    """Passes data on until one side ends; an answer may arrive in several pieces."""
     others = {one: other, other: one}
     while readable := select.select((one, other), (), (), 60)[0]:
         for source in readable:
             source.settimeout(0.05)
             try:
                 data = source.recv(1 << 15)
-            except TimeoutError:  # what came was TLS' own
+            except TimeoutError:  # TLS records followed
                 continue
             if not data:
                 return
@@ -183,8 +183,8 @@ def passed_on(one: socket.socket, other: socket.socket) -> None:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
-def test_nobody_stands_between_two_servers(certificates: Path, tmp_path: Path) -> None:
-    """Neither without TLS nor with another certificate."""
+def test_no_relay_can_stand_between_two_servers(certificates: Path, tmp_path: Path) -> None:
+    """An attacker succeeds neither without TLS nor with another certificate."""
 
     def with_another(one: socket.socket, port: int) -> None:
         one.sendall(b"S")
@@ -232,7 +232,7 @@ def test_over_tls(certificates: Path, tmp_path: Path) -> None:
 
 
 def test_a_view_is_read_at_its_home(tmp_path: Path) -> None:
-    """Also with another server that was restarted, that is down, and that stands still."""
+    """Also if the other server was restarted, is down, or stands still."""
     with server(tmp_path, "home") as home, server(tmp_path, "other") as other, home.connect() as client:
         client.execute(SETUP)
         client.execute("CREATE TABLE t (k int); INSERT INTO t VALUES (1)")
@@ -263,7 +263,7 @@ def test_a_view_is_read_at_its_home(tmp_path: Path) -> None:
         require(client, writer.done)
 
 
-def test_an_answer_that_nobody_wants(running: Millstream, storage: Path) -> None:
+def test_an_answer_without_a_waiting_request(running: Millstream, storage: Path) -> None:
     peers = Peers((storage / "key").read_bytes())
     with pytest.raises(Unwanted):
         peers.ask(address_of(running), b"", lambda: True)

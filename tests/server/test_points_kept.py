@@ -1,4 +1,4 @@
-"""Which rows of point reads are kept as they were sent."""
+"""Which rows of point reads are kept in encoded form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranges as drivers have them: parameters and results in text and in binary, COPY, arrays of them; what is refused."""
+"""Ranges with drivers: parameters and results in text and in binary, COPY, arrays of them; refusals."""
 
 from __future__ import annotations
 

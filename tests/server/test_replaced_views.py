@@ -1,4 +1,4 @@
-"""CREATE OR REPLACE VIEW over streams: a view that stays what it is keeps its rows, and none loses them silently."""
+"""CREATE OR REPLACE VIEW over streams: an unchanged view keeps its rows, and no view loses rows without a notice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ALTER ROLE and ALTER DATABASE SET: sessions begin with what is kept, unless the client says otherwise."""
+"""ALTER ROLE and ALTER DATABASE SET: the initial settings of sessions, unless the client sets others."""
 
 from __future__ import annotations
 

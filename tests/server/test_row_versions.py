@@ -1,4 +1,4 @@
-"""xmin and ctid of tables' rows: optimistic locks of clients, on every way by which rows are read and changed."""
+"""xmin and ctid of tables' rows: optimistic locking by clients, for every way of reading and changing rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_no_update_is_lost(server: Millstream) -> None:
         one.execute(
             "INSERT INTO kept SELECT i, i / 4.0, now(), '{}', 'made', '\\x01', ARRAY[i] FROM generate_series(1, 9) i"
         )
-        for number in range(20):  # as often as plans and answers are kept
+        for number in range(20):  # as often as it takes to keep plans and answers
             read = version(one, 3), version(two, 3)
             assert read[0] == read[1]
             ((new,),) = one.execute(_CHANGE, [f"one {number}", 3, read[0]], prepare=True).fetchall()

@@ -1,9 +1,8 @@
 """One search path for all statements: each kind that names an object, with objects of the same names in several
-schemas, judged by a real PostgreSQL.
+schemas, compared with a real PostgreSQL.
 
-``outside``: public has all objects and is not on the path, so that each statement that finds one is wrong. ``second``:
-two schemas of the path have them. The other paths run with ``--whole``, where what each statement has changed is
-compared as well.
+``outside``: public has all objects and is not in the path, so no statement may find one. ``second``: two schemas of the
+path have the objects. The other paths run with ``--whole``, which also compares what each statement has changed.
 """
 
 from __future__ import annotations
@@ -237,9 +236,9 @@ SELECT nextval('nowhere.s')
 SELECT 'nowhere.t'::regclass
 SELECT NULL::nowhere.mood
 """.strip().splitlines()  # fmt: skip
-#: Behind these a statement is compared: what PREPARE and DECLARE have made.
+#: Statements after PREPARE and DECLARE, which show what these have created.
 _THEN: Final = {"PREPARE": "EXECUTE q", "DECLARE": "FETCH ALL cur"}
-#: Of roles that may not: PostgreSQL names the kind of relation, or says no more than a warning.
+#: Statements of unprivileged roles; PostgreSQL's messages name the kind of relation, or are only a warning.
 _OTHER_WORDS: Final = re.compile(
     "DROP MATERIALIZED|ALTER INDEX|COMMENT ON (COLUMN|MAT|INDEX|CONS)|ALTER MATERIALIZED|REFRESH|CREATE SEQUENCE own|"
     r"ALTER TYPE pair|ALTER FUNCTION f\(int\) SET|REINDEX|CLUSTER|ALTER TABLE t SET \("
@@ -300,7 +299,7 @@ def test_each_kind_of_statement_finds_what_postgresql_finds(path: str, servers: 
 
 
 def _outcomes(dsn: str, path: tuple[str, ...], kinds: list[str], effects: bool) -> dict[str, object]:
-    """What each statement says, and where ``effects`` are asked for what it changes; each is rolled back."""
+    """The result of each statement and, with ``effects``, its changes; each is rolled back."""
     found: dict[str, object] = {}
     with psycopg.connect(dsn, autocommit=True) as connection:
         for text in path:
@@ -346,5 +345,5 @@ def _state(connection: Connection) -> set[str]:
 
 
 def _plain(value: object) -> str:
-    """A text in which the superuser and the schema of temporary objects are called alike."""
+    """A text with common names for the superuser and the schema of temporary objects."""
     return re.sub(r"pg_temp_\d+", "pg_temp", str(value)).replace("postgres", "millstream")

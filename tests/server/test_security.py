@@ -1,4 +1,4 @@
-"""Roles that log in: passwords, certificates, TLS, the table of hosts, and what they then may do."""
+"""Roles that log in: passwords, certificates, TLS, the table of hosts, and their privileges."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def openssl(folder: Path, *words: str) -> None:
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority, and what it has signed for the server and for two clients."""
+    """A certificate authority, and its certificates for the server and for two clients."""
     folder = tmp_path_factory.mktemp("certificates")
     (folder / "extensions").write_text(EXTENSIONS)
     root = ("-x509", "-days", "2", "-subj", "/CN=root", "-keyout", "root.key", "-out", "root.crt")
@@ -87,7 +87,7 @@ def connect(server: Millstream, user: str, password: str = "", **options: object
 
 
 def refused(attempt: Callable[[], object]) -> str:
-    """What a client is told."""
+    """The error that a client gets."""
     with pytest.raises(psycopg.OperationalError) as caught:
         attempt()
     return str(caught.value)
@@ -120,7 +120,7 @@ def test_a_wrong_password_tells_nothing(server: Millstream, user: str) -> None:
         assert f'FATAL:  password authentication failed for user "{user}"' in message
 
 
-def test_nobodys_salt_stays_the_same(server: Millstream) -> None:
+def test_the_salt_of_an_unknown_role_stays_the_same(server: Millstream) -> None:
     def salt() -> bytes:
         with Wire(server.port) as client:
             body = b"user\0nobody\0database\0millstream\0\0"
@@ -137,7 +137,7 @@ def test_nobodys_salt_stays_the_same(server: Millstream) -> None:
     assert salt() == salt()
 
 
-def test_who_is_rejected_and_whom_no_line_knows(server: Millstream) -> None:
+def test_rejected_clients_and_clients_without_a_line(server: Millstream) -> None:
     message = refused(lambda: connect(server, "eve", sslmode="disable"))
     assert 'pg_hba.conf rejects connection for host "127.0.0.1", user "eve", database "millstream", no enc' in message
     message = refused(lambda: connect(server, "silent", "s"))
@@ -227,7 +227,7 @@ def test_tls_at_once_needs_its_protocol(server: Millstream, certificates: Path) 
 
 
 def answered(server: Millstream, context: ssl.SSLContext) -> bytes:
-    """What comes back when TLS is begun unasked."""
+    """The server's answer to TLS without a request."""
     with socket.create_connection(("127.0.0.1", server.port), 60) as plain:
         try:
             with context.wrap_socket(plain, server_hostname="localhost") as client:
@@ -320,7 +320,7 @@ def _is_refused(server: Millstream) -> bool:
     return False
 
 
-def test_who_may_cancel_and_end_whom(server: Millstream) -> None:
+def test_which_roles_may_cancel_and_end_which_sessions(server: Millstream) -> None:
     with server.connect() as admin, connect(server, "trusted") as other:
         admin.execute("SET ROLE bob")
         for name, argument in (("cancel", other.info.backend_pid), ("terminate", admin.info.backend_pid)):
@@ -371,7 +371,7 @@ def test_prepared_statements_are_checked_for_the_role_that_runs_them(server: Mil
 
 
 @pytest.mark.slow
-def test_streams_and_continuous_views_belong_to_who_makes_them(server: Millstream) -> None:
+def test_streams_and_continuous_views_belong_to_their_creator(server: Millstream) -> None:
     with server.connect() as admin:
         admin.execute("GRANT CREATE ON SCHEMA public TO bob")
         with connect(server, "bob", "пароль") as bob:

@@ -1,4 +1,4 @@
-"""Queries that leave their server, as clients see it: asked by another session, gone on with after a restart."""
+"""Queries that leave their server, with real clients: requested by another session, continued after a restart."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tests.rig.server import Millstream
 
 pytestmark = pytest.mark.slow  # a server of its own
 
-#: Rows of a cross join that take a second or more.
+#: Rows of a cross join that takes a second or more.
 MANY = "t a, t b, t c, generate_series(1, 3) d WHERE (a.k + b.k * c.k * d) % 7 = 1"
-#: Three pipelines, of which the first takes so long, within which a test can find and ask it. The server answers a
-#: repeated text at once, so each has a number of its own.
+#: Three pipelines; the first one takes long enough for a test to find and ask the query. The server answers a repeated
+#: text at once, so each text has its own number.
 LONG = (
     f"SELECT n, count(*) FROM (SELECT a.k % 10 AS n, count(*) AS c FROM {MANY} AND a.k < {{}} GROUP BY a.k) g "
     "GROUP BY n ORDER BY n"
 )
-#: The same rows of a third of those.
+#: The same result from a third of the rows.
 BRIEF = LONG.replace("(1, 3)", "(1, 1)")
-#: The same rows of a thousand times as many, which nobody waits for: it is cancelled.
+#: The same result from a thousand times as many rows, which no test waits for: the query is cancelled.
 ENDLESS = LONG.replace("(1, 3)", "(1, 3000)")
 NUMBERS = itertools.count(1000)
 SHORT = "SELECT n, count(*) FROM (SELECT k % 10 AS n, count(*) FROM t GROUP BY k) g GROUP BY n ORDER BY n"
@@ -75,8 +75,8 @@ def is_running(client: psycopg.Connection[Any], pid: int) -> bool:
 
 
 def begun(server: Millstream, client: psycopg.Connection[Any], engine: str = "auto", query: str = LONG) -> Running:
-    """A query that runs, and stays where it could leave until it is asked."""
-    assert not is_running(client, 0)  # what the first such look takes must not be the query's time
+    """A query that runs, and waits where it could leave until it is asked."""
+    assert not is_running(client, 0)  # the time of the first such look must not count as the query's time
     running = Running(server, f"{query.format(next(NUMBERS))} {HELD}", engine)
     wait_until(lambda: is_running(client, running.pid), 60, "the query")
     return running
@@ -132,7 +132,7 @@ def test_a_query_goes_on_after_a_checkpoint(server: Millstream, client: psycopg.
     assert found.fetchone() == (0,)
 
 
-def test_who_may(server: Millstream, client: psycopg.Connection[Any]) -> None:
+def test_which_roles_may(server: Millstream, client: psycopg.Connection[Any]) -> None:
     query_id = suspended(server, client)
     with psycopg.connect(server.dsn().replace("user=millstream", "user=other"), autocommit=True) as other:
         ((text,),) = other.execute("SELECT query FROM millstream.queries WHERE query_id = %s", (query_id,)).fetchall()
@@ -151,7 +151,7 @@ def test_who_may(server: Millstream, client: psycopg.Connection[Any]) -> None:
 
 
 def test_a_new_role_of_an_old_name(server: Millstream, client: psycopg.Connection[Any]) -> None:
-    """It is another one; the old one by a new name is the same."""
+    """The new role is a different one; the old role under a new name is the same."""
     client.execute("CREATE ROLE first LOGIN; GRANT SELECT ON t TO first")
     dsn = server.dsn().replace("user=millstream", "user={}")
     with psycopg.connect(dsn.format("first"), autocommit=True) as first:
@@ -222,7 +222,7 @@ def test_a_cancelled_wait(server: Millstream, client: psycopg.Connection[Any]) -
 
 
 def test_progress_in_pg_stat_activity(server: Millstream, client: psycopg.Connection[Any]) -> None:
-    """Behind PostgreSQL's own columns, and NULL for everybody else."""
+    """After PostgreSQL's own columns, and NULL for all other sessions."""
     shown = client.execute("SELECT * FROM pg_stat_activity WHERE pid = pg_backend_pid()")
     names = [item.name for item in shown.description or ()]
     added = ["query_pipelines", "query_finished", "query_progress", "query_rows", "query_bytes", "query_seconds_left"]

@@ -1,7 +1,7 @@
-"""Pipelined reads: byte for byte what the ordinary path answers, wherever the bytes are cut and whatever has changed.
+"""Pipelined reads: byte for byte the answers of the ordinary path, wherever the bytes are cut and whatever has changed.
 
-One client's parts are answered by their bytes where they can be; the other's ``Series`` does nothing, so that each of
-its messages is handled.
+One client's statements are answered by their bytes where possible; the other client's ``Series`` does nothing, so that
+each of its messages is handled.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SMALL = "SELECT * FROM sums WHERE n > $1"
 WHOLE = "SELECT * FROM sums"
 ROW = "INSERT INTO taken VALUES ($1)"
 PREPARED = {"point": POINT, "pair": BY_TWO, "small": SMALL, "whole": WHOLE, "row": ROW}
-#: What ends the answer to a script.
+#: The end of the answer to a script.
 END = b"C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I"
 
 
@@ -56,7 +56,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 @pytest.fixture(autouse=True)
 def no_one_stays(house: House) -> Iterator[None]:
-    """The server has room for every test's clients."""
+    """Closes other clients, so that the server has room for every test's clients."""
     yield
     house.leave()
 
@@ -83,7 +83,7 @@ def ordinary_peer(house: House) -> Peer:
 
 
 def script(peer: Peer, *pieces: bytes) -> bytes:
-    """What comes back to all pieces."""
+    """The output for all pieces."""
     answer = peer.feed(*pieces, request(("Q", b"ROLLBACK\0")), request(("Q", b"SELECT 'the end'\0")))
     while not (answer.endswith(END) and b"the end" in answer[-64:]):
         answer += peer.feed()
@@ -151,7 +151,7 @@ def joined(parts: Sequence[Sequence[Message]]) -> bytes:
 def test_a_pipeline_is_learned_and_its_answers_stay_the_same(house: House, name: str, handled: list[Execute]) -> None:
     peer, ordinary = house.peer(), ordinary_peer(house)
     data = joined(PIPELINES[name])
-    for part in PIPELINES[name]:  # alone, where answers are kept
+    for part in PIPELINES[name]:  # alone, if answers are kept
         assert script(peer, joined([part])) == script(ordinary, joined([part]))
     for _ in range(3):
         assert script(peer, data) == script(ordinary, data)

@@ -1,7 +1,7 @@
-"""The same text in sessions that have other objects and settings: each gets its own columns and rows, whatever another
+"""The same text in sessions with different objects and settings: each gets its own columns and rows, whatever another
 session's use of the text has left in a cache. A real PostgreSQL is the judge.
 
-The sessions take turns, several times, so that each cache has been filled by one when the next one asks: plans,
+The sessions take turns, several times, so that one session has filled each cache when the next one asks: plans,
 descriptions, answers, requests known by their bytes.
 """
 
@@ -38,7 +38,7 @@ GRANT USAGE ON SCHEMA sb TO session_two; GRANT SELECT ON ALL TABLES IN SCHEMA sb
 """
 _DROPPED: Final = "DROP SCHEMA sa, sb CASCADE; DROP ROLE session_one; DROP ROLE session_two"
 _CURSOR: Final = "DECLARE c CURSOR WITH HOLD FOR "
-#: What each session has, and the texts that all of them send.
+#: The objects of each session, and the texts that all of them send.
 _CASES: Final[dict[str, tuple[dict[str, str], tuple[str, ...]]]] = {
     "cursors": (
         {
@@ -130,7 +130,7 @@ def test_no_session_gets_what_another_would(case: str, servers: tuple[str, str])
 
 
 def _taking_turns(dsn: str, sessions: dict[str, str], texts: tuple[str, ...]) -> dict[tuple[str, ...], object]:
-    """What each session gets for each text in each protocol, in several rounds."""
+    """The results of each session for each text in each protocol, in several rounds."""
     found: dict[tuple[str, ...], object] = {}
     clients = {name: psycopg.connect(dsn, autocommit=True) for name in sessions}
     try:
@@ -155,7 +155,7 @@ def _asked(client: psycopg.Connection[Any], text: str, way: str, turn: int) -> o
         return _told(link, link.exec_params(text.encode(), []))
     name = f"{turn} {text}"[:60].encode()
     made = link.prepare(name, text.encode())
-    if made.status == ExecStatus.FATAL_ERROR:  # PostgreSQL finds out when it runs, and has described it before
+    if made.status == ExecStatus.FATAL_ERROR:  # PostgreSQL finds this out when it runs, after the description
         return _told(link, made)
     return _told(link, link.exec_prepared(name, []))
 
@@ -176,5 +176,5 @@ def _told(link: Any, result: Any) -> object:
 
 
 def _type(oid: int) -> object:
-    """Users' types have oids of their own on each server."""
+    """A type's name; user-defined types have different oids on each server."""
     return oid if oid < 16384 else "a user's"

@@ -187,14 +187,14 @@ _ACTION = st.one_of(
 
 @given(st.lists(_ACTION, max_size=20))
 def test_transactions_against_a_model(actions: list[tuple[object, ...]]) -> None:
-    """The model copies everything at BEGIN and keeps SET LOCAL apart."""
+    """The model copies all settings at BEGIN and keeps SET LOCAL apart."""
     settings = Settings({"a.x": "0", "a.y": "0"})
     session, local, saved = {"a.x": "0", "a.y": "0"}, {}, None
     for action in actions:
         match action:
             case ("set", str(name), str(value), bool(is_local)):
                 if is_local and saved is None:
-                    continue  # the session refuses it outside a transaction
+                    continue  # the session refuses it outside of a transaction
                 settings.set(name, value, is_local)
                 if is_local:
                     local = {**local, name: value}

@@ -163,7 +163,7 @@ def test_a_large_result_arrives_whole(wire: Wire) -> None:
 
 
 def test_repeated_reads_see_every_change(running: Millstream) -> None:
-    """The same text again and again, whose answer is kept, beside a writer."""
+    """The same text repeatedly, whose answer is kept, with a concurrent writer."""
     with Wire(running.port) as reader, Wire(running.port) as writer:
         reader.start()
         writer.start()
@@ -193,7 +193,7 @@ def test_read_answer_depends_on_settings(wire: Wire) -> None:
 
 
 def test_point_reads_by_literal(wire: Wire) -> None:
-    """The same shape with key after key: from the index, from a patch, of nothing, and within a transaction."""
+    """The same statement with different keys: from the index, from a patch, without a row, and within a transaction."""
     wire.query("CREATE FOREIGN TABLE visits (page bigint, kind varchar(9), ms integer) SERVER stream")
     wire.query(
         "CREATE VIEW kinds AS SELECT page, kind, count(*) AS n, sum(ms) FROM visits GROUP BY page, kind "

@@ -13,7 +13,7 @@ from tests.rig.beside import Beside, at_once
 from tests.rig.server import Millstream
 from tests.server.wire import SYNC, Wire, bind, execute, parse, tags
 
-#: Rows of a client in a row.
+#: Rows that one client inserts in sequence.
 LOOK = 32
 
 TABLE = "CREATE FOREIGN TABLE spoken (w integer, n integer) SERVER stream"
@@ -22,7 +22,7 @@ VIEW = "CREATE VIEW heard AS SELECT w, count(*) AS rows, sum(n) AS total, max(n)
 
 @pytest.fixture
 def heard(sql: psycopg.Connection[Any]) -> Iterator[psycopg.Connection[Any]]:
-    """One who reads the view."""
+    """A client that reads the view."""
     sql.execute(TABLE)
     sql.execute(VIEW)
     yield sql
@@ -31,7 +31,7 @@ def heard(sql: psycopg.Connection[Any]) -> Iterator[psycopg.Connection[Any]]:
 
 
 def _speak(client: Wire, writer: int, first: int, count: int) -> None:
-    """Rows, each by a request of its own, as drivers send a prepared statement."""
+    """Inserts rows, each by its own request, as drivers send a prepared statement."""
     for number in range(first, first + count):
         client.send(bind([b"%d" % writer, b"%d" % number], "row"), execute(), SYNC)
         assert tags(client.until_ready()) == ["INSERT 0 1"]

@@ -1,4 +1,4 @@
-"""SKIP LOCKED and locks on single rows, as queues of jobs use them."""
+"""SKIP LOCKED and locks on single rows, as job queues use them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_workers_take_each_job_once(running: Millstream, sql: Client, queued: No
 
 
 def test_a_job_is_taken_by_one_statement_once(running: Millstream, sql: Client, queued: None) -> None:
-    """The statement that queues without transactions use: those that want the same job wait, and then take the next."""
+    """The statement of queues without transactions: those that want the same job wait, and then take the next one."""
     take = (
         "UPDATE queued SET done = 1 WHERE id = (SELECT id FROM queued WHERE done IS NULL ORDER BY id"
         " FOR UPDATE SKIP LOCKED LIMIT 1) RETURNING id"

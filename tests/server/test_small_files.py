@@ -1,6 +1,7 @@
-"""Files are read as PostgreSQL reads them, wherever they are: COPY, foreign tables and followed folders, both engines.
+"""Files are read as PostgreSQL reads them by COPY, foreign tables and followed folders, with both engines.
 
-PostgreSQL's COPY judges CSV, its json_to_record lines of JSON. An answer is how often each row comes, or an SQLSTATE.
+PostgreSQL's COPY judges CSV, its json_to_record judges lines of JSON. An answer is how often each row occurs, or an
+SQLSTATE.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tests.server.small_files import SmallFile, small_files
 
 pytestmark = pytest.mark.postgres
 FILES: Final = tuple(small_files())
-#: Every so many of the files are followed in a run without ``--whole``, a quarter of these on Spark.
+#: Every how many files one is followed in a run without ``--whole``; a quarter of these on Spark.
 SHARE: Final = 12
 
 Answer = str | Counter[tuple[object, ...]]
@@ -59,12 +60,12 @@ def text(value: bytes | None) -> str | None:
 
 
 def texts(file: SmallFile) -> str:
-    """The columns as texts, of which NULL is one too."""
+    """The columns as texts, with a text for NULL."""
     return ", ".join(f"{column.split()[0]}::text" for column in file.columns.split(", "))
 
 
 def copied(connection: psycopg.Connection[Any], file: SmallFile) -> Answer:
-    """What COPY makes of it."""
+    """The rows from COPY."""
     connection.execute(f"CREATE TEMP TABLE copied ({file.columns})")
     header = ", HEADER" if file.header else ""
     command = f"COPY copied FROM STDIN (FORMAT csv, DELIMITER '{file.delimiter}', NULL '{file.null}'{header})"
@@ -87,12 +88,12 @@ def rows(connection: psycopg.Connection[Any], query: str) -> Answer:
 
 
 def differing(right: dict[str, Answer], found: dict[str, Answer]) -> dict[str, tuple[Answer, Answer]]:
-    """What is not as PostgreSQL has it: its answer and ours."""
+    """The answers that differ: PostgreSQL's and Millstream's."""
     return {name: (right[name], answer) for name, answer in found.items() if answer != right[name]}
 
 
 def at_rest(connection: psycopg.Connection[Any], file: SmallFile, folder: Path) -> Answer:
-    """What a foreign table has."""
+    """The rows of a foreign table."""
     path = folder / f"at_rest.{file.format}"
     path.write_bytes(file.data)
     connection.execute(
@@ -105,7 +106,7 @@ def at_rest(connection: psycopg.Connection[Any], file: SmallFile, folder: Path) 
 
 
 class Followed:
-    """Files that arrive in folders of their own, and a view of each."""
+    """Files that arrive in folders of their own, and a view over each folder."""
 
     def __init__(self, connection: psycopg.Connection[Any], files: Sequence[SmallFile], folder: Path, engine: str):
         self._connection, self._files, self._folder, self._engine = connection, files, folder, engine
@@ -126,7 +127,7 @@ class Followed:
         return f"s_{self._engine}{place}"
 
     def arrive(self, right: dict[str, Answer]) -> None:
-        """The files are there, and have all been looked at."""
+        """Moves the files in, and waits until all have been checked."""
         for place, file in enumerate(self._files):
             folder = self._folder / f"{self._engine}{place}"
             (folder / "_new").write_bytes(file.data)
@@ -143,10 +144,10 @@ class Followed:
         wait_until(lambda: sorted(self._connection.execute(looked, (own,)).fetchall()) == wanted, 60, "the files")
 
     def await_spark(self) -> None:
-        """Spark has maintained all views that got rows."""
+        """Waits until Spark has maintained all views with rows."""
         behind = "SELECT count(*) FROM millstream.views WHERE rows_behind > 0"
         wait_until(lambda: self._connection.execute(behind).fetchone() == (0,), 600, "Spark")
-        # Not all: some texts of values are the embedded engine's alone.
+        # Not all views: only the embedded engine reads some texts of values.
         done = (
             "SELECT count(*) FILTER (WHERE engine = 'spark') > count(*) / 2 FROM millstream.jobs WHERE status = 'done'"
         )

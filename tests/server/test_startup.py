@@ -1,4 +1,4 @@
-"""From the first byte to ReadyForQuery, and the ways not to get there."""
+"""From the first byte to ReadyForQuery, and failures on the way."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_nothing_comes_behind_a_request_for_encryption(running: Millstream, code
         assert client.message() is None
 
 
-def test_who_does_not_say_who_it_is_takes_no_place(running: Millstream) -> None:
+def test_an_unauthenticated_connection_takes_no_place(running: Millstream) -> None:
     begun = struct.pack(">ihh", 60, 3, 0) + b"user"
     strangers = [socket.create_connection(("127.0.0.1", running.port), timeout=60) for _ in range(300)]
     try:
@@ -89,7 +89,7 @@ def test_who_does_not_say_who_it_is_takes_no_place(running: Millstream) -> None:
             stranger.sendall(begun)
         with Wire(running.port) as client:
             assert letters(client.start(database="millstream"))[-1] == "Z"
-        assert is_dropped(strangers[0])  # of more than 100, those that came first
+        assert is_dropped(strangers[0])  # of more than 100, only the first ones
         strangers[-1].sendall(begun[:1])
         with Wire(running.port) as client:
             assert letters(client.start(database="millstream"))[-1] == "Z"
@@ -115,7 +115,7 @@ def test_no_more_strangers_wait_when_many_come_at_once() -> None:
 
 
 def is_dropped(client: socket.socket) -> bool:
-    """Whether a connection has ended without a word."""
+    """Whether a connection has ended without a message."""
     try:
         return client.recv(1) == b""
     except ConnectionResetError:
@@ -133,7 +133,7 @@ def test_clients_beyond_the_limit_are_refused() -> None:
 
 
 def _stays(server: Millstream, held: contextlib.ExitStack) -> bool:
-    """Whether a client gets in; then it stays."""
+    """Whether a client can connect; it stays connected."""
     with contextlib.ExitStack() as own:
         is_in = letters(own.enter_context(Wire(server.port)).start(database="millstream"))[-1] == "Z"
         if is_in:
@@ -203,7 +203,7 @@ def test_too_many_clients(running: Millstream) -> None:
 
 
 def _is_alone(server: Millstream) -> bool:
-    """Whether a client gets in, and the sessions of all that were there before have ended."""
+    """Whether a client can connect, and all earlier sessions have ended."""
     with Wire(server.port) as client:
         is_in = letters(client.start())[-1] == "Z"
         return is_in and rows(client.query("SELECT count(*) FROM pg_stat_activity")) == [(b"1",)]

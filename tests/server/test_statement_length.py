@@ -1,4 +1,4 @@
-"""``statement_length``: how long a statement may be, whatever a definition keeps of it."""
+"""``statement_length``: the limit of a statement's length, independent of the texts that definitions store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the log says of clients and their statements: on request, whole, and without passwords."""
+"""The log of clients and their statements: on request, complete, and without passwords."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORGED = 'q address=1.2.3.4 user=root "\\'
 
 @pytest.fixture(scope="module")
 def logging() -> Iterator[Millstream]:
-    """A server that logs who comes and goes."""
+    """A server that logs connections and disconnections."""
     with Millstream(settings={**SETTINGS, "log_connections": True, "log_disconnections": True}) as server:
         yield server
 
@@ -34,7 +34,7 @@ def _events(server: Millstream, name: str) -> list[dict[str, Any]]:
 
 
 def _logged(server: Millstream, client: psycopg.Connection[Any], level: str, *texts: str) -> list[str]:
-    """The statements that are logged of some."""
+    """The logged ones of some statements."""
     before = len(_events(server, "statement_log"))
     client.execute(f"SET log_statement = '{level}'".encode())
     for text in texts:
@@ -82,7 +82,7 @@ def test_only_superusers_choose_what_is_logged(logging: Millstream) -> None:
 
 
 @pytest.mark.slow
-def test_who_comes_and_goes_is_logged_with_names_that_forge_nothing(logging: Millstream) -> None:
+def test_connections_are_logged_with_names_that_forge_nothing(logging: Millstream) -> None:
     with logging.connect() as client:
         client.execute(b'CREATE ROLE "q address=1.2.3.4 user=root ""\\" LOGIN')
     with psycopg.connect(host="127.0.0.1", port=logging.port, user=FORGED, dbname="millstream"):

@@ -1,4 +1,4 @@
-"""Temporary relations and search_path of real sessions: what is cached for one is no answer for another."""
+"""Temporary relations and search_path of real sessions: one session's cached results never answer another session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings that act on the session itself: time limits, the isolation of a transaction, the engine of new views."""
+"""Settings that affect the session itself: time limits, the isolation of a transaction, the engine of new views."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_idle_clock_runs_only_while_the_session_is_idle(sql: Client, numbers: No
     sql.execute("SET idle_session_timeout = '1h'")
     sql.execute("SELECT count(*) FROM timed a, timed b, timed c WHERE (a.i + b.i * c.i) % 5 = 9 AND a.i < 20")
     sql.execute("SET idle_session_timeout = 0")
-    for _ in range(3):  # the same bytes again: no shorter way may forget the clock
+    for _ in range(3):  # the same bytes again: a shorter path must not forget the time limit
         assert sql.execute("SELECT 1").fetchone() == (1,)
 
 
@@ -126,7 +126,7 @@ def test_mode_set_too_late_is_an_error(sql: Client, first: str, then: str, messa
     sql.execute("BEGIN")
     for statement in first.split("; "):
         sql.execute(statement.encode())
-    sql.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")  # what it is already
+    sql.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")  # the value that it has already
     with pytest.raises(psycopg.errors.ActiveSqlTransaction, match=message):
         sql.execute(then.encode())
     sql.execute("ROLLBACK")

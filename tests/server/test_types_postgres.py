@@ -1,8 +1,9 @@
-"""Every basic type, in every format, both ways, into tables and streams: byte for byte what a real PostgreSQL sends.
+"""Every basic type, in every format, in both directions, into tables and streams: byte for byte as a real PostgreSQL
+sends it.
 
 PostgreSQL makes the values from their texts and sends them: as results (text and binary, by the simple and the extended
-protocol) and as COPY (text, CSV and binary). What it sends goes in here, as parameters and as COPY data, and what comes
-out here, of a table and of a continuous view over a stream, must be the same bytes.
+protocol) and as COPY (text, CSV and binary). Its output is the input of Millstream, as parameters and as COPY data, and
+Millstream's output, from a table and from a continuous view over a stream, must be the same bytes.
 """
 
 from __future__ import annotations
@@ -66,14 +67,14 @@ TYPES: Final[dict[str, tuple[str, ...]]] = {
     "tsquery": ("a & b | !c", "( a | b ) & c:*AB <-> 'd e'", "a <3> ( b <-> c )", "!!a"),
     "xml": ("<a b='c'>x &amp; y</a>", "text <b/>", '<?xml version="1.0" standalone="yes"?><a/>', "<!-- c --><a/>"),
 }
-#: Types that PostgreSQL does not group by, which a view keeps as texts.
+#: Types that PostgreSQL cannot group, which a view keeps as texts.
 UNEQUAL: Final = ("json", "pg_snapshot", "point", "lseg", "box", "path", "polygon", "line", "circle", "tsquery", "xml")
 COPY_FORMATS: Final = ("text", "csv", "binary")
 VALUE_FORMATS: Final = (Format.TEXT, Format.BINARY)
 
 
 class Peer:
-    """A session at the level of libpq, which shows bytes as they come."""
+    """A session at the level of libpq, which shows received bytes."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
@@ -81,7 +82,7 @@ class Peer:
         self.raw.nonblocking = 0
 
     def run(self, sql: str, extended: bool = False) -> PGresult:
-        """A statement by the simple or the extended protocol."""
+        """Runs a statement by the simple or the extended protocol."""
         command = sql.encode()
         return _good(self.raw.exec_params(command, None) if extended else self.raw.exec_(command))
 
@@ -92,7 +93,7 @@ class Peer:
         return [done.get_value(row, 0) for row in range(_good(done).ntuples)]
 
     def insert(self, table: str, values: list[bytes | None], type_: int, format_: Format) -> None:
-        """Rows (ordinal, value) with the value as a parameter of a type and format."""
+        """Inserts rows (ordinal, value) with the value as a parameter of a type and format."""
         for ordinal, value in enumerate(values):
             command = f"INSERT INTO {table} VALUES ({ordinal}, $1)".encode()
             _good(self.raw.exec_params(command, [value], [type_], [format_]))
@@ -229,7 +230,7 @@ def test_arrays_of_any_dimensions_in_every_format_are_postgresqls(kind: str, her
 
 @pytest.mark.parametrize("relation", ["FOREIGN TABLE", "TABLE"])
 def test_columns_of_views_have_the_modifiers_that_postgresql_tells(relation: str, here: Peer, judge: Peer) -> None:
-    """An aggregate's result has no declared digits or length, whatever its argument's column has."""
+    """An aggregate's result has no declared precision or length, whatever its argument's column has."""
     columns = "a numeric(8,2), b varchar(5), c char(3), d timestamp(2), e interval(3), f bit(4)"
     query = (
         "SELECT a, b, c, array_agg(a) AS aa, array_agg(DISTINCT b) AS ab, array_agg(c) AS ac, array_agg(d) AS ad,"
@@ -251,9 +252,10 @@ def test_columns_of_views_have_the_modifiers_that_postgresql_tells(relation: str
 
 
 def test_equal_intervals_are_one_group(here: Peer, judge: Peer) -> None:
-    """A month, thirty days and 720 hours are equal; sums and means are of months, days and time apart.
+    """A month, thirty days and 720 hours are equal; sums and means add months, days and time separately.
 
-    Which of a group's equal intervals is its key's text, or the least, is not said: PostgreSQL shows what it met first.
+    Which of a group's equal intervals is shown as its key, or as the minimum, is undefined: PostgreSQL shows the first
+    one.
     """
     rows = [
         "(0, NULL)",
@@ -290,7 +292,7 @@ def test_equal_intervals_are_one_group(here: Peer, judge: Peer) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_intervals_are_maintained_and_kept(engine: str) -> None:
-    """What was stored of intervals is there after a restart; views that read them are the embedded engine's."""
+    """Stored intervals are there after a restart; the embedded engine maintains views that read them."""
     settings = {"maintenance_engine": engine, "spark_enabled": engine == "spark", "maintenance_rows": 1}
     with Millstream(settings=settings) as server:
         with server.connect() as client:

@@ -1,5 +1,5 @@
-"""A shared storage with the servers' logs on it that is gone, full or not to be written for a while: what was
-acknowledged is there, once, what failed is not, reads go on, and with the storage back so do writers."""
+"""A shared storage with the servers' logs that is gone, full or read-only for a while: acknowledged rows are there,
+once; failed ones are not; reads continue, and so do writers once the storage is back."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def servers(storage: Path) -> Iterator[Servers]:
 
 
 def require(client: Client, view: str, rows: int) -> None:
-    """A view has the first numbers, each once."""
+    """Checks that a view has the first numbers, each once."""
     found = client.execute(f"SELECT sum(c), sum(n) FROM {view}".encode()).fetchone()
     assert found == (rows, rows * (rows - 1) // 2)
 
 
 def first_error(writer: Writer) -> str | None:
-    """What ends the writing, as it must when the log needs another file."""
+    """The error that ends the writing, which must come when the log needs another file."""
     for _ in range(200):
         try:
             writer.copy(5000)
@@ -96,7 +96,7 @@ def can_be_read(client: Client) -> bool:
         return False
 
 
-def test_who_dies_meanwhile_has_all(servers: Servers, storage: Path) -> None:
+def test_a_server_that_dies_meanwhile_has_all_rows(servers: Servers, storage: Path) -> None:
     one, two = servers
     broken, sqlstate = FAULTS["unmounted"]
     with one.connect() as client:

@@ -1,5 +1,5 @@
-"""A shared storage that is gone, full or not to be written for a while: servers stay up, statements say why they fail,
-queries go on where they are, nobody is taken for dead, and with the storage back all is well."""
+"""A shared storage that is gone, full or read-only for a while: servers stay up, statements report why they fail,
+queries continue where they are, no server counts as lost, and once the storage is back everything works."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def renamed(storage: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def unmounted(storage: Path) -> Iterator[None]:
-    """What a mount point shows that has lost its file system."""
+    """Unmounts the storage: shows the mount point without its file system."""
     with mounted(storage, "-t", "tmpfs", "tmpfs"):
         yield
         assert list(storage.iterdir()) == [], "nobody writes to it"
@@ -129,7 +129,7 @@ def test_servers_outlive_their_storage(fault: str, servers: Servers, storage: Pa
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_views_stay_where_they_are(fault: str, servers: Servers, storage: Path) -> None:
-    """What is asked of a view fails, rows go on to come, and all can be asked again when the storage is back."""
+    """Requests to move a view fail, rows continue to arrive, and all requests work once the storage is back."""
     one, two = servers
     broken, sqlstate = FAULTS[fault]
     wishes = ("checkpoint('v')", "suspend('v')", "migrate('v', 'two')")
@@ -159,7 +159,7 @@ def test_views_stay_where_they_are(fault: str, servers: Servers, storage: Path) 
         wait_until(lambda: other.execute(left).fetchone() == (0,), 60, "the guest's end")
 
 
-def test_who_dies_meanwhile_is_taken_over_afterwards(servers: Servers, storage: Path) -> None:
+def test_a_server_that_dies_meanwhile_is_taken_over_afterwards(servers: Servers, storage: Path) -> None:
     three = server(storage, "three", failpoint="manifest:stop")
     three.settings["log_on_storage"] = False
     with three, servers[1].connect() as other:

@@ -1,4 +1,4 @@
-"""Enums and domains as clients meet them: asyncpg, psycopg, psql, values in both formats, restarts."""
+"""Enums and domains with real clients: asyncpg, psycopg, psql, values in both formats, restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls in threads end for who awaits them, whatever they raise."""
+"""Calls in threads end for the awaiting code, whatever they raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that says exactly what a test wants and shows exactly what comes back."""
+"""A client that sends exactly the bytes that a test wants and shows exactly the received bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Wire:
         self.socket.close()
 
     def start(self, user: str = "millstream", minor: int = 0, **parameters: str) -> list[Message]:
-        """The start-up packet; what comes up to ReadyForQuery or an error."""
+        """Sends the start-up packet; returns messages up to ReadyForQuery or an error."""
         pairs = {"user": user, **parameters}
         body = b"".join(f"{name}\0{value}\0".encode() for name, value in pairs.items()) + b"\0"
         self.socket.sendall(struct.pack(">ihh", len(body) + 8, 3, minor) + body)
@@ -42,12 +42,12 @@ class Wire:
         self.socket.sendall(b"".join(frame(letter, body) for letter, body in messages))
 
     def query(self, text: str) -> list[Message]:
-        """A Query; everything up to ReadyForQuery."""
+        """Sends a Query; returns messages up to ReadyForQuery."""
         self.send(("Q", text.encode() + b"\0"))
         return self.until_ready()
 
     def read(self, count: int) -> bytes:
-        """Bytes; fewer when the server has closed the connection."""
+        """Reads bytes; fewer if the server has closed the connection."""
         while len(self._buffer) < count:
             data = self.socket.recv(65536)
             if not data:

@@ -91,7 +91,7 @@ def join(kind: Any, left: Relation, right: Relation, predicate: Scalar) -> Join:
 def grouped(
     name: str, relation: Relation, keys: Sequence[Scalar], aggregates: list[AggregateCall], merges: list[str]
 ) -> tuple[Statement, State]:
-    """A grouping into an aggregate state, as planner/incremental makes them."""
+    """A grouping into an aggregate state, as planner/incremental makes it."""
     key_columns = [(column(f"key{i}", item.type), item) for i, item in enumerate(keys)]
     value_columns = [(column(f"value{i}", item.type), item) for i, item in enumerate(aggregates)]
     aggregate = Aggregate(relation, tuple(key_columns), tuple(value_columns))
@@ -113,7 +113,7 @@ def listed(
 
 
 def rows(count: int, seed: int, groups: int = 7) -> pa.Table:
-    """Random rows, a tenth of the values NULL."""
+    """Random rows, with NULL for a tenth of the values."""
     pick = random.Random(seed)
 
     def some(value: object) -> object:

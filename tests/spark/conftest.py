@@ -1,4 +1,4 @@
-"""One Spark driver for all of these tests; those that end it start one of their own."""
+"""One Spark driver for all of these tests; tests that end it start their own."""
 
 from __future__ import annotations
 

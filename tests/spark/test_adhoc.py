@@ -1,4 +1,4 @@
-"""Ad hoc queries on Spark: the same rows as the embedded engine's, in their order, and nothing left behind."""
+"""Ad hoc queries on Spark: the same rows as the embedded engine's, in their order, and no files left behind."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CREATE FOREIGN TABLE s (k int, v int) SERVER stream;
 CREATE VIEW c AS SELECT k, count(*) AS n, sum(v) AS v FROM s GROUP BY k;
 INSERT INTO s VALUES (1, 2), (1, 3), (2, 5), (0, 1);
 """
-#: How Arrow may hold texts, which a Parquet file remembers.
+#: Arrow's types for texts, which a Parquet file records.
 TEXTS = {"a": pa.string_view(), "b": pa.dictionary(pa.int32(), pa.large_string())}
 QUERIES = (
     "SELECT * FROM t ORDER BY n DESC, k",
@@ -123,7 +123,7 @@ def scratch(database: Database) -> list[Path]:
 def test_both_engines_give_the_same_rows(client: Client, query: str) -> None:
     found = client.run(query)
     client.session.query_engine = "embedded"
-    assert repr(found) == repr(client.run(query))  # NaN is what it is
+    assert repr(found) == repr(client.run(query))  # NaN equals NaN
     assert found
     assert scratch(client.session.database) == []
 
@@ -277,7 +277,7 @@ def test_partitions_and_statistics_without_nan(client: Client, tmp_path: Path) -
         client.session.query_engine = "spark"
         found = client.run(query)
         client.session.query_engine = "embedded"
-        assert str(found) == str(client.run(query))  # NaN is not NaN
+        assert str(found) == str(client.run(query))  # NaN differs from NaN
         assert found
 
 

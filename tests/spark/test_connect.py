@@ -1,4 +1,4 @@
-"""Spark behind a Connect endpoint, with a real one: its jobs, the law, its end and its return."""
+"""Spark through a Connect endpoint, with a real one: its jobs, the law, its end and its return."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.spark.build import call, listed, snapshot, stored
 from tests.spark.test_process import ENDLESS
 
 pytestmark = [pytest.mark.spark, pytest.mark.connect, pytest.mark.slow]
-#: What holds for a JVM of ours, one of each kind of way through a job.
+#: The properties of a Spark in a child process, one for each kind of way through a job.
 SHARED = [
     engine.test_grouping_with_every_aggregate,
     engine.test_all_kinds_pass_unchanged,
@@ -40,7 +40,7 @@ SHARED = [
 
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """One for all; the first test ends it and starts it again."""
+    """One endpoint for all tests; the first test ends it and starts it again."""
     started = Endpoint(tmp_path_factory.mktemp("endpoint"))
     started.start()
     started.wait()
@@ -63,14 +63,14 @@ def test_views_equal_their_queries_while_the_endpoint_comes_and_goes(
         server.wait_for_spark()
         _load(mirror, pieces[:3])
         wait_until(lambda: mirror.jobs("spark") > 0 and not _behind(mirror), 120, "job of Spark")
-        mirror.check()  # what Spark committed, and no tail
+        mirror.check()  # the rows committed by Spark, without a tail
 
         mirror.copy("lineitem", pieces[3])
         endpoint.kill9()
         _load(mirror, pieces[4:6])
         wait_until(lambda: not has_spark(mirror.client) and not _behind(mirror), 120, "the embedded engine's turn")
         assert mirror.jobs("embedded") > 0
-        mirror.restart(crash=True)  # and no endpoint is there
+        mirror.restart(crash=True)  # and there is no endpoint
         _load(mirror, pieces[6:8])
 
         endpoint.start()
@@ -148,11 +148,11 @@ def test_workers_have_the_embedded_engine_s_kernel(spark: SparkEngine, tmp_path:
 
 def test_cancel_ends_a_request_and_nothing_else(spark: SparkEngine, tmp_path: Path) -> None:
     before = spark.status()
-    assert before.jvm is None  # the endpoint's is not ours
+    assert before.jvm is None  # the endpoint's JVM is not a child process
     statements = [{"state": name, "sql": ENDLESS} for name in ("a", "b")]
     number, future = spark.process.submit("run", job=1, inputs=[], statements=statements, output=str(tmp_path / "out"))
 
-    def ended() -> bool:  # a job that has not begun is not there to be cancelled
+    def ended() -> bool:  # a job cannot be cancelled before it has begun
         spark.process.cancel(number)
         return future.done()
 

@@ -1,4 +1,4 @@
-"""Which expressions Spark hands to the embedded engine's kernel, and that these give what they would there."""
+"""Which expressions Spark passes to the embedded engine's kernel, and that their results equal the engine's."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def adhoc(statement: Statement, state: State, has_kernel: bool = True) -> Printe
 
 
 def sql(found: Printed) -> str:
-    """The statement, with the functions' names short, in the order in which they came."""
+    """The statement with short function names, in the order of their occurrence."""
     ((_, text),) = found.statements
     for place, function in enumerate(found.functions):
         text = text.replace(function.name, f"F{place}")

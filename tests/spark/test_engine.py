@@ -1,4 +1,4 @@
-"""Runs that Spark computes equal what DuckDB computes from the same rows; errors carry PostgreSQL's SQLSTATE."""
+"""Runs computed by Spark equal those of DuckDB for the same rows; errors carry PostgreSQL's SQLSTATE."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(
     table: pa.Table,
     statics: Mapping[str, pa.Table] | None = None,
 ) -> dict[str, pa.Table]:
-    """Runs of a job, checked to have exactly the states' types."""
+    """The runs of a job, checked to have exactly the states' types."""
     number = next(_jobs)
     files = (stored(table, folder / f"delta-{number}.parquet"),)
     paths = {name: (stored(item, folder / f"{name}-{number}.parquet"),) for name, item in (statics or {}).items()}
@@ -155,7 +155,7 @@ def test_counting_rows_reads_no_column(spark: SparkEngine, tmp_path: Path) -> No
 
 
 def test_large_jobs_are_partitioned_and_written_by_workers(spark: SparkEngine, tmp_path: Path) -> None:
-    """The other way through jobs.py, forced by its thresholds."""
+    """The other way through jobs.py, forced by its limits."""
     path = stored(rows(2000, seed=6), tmp_path / "delta.parquet")
     answer = spark.process.request(
         "run",

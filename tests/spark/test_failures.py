@@ -1,4 +1,4 @@
-"""Spark's error conditions as PostgreSQL's; what is not the data's fault is the engine's."""
+"""Spark's error conditions as PostgreSQL's errors; conditions not caused by the data are the engine's errors."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from catalog.values.errors import SqlError
 from executor.engine import EngineRefused, EngineUnavailable
 from executor.spark.failures import describe, marked, to_exception
 
-#: What a Python worker says of an error of the kernel's.
+#: A Python worker's text for an error of the kernel.
 TOLD = marked(SqlError("22P02", 'bad: ]> "x"\n'))
 
 
 class SparkError(Exception):
-    """As pyspark's: a condition, parameters and a text."""
+    """An error like pyspark's: a condition, parameters and a text."""
 
     def __init__(self, condition: str | None, parameters: dict[str, str] | None = None, text: str = "") -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""Frames survive the pipe; a writer's death ends the stream wherever it strikes."""
+"""Frames pass through the pipe unchanged; a writer's death at any byte ends the stream."""
 
 from __future__ import annotations
 

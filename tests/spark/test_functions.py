@@ -1,4 +1,5 @@
-"""What Spark is trusted with means what PostgreSQL says: each expression over the same rows, as a grouping key."""
+"""Functions that Spark evaluates itself have PostgreSQL's results: each expression over the same rows, as a grouping
+key."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ SUPPORTED = [
     "date_trunc('milliseconds', ts)", "isfinite(d)", "f = 'NaN'", "f > 1e3",
 ]  # fmt: skip
 
-#: What shows decimals that depend on both operands.
+#: Expressions whose display scale depends on both operands.
 QUOTIENTS = ("n / nullif(m, 0)", "m / 3", "i / 7.0", "b::numeric / nullif(i, 0)")
 
 REFUSED = [
@@ -111,7 +112,7 @@ def data() -> pa.Table:
 
 @pytest.fixture(scope="module")
 def judge(postgres: Postgres, data: pa.Table) -> Any:
-    """The same rows in PostgreSQL."""
+    """PostgreSQL's results for the same rows."""
     with postgres.connect() as connection:
         connection.execute(f"CREATE TEMP TABLE stream ({TYPES})")
         with connection.cursor() as cursor, cursor.copy("COPY stream FROM STDIN") as copy:
@@ -152,7 +153,7 @@ def test_it_means_what_postgresql_says(
 
 
 def _plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Numerics without the zeros that a declared scale adds; char(n) without its padding, as it is stored."""
+    """Numerics without the zeros of a declared scale; char(n) without its padding, as it is stored."""
     value = row[0]
     if hasattr(value, "normalize"):
         value = value.normalize() + 0

@@ -1,4 +1,4 @@
-"""Which Java runtime is chosen, and the one line when none serves."""
+"""Which Java runtime is chosen, and the one-line error if none is suitable."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from executor.spark.java import Java, find_java
 
 
 def runtime(home: Path, version: str, *, release: bool = True) -> Path:
-    """A folder that looks like a runtime; its java prints the banner that a real one does."""
+    """A folder that looks like a runtime, whose java prints a real banner."""
     (home / "bin").mkdir(parents=True)
     java = home / "bin" / "java"
     java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-04-15' >&2\n", encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Background maintenance by Spark while something happens to it: drops, and a kill of the server.
+"""Background maintenance by Spark with events meanwhile: drops, and a kill of the server.
 
-The driver is stopped (SIGSTOP) before its job comes, so that the job runs for as long as a test wants.
+The driver is stopped (SIGSTOP) before it gets its job, so that the job runs for as long as a test needs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Connection = psycopg.Connection[Any]
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Millstream]:
-    """A server whose Spark is there; the last test kills it."""
+    """A server with Spark; the last test kills it."""
     with Millstream(settings=SETTINGS) as started:
         with started.connect() as client:
             wait_until(lambda: bool(driver(client)), 120, "Spark")
@@ -41,9 +41,10 @@ def driver(client: Connection) -> int:
 
 
 def begin_job(server: Millstream, client: Connection) -> int:
-    """Stops the driver and gives it a job over 2 views, whose rows are there for it; the driver.
+    """Stops the driver and gives it a job over 2 views, whose rows are ready; returns the driver.
 
-    The views begin at different LSNs, between which no row of the stream lies, and share the job."""
+    The views begin at different LSNs, with no row of the stream between these, and share the job.
+    """
     client.execute("DROP FOREIGN TABLE IF EXISTS s CASCADE")
     client.execute("DROP TABLE IF EXISTS names")
     wait_until(lambda: jobs(client, "running") == 0, 60, "end of the jobs of before")
@@ -62,7 +63,7 @@ def begin_job(server: Millstream, client: Connection) -> int:
 
 
 def jobs(client: Connection, status: str) -> int:
-    """How many of Spark's jobs there are."""
+    """The number of jobs on Spark."""
     query = f"SELECT count(*) FROM millstream.jobs WHERE engine = 'spark' AND status = '{status}'"
     row = client.execute(query.encode()).fetchone()
     assert row is not None
@@ -70,7 +71,7 @@ def jobs(client: Connection, status: str) -> int:
 
 
 def sealed(server: Millstream) -> list[Path]:
-    """What was sealed for jobs."""
+    """The files sealed for jobs."""
     return list((server.data / "shared/streams").glob("*/*.parquet*"))
 
 
@@ -155,7 +156,7 @@ def test_a_view_is_right_whether_spark_prints_it_or_leaves_it(server: Millstream
 
 
 def test_a_view_changes_engines_while_spark_dies(server: Millstream) -> None:
-    """Its job goes on, ends or is lost under the engine that the view had: each row is in it once all the same."""
+    """Its job continues, ends or is lost under the view's former engine: each row is in the view once in any case."""
     ones = f"INSERT INTO s VALUES {', '.join(['(1, 1)'] * 1000)}".encode()
     last = "SELECT engine FROM millstream.jobs WHERE status = 'done' AND views LIKE '%v%' ORDER BY id DESC LIMIT 1"
     behind = "SELECT rows_behind FROM millstream.views WHERE name = 'v'"

@@ -1,4 +1,4 @@
-"""IN (subquery) for Spark: it stays where a filter takes false for NULL, and becomes EXISTS everywhere else."""
+"""IN (subquery) on Spark: it stays where a filter treats false like NULL, and becomes EXISTS everywhere else."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Spark maintains views that another server has given away: over files that it follows there, with their rows' places
-in it, and over other views, but for what belongs to the time zone of one of these."""
+"""Spark maintains views that another server has given away: over files that it follows there, including the rows'
+positions, and over other views, except for parts that depend on the time zone of one of these."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
 
 @pytest.fixture
 def servers(spark: SparkEngine, tmp_path: Path) -> Iterator[Servers]:
-    """A home where the embedded engine works, and a server where Spark does."""
+    """A home with the embedded engine, and a server with Spark."""
     opened = Servers(tmp_path)
     opened.options |= {"source_poll": 0.02}
     _ = opened["a"]
     opened.options |= {"maintenance_engine": "spark"}
     opened["b"].maintenance.use(spark)
     yield opened
-    opened["b"].maintenance.use(None)  # it is others', too
+    opened["b"].maintenance.use(None)  # its rows belong to others, too
     opened.close()
 
 
 def maintained(client: Client) -> bool:
-    """Whether nothing is left to do, in the background, and no job is still to be noted as done."""
+    """Whether all background work is done, and no job is still to be recorded as done."""
     behind = client.run("SELECT sum(rows_behind) FROM millstream.views") == [(0,)]
     return behind and client.run("SELECT id FROM millstream.jobs WHERE status = 'running'") == []
 
 
 @pytest.mark.sample(3)
 def test_it_reads_them_as_they_are(servers: Servers, folder: Folder) -> None:
-    """In the order of their home, to which the states come back."""
+    """In the order of their home, to which the states return."""
     a = servers.client("a")
     a.run(folder.stream)
     a.run(SUMS)
     a.run(LISTS)
-    for _ in range(8):  # whose LSNs are above those of the other server
+    for _ in range(8):  # its LSNs are above those of the other server
         folder.add(a, 1)
     for source, target in (("a", "b"), ("b", "a"), ("a", "b")):
         for name in ("sums", "v"):
@@ -75,7 +75,7 @@ def test_it_reads_them_as_they_are(servers: Servers, folder: Folder) -> None:
 
 
 def test_time_zones_of_several_views(servers: Servers) -> None:
-    """What Spark does not compute the embedded engine does, and EXPLAIN says why."""
+    """The embedded engine computes what Spark cannot, and EXPLAIN gives the reason."""
     a = servers.client("a")
     a.run("CREATE FOREIGN TABLE u (ts timestamptz, k int) SERVER stream")
     a.session.time_zone = "Asia/Tokyo"

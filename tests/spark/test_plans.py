@@ -1,4 +1,4 @@
-"""A job like one before it runs that one's plans, over its own files alone."""
+"""A job like an earlier one runs the earlier one's plans, over its own files."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_more_kinds_of_jobs_than_are_kept(spark: SparkEngine, tmp_path: Path) ->
 
 
 def test_files_of_one_stream_may_differ(spark: SparkEngine, tmp_path: Path) -> None:
-    """Their types decide whether they are read as one, names and further columns do not."""
+    """Their types decide whether they can be read together; their names and further columns do not."""
     leaf, c = delta("k", "t")
     planned = grouped("g", leaf, [c["k"]], [AggregateCall("max", (c["t"],), TEXT), COUNT], ["max", "sum"])
     first, second, third = (rows(50 + seed, seed).select(["k", "i", "t"]) for seed in range(3))

@@ -27,7 +27,7 @@ ENDLESS = "SELECT count(*) AS n FROM range(1000000000000) WHERE id % 7 = rand()"
 
 
 def settings(folder: Path) -> SparkSettings:
-    """Quick to look, and to restart."""
+    """Settings for quick checks and restarts."""
     return SparkSettings(folder, "local[1]", "512m", heartbeat=0.2, heartbeat_timeout=60.0, backoff=0.1)
 
 
@@ -40,7 +40,7 @@ def job(process: SparkProcess, folder: Path, sql: str, seconds: float = 60.0) ->
 
 @pytest.fixture(scope="module")
 def supervisor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkProcess]:
-    """One for all, whatever a test does to its driver."""
+    """One supervisor for all tests, whatever a test does to its driver."""
     supervisor = SparkProcess(settings(tmp_path_factory.mktemp("spark")))
     yield supervisor
     supervisor.stop()
@@ -48,7 +48,7 @@ def supervisor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkProces
 
 @pytest.fixture
 def process(supervisor: SparkProcess) -> SparkProcess:
-    """One that is ready, maybe with another driver than before: those that end it come last, since that takes long."""
+    """A ready driver, possibly another one than before; tests that end it come last, as a start takes long."""
     assert supervisor.wait_ready(120), supervisor.status
     return supervisor
 
@@ -60,7 +60,7 @@ def restarted(process: SparkProcess, before: Status) -> Status:
 
 
 def wait_for_end(before: Status) -> None:
-    """Returns when neither a driver nor its JVM is left."""
+    """Returns once neither a driver nor its JVM is left."""
     wait_until(lambda: not is_alive(before.pid) and not is_alive(before.jvm), 30, "end of the old processes")
 
 
@@ -69,7 +69,7 @@ def test_cancel_ends_a_request_and_nothing_else(process: SparkProcess, tmp_path:
     statements = [{"state": "s", "sql": ENDLESS}]
     number, future = process.submit("run", job=1, inputs=[], statements=statements, output=str(tmp_path / "out"))
 
-    def ended() -> bool:  # a job that has not begun is not there to be cancelled
+    def ended() -> bool:  # a job cannot be cancelled before it has begun
         process.cancel(number)
         return future.done()
 
@@ -85,7 +85,7 @@ def test_nothing_listens_beyond_loopback(process: SparkProcess) -> None:
 
 
 def _listening(pids: set[int | None]) -> list[str]:
-    """Hexadecimal local addresses of the processes' listening TCP sockets."""
+    """The hexadecimal local addresses of the processes' listening TCP sockets."""
     inodes = set()
     for pid in pids:
         for entry in Path(f"/proc/{pid}/fd").iterdir():
@@ -102,7 +102,7 @@ def _listening(pids: set[int | None]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("victim", sample(("jvm", "pid"), ("jvm",)))  # whose death ends its driver, too
+@pytest.mark.parametrize("victim", sample(("jvm", "pid"), ("jvm",)))  # its death ends its driver, too
 def test_kill_in_a_job_fails_it_and_a_new_driver_comes(supervisor: SparkProcess, tmp_path: Path, victim: str) -> None:
     process = supervisor
     assert process.wait_ready(120)
@@ -150,7 +150,7 @@ def test_stop_leaves_no_process(process: SparkProcess) -> None:
 
 
 def test_a_driver_that_cannot_start_is_failed_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where that is read when the driver has ended already."""
+    """Also if the reason is read after the driver has ended."""
     event = SparkProcess._event
 
     def late(*given: Any) -> None:
@@ -169,7 +169,7 @@ def test_a_driver_that_cannot_start_is_failed_with_its_reason(tmp_path: Path, mo
 
 
 def test_a_connect_endpoint_without_its_packages_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "grpc", None)  # as Python sees a package that is not there
+    monkeypatch.setitem(sys.modules, "grpc", None)  # how Python represents a missing package
     supervisor = SparkProcess(replace(settings(tmp_path), master="sc://127.0.0.1:15002"))
     assert not supervisor.wait_ready(60)
     assert "millstream[connect]: no grpc" in supervisor.status.reason

@@ -1,4 +1,5 @@
-"""Spark reads a file-fed stream's Parquet files as executor.files.reader does: the same values, LSNs and ordinals."""
+"""Spark reads the Parquet files of a file-fed stream as executor.files.reader does: the same values, LSNs and
+ordinals."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def tuples(table: pa.Table) -> list[tuple[object, ...]]:
 
 
 def check(spark: SparkEngine, folder: Path, feed: Stream, arrived: Arrived) -> int:
-    """Both ways of reading agree; the number of rows."""
+    """Checks that both ways of reading agree; returns the number of rows."""
     expected = [row for lsn, files in arrived for row in tuples(read_files(files, feed, lsn))]
     assert_same_rows(everything(spark, folder, feed, arrived), expected)
     return len(expected)

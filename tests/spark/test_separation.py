@@ -1,4 +1,4 @@
-"""Queries that change engines on their way: what left the embedded engine goes on on Spark, and the other way round."""
+"""Queries that change engines: queries that left the embedded engine continue on Spark, and the reverse."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from tests.sql.test_tpch_separation import QUERIES, SCALE
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-#: Of TPC-H: one aggregation, groups of groups, a WITH query that is read twice, many joins, membership.
+#: Queries of TPC-H: one aggregation, groups of groups, a WITH query that is read twice, many joins, membership.
 NAMES = ("q1", "q6", "q11", "q13", "q15", "q16", "q18", "q22")
-#: Those that do not take long, one of each kind.
+#: Quick queries, one of each kind.
 CHOSEN = ("q11", "q15", "q16", "q22")
 ENGINES = ("embedded", "spark")
 ENUM = (
@@ -67,7 +67,7 @@ def on(database: Database, engine: str) -> Client:
 
 
 def resumed(database: Database, engine: str, query_id: str) -> Any:
-    """The rest of a query's rows from an engine."""
+    """The remaining rows of a query, computed by an engine."""
     client = on(database, engine)
     found = client.run(f"SELECT * FROM millstream.resume('{query_id}')")
     assert client.session.database.separation.forget(client.session.reader.client(), query_id)
@@ -123,7 +123,7 @@ FIVE = (
 
 
 def test_on_the_engine_where_it_was(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unless its session says otherwise; and an enum is in its order there."""
+    """Unless its session sets another; and an enum keeps its order there."""
     wanted = Client(database).run(FIVE)
     assert isinstance(wanted, list)
     assert len(wanted) == 3
@@ -140,7 +140,7 @@ def test_on_the_engine_where_it_was(database: Database, monkeypatch: pytest.Monk
 
 
 def test_where_spark_ends_it_goes_on_embedded(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a pipeline there: nobody asked for Spark but the one who began."""
+    """After a pipeline there: only the session that began the query had requested Spark."""
     wanted = Client(database).run(FIVE)
     with monkeypatch.context() as patch:
         Asked(patch, 1)
@@ -189,7 +189,8 @@ def test_a_query_migrates_to_spark(spark: SparkEngine, tmp_path: Path, monkeypat
 
 
 def test_a_resumed_query_is_copied_more_than_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it came with is read until its end, also when newer copies have taken the place of what it was in."""
+    """Its original files are read until its end, also if newer copies have replaced the artifact that contained
+    them."""
     query = (
         "SELECT a.k, a.v, b.v, c.v FROM (SELECT k, sum(v) AS v FROM t GROUP BY k) a "
         "JOIN (SELECT k, min(v) AS v FROM t GROUP BY k) b ON b.k = a.k "

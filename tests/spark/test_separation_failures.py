@@ -1,5 +1,6 @@
-"""kill -9 of the JVM while a query on Spark leaves or goes on: it leaves all the same, or its client hears of Spark's
-end, and what is on storage is gone on with elsewhere. Another JVM takes seconds: most steps are for ``--whole``."""
+"""kill -9 of the JVM while a query on Spark leaves or continues: it leaves nevertheless, or its client gets an error
+about Spark, and the state on storage can be continued elsewhere. Starting another JVM takes seconds: most steps run
+with ``--whole`` only."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ QUERY = (
 
 
 class Mortal(SparkProcess):
-    """Whose next driver comes when a test lets it, and not while one looks what there is without."""
+    """A supervisor whose next driver starts when a test lets it, not while the test checks the state without one."""
 
     may_start = True
 
@@ -45,7 +46,7 @@ class Mortal(SparkProcess):
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkEngine]:
-    """Whose JVM is killed."""
+    """The engine whose JVM is killed."""
     engine = SparkEngine(tmp_path_factory.mktemp("spark"), master="local[2]", driver_memory="512m")
     engine.process = Mortal(replace(engine.settings, backoff=0.1, backoff_limit=0.1))
     yield engine
@@ -54,7 +55,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkEngine]:
 
 @pytest.fixture(scope="module")
 def servers(engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, Database]]:
-    """One with Spark, and one without, that share a storage."""
+    """One server with Spark and one without, which share a storage."""
     folder = tmp_path_factory.mktemp("servers")
     shared = {"storage": str(folder / "storage"), "server_lease": 600}
     a, b = (open_database(folder / name, server_name=name, **shared) for name in "ab")
@@ -66,7 +67,7 @@ def servers(engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 class Victim:
-    """Spark's JVM, which dies at a step, once."""
+    """Spark's JVM, which dies once at a step."""
 
     def __init__(self, engine: SparkEngine) -> None:
         self._engine = engine
@@ -81,7 +82,7 @@ class Victim:
         self.deaths.append(step)
 
     def at(self, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-        """At a failpoint."""
+        """Kills the JVM at a failpoint."""
 
         def failpoint(name: str) -> None:
             if name == step and not self.deaths:
@@ -92,7 +93,7 @@ class Victim:
 
 
 def living(engine: SparkEngine) -> Victim:
-    """The JVM that is there, or comes."""
+    """The current JVM, or the next one."""
     assert isinstance(engine.process, Mortal)
     engine.process.may_start = True
     assert engine.process.wait_ready(180), engine.status()
@@ -106,7 +107,7 @@ def on_spark(database: Database) -> Client:
 
 
 def assert_fails(database: Database, statement: str) -> None:
-    """A statement's client hears that there is no Spark, or is none any more."""
+    """Checks that a statement's client gets the error that there is no Spark, or that it has ended."""
     with pytest.raises(SqlError, match="Spark") as raised:
         on_spark(database).run(statement)
     assert raised.value.sqlstate in ("55000", "58000")
@@ -121,7 +122,7 @@ def wanted(servers: tuple[Database, Database]) -> Any:
 def test_a_query_migrates_without_its_jvm(
     step: str, servers: tuple[Database, Database], engine: SparkEngine, wanted: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its state has been read when its files are there: no step behind that needs the JVM."""
+    """Its state was read before its files were written: no later step needs the JVM."""
     a, victim = servers[0], living(engine)
     victim.at(monkeypatch, step)
     leaving = Leaving(monkeypatch, a, "b")
@@ -134,7 +135,7 @@ def test_a_query_migrates_without_its_jvm(
 def test_the_jvm_dies_while_state_is_read(
     servers: tuple[Database, Database], engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The query ends as it does where the JVM dies in a pipeline, and nothing of it stays."""
+    """The query ends as it does if the JVM dies in a pipeline, and nothing of it is left."""
     a, victim = servers[0], living(engine)
     with monkeypatch.context() as patch:
         victim.at(patch, "claimed")
@@ -147,7 +148,7 @@ def test_the_jvm_dies_while_state_is_read(
 def test_a_query_goes_on_from_what_it_left(
     servers: tuple[Database, Database], engine: SparkEngine, wanted: Any, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
-    """The JVM dies in a pipeline behind a checkpoint, and while its rest is begun with."""
+    """The JVM dies in a pipeline after a checkpoint, and while the rest of the query begins."""
     a, victim = servers[0], living(engine)
     with monkeypatch.context() as patch:
         asked = Asked(patch, 1, "checkpoint")

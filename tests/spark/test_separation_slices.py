@@ -1,4 +1,4 @@
-"""Pipelines that Spark reads in slices, of whole files each, give what they give as a whole, and leave inside."""
+"""Pipelines that Spark reads in slices of whole files give the same rows as whole ones, and can leave inside."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CHOSEN = {
     )
 }
 ALL = CHOSEN | FOREIGN | TWICE
-#: Those of which the embedded engine's tests say more.
+#: Queries that the embedded engine's tests cover in more detail.
 RARE = ("shared", "sampled", "rows of arms", "digits of one value")
 
 
@@ -111,7 +111,7 @@ def test_what_left_inside_goes_on_embedded(name: str, database: Database, monkey
 
 
 def test_what_is_carried_shrinks(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups so far, and those rows alone that are left to read and pass the filter."""
+    """The state has the groups so far, and only the unread rows that pass the filter."""
     sizes = []
     for after in (1, 3):
         with monkeypatch.context() as patch:

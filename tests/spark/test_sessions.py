@@ -1,4 +1,4 @@
-"""What is known of a session before there is one: its settings, and which Spark it may be of."""
+"""Properties of a session before it exists: its settings, and the Spark versions that it may have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What workers elsewhere get: the kernel computes from the archive alone, and what is not installed is named."""
+"""The archive for remote workers: the kernel computes from the archive alone, and missing packages are named."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from executor.spark.workers.kernel_archive import archive, lacking_here
 from tests.spark.build import snapshot
 from tests.spark.test_delegation import hexadecimal, printed
 
-#: An expression of the binder's, whose tables are files in the archive.
+#: An expression from the binder, whose tables are files in the archive.
 SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv[1])

@@ -1,4 +1,4 @@
-"""How a job's statements read in Spark SQL: typed and named as the state, merged by its key; its leaves."""
+"""A job's statements in Spark SQL: typed and named like the state, merged by its key; their leaves."""
 
 from __future__ import annotations
 

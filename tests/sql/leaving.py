@@ -1,4 +1,5 @@
-"""Queries of a benchmark that leave their server after every pipeline, and go on at one that has nothing but them."""
+"""Queries of a benchmark that leave their server after every pipeline, and continue on one that has only their
+artifacts."""
 
 from __future__ import annotations
 
@@ -20,13 +21,13 @@ from tests.executor.separating import Asked, leave, separable
 
 
 class Servers(Struct, frozen=True):
-    """Where queries begin, and a server without tables, where they go on."""
+    """The server where queries begin, and one without tables, where they continue."""
 
     source: Database
     target: Database
 
     def go_on(self, query_id: str) -> Any:
-        """The rows of a query that has left, from the other server; both forget it."""
+        """The rows of a query that has left, computed by the other server; both servers delete the query."""
         shutil.copytree(_folder(self.source) / query_id, _folder(self.target) / query_id)
         found = Client(self.target).run(f"SELECT * FROM millstream.resume('{query_id}')")
         for database in (self.source, self.target):
@@ -68,7 +69,7 @@ def rows_of(database: Database, name: str, path: Path) -> list[pa.RecordBatch]:
 
 
 def leaves_everywhere(servers: Servers, query: str, wanted: Any, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Suspends a query after each of its pipelines but the last, and compares what the other server makes of it; how
+    """Suspends a query after each of its pipelines except the last, and checks the other server's rows; returns how
     many times."""
     client = separable(servers.source)
     for after in range(1, 100):

@@ -1,4 +1,5 @@
-"""Blanks at the end of character without a length, by each way in, beside PostgreSQL; in streams and views, too."""
+"""Trailing blanks of character without a length, by each way in, compared with PostgreSQL; also in streams and
+views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""COPY's options, each on Millstream (tables and streams) and on a real PostgreSQL: counts, rows, data and errors."""
+"""COPY's options, on Millstream (tables and streams) and on a real PostgreSQL: counts, rows, data and errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CREATE TABLE numbered (place bigint DEFAULT nextval('places'), a integer, d nume
 CREATE TABLE made (a integer, b text, g integer GENERATED ALWAYS AS (a * 2) STORED);
 """
 
-#: Commands over t with data, sent to a table and to a stream; what is in it then must be equal, as must be errors.
+#: Commands over t with data, for a table and for a stream; the rows afterwards must be equal, and so must errors.
 BOTH: list[tuple[str, bytes]] = [
     ("COPY t FROM STDIN (FORMAT csv, FORCE_NOT_NULL (b))", b'1,,2\n2,"",3\n3,x,\n'),
     ("COPY t FROM STDIN (FORMAT csv, FORCE_NULL (b, n))", b'1,,2\n2,"","3"\n3,x,""\n"4","a ""q""",1\n'),
@@ -83,7 +83,7 @@ BOTH: list[tuple[str, bytes]] = [
     ("COPY t FROM STDIN (FORMAT csv, FORMAT csv)", b""),
 ]
 
-#: Commands with data, and what shows their effect; on tables alone.
+#: Commands with data, and queries for their effects; on tables only.
 TABLE_ONLY: list[tuple[str, bytes, str]] = [
     ("COPY given (a) FROM STDIN WHERE b = 'none' AND a <> 2", b"1\n2\n3\n", "SELECT a, b, c, d FROM given"),
     ("COPY given (a) FROM STDIN WHERE a < 100", b"4\n100\n", "SELECT a FROM given"),
@@ -122,7 +122,7 @@ OUT = [
 ]
 
 
-#: Commands that change tables and copy what they return, with what shows the effect.
+#: Commands that change tables and copy the returned rows, with queries for their effects.
 CHANGES = [
     "COPY (INSERT INTO returned VALUES (1, 'x', 2.50), (2, NULL, 3) RETURNING a, b, n) TO STDOUT",
     "COPY (INSERT INTO returned SELECT g, 'y', g FROM generate_series(3, 5) g RETURNING *) TO STDOUT CSV HEADER",
@@ -184,13 +184,13 @@ def sent(client: Client, command: str) -> tuple[object, ...]:
 
 def _about(error: psycopg.Error) -> tuple[object, ...]:
     diag = error.diag
-    computed = error.sqlstate == "22012"  # of many rows at once: no line is told
+    computed = error.sqlstate == "22012"  # many rows at once: the error has no line
     context = None if computed else diag.context
     return error.sqlstate, diag.message_primary, diag.message_detail, context, diag.statement_position
 
 
 def arrived(client: Client) -> Counter[tuple[object, ...]]:
-    """What the stream's rows were so far."""
+    """The stream's rows so far."""
     return Counter({row[:3]: row[3] for row in client.execute("SELECT a, b, n, copies FROM arrived")})
 
 
@@ -258,7 +258,7 @@ def test_out_of_changes(clients: tuple[Client, Client]) -> None:
 
 
 def test_out_of_changes_is_a_change(clients: tuple[Client, Client]) -> None:
-    """Of a transaction that is undone nothing stays, and one that only reads refuses it."""
+    """A rolled back change leaves nothing, and a read-only transaction refuses it."""
     command = "COPY (INSERT INTO returned VALUES (50, 'q', 1) RETURNING a) TO STDOUT"
     for client in clients:
         with pytest.raises(ZeroDivisionError), client.transaction():

@@ -1,4 +1,4 @@
-"""Date and time texts, written and generated: each means what it means in PostgreSQL, or is the same error."""
+"""Date and time texts, written and generated: each has the same value as in PostgreSQL, or raises the same error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.rig.server import Millstream
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 
-#: Each line has several, with bars between them.
+#: Each line has several texts, separated by bars.
 WRITTEN: Final = (
     '01/Jan/2024:10:11:12 +0000|2024-060|2024-02-29 10:11:12 EST5EDT|"2024-01-01"',
     "2024-01-01 00:00:00.000000 +0000 UTC|2024-01-01 00:00 GMT+0100|1700000000|2024-01-01T10:11:12Z",
@@ -71,7 +71,7 @@ ZONES: Final = (
     *("utc+3", "+16", "-15:59", "foo", "BST", "MET DST", "+1:2:3", "Asia/Kolkata", "AD", "BC", "PM", "IST"),
 )
 OTHERS: Final = ("Mon", "Friday", "BC", "x", '"', "(x)", "CET", "10", ",", "on", "T", "dst", "2024")
-#: A function of PostgreSQL's that gives a text's value, or "!" and the SQLSTATE.
+#: A PostgreSQL function that gives a text's value, or "!" and the SQLSTATE.
 TRIED: Final = """
 CREATE FUNCTION tried(x text, kind text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE found text;
@@ -85,7 +85,7 @@ SIZE: Final = 400
 
 
 def generated(seed: int) -> list[str]:
-    """Dates, times and zones in any order, and sometimes a word where it may not stand."""
+    """Dates, times and zones in any order, sometimes with a word at a wrong place."""
     chance = random.Random(seed)
     found = []
     for _ in range(SIZE):

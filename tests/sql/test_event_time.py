@@ -1,4 +1,4 @@
-"""tumble, hop and session: over a table and as continuous views they are what PostgreSQL computes without them."""
+"""tumble, hop and session, over a table and as continuous views, compared with equivalent queries in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ HOP = "(SELECT *, {} - n * interval '{}' AS w FROM r, generate_series(0, {}) n W
 
 
 def hop(time: str, slide: str, last: int, zone: str = "") -> str:
-    """The rows times their windows, whose starts are w."""
+    """Each row with the starts w of its windows."""
     return HOP.format(BIN.format(slide, time, zone), slide, last, time)
 
 
-#: What is written here, and what means the same in PostgreSQL; r is the relation.
+#: A text for Millstream, and an equivalent for PostgreSQL; r is the relation.
 QUERIES = [
     (
         "SELECT tumble(ts, '1 minute') AS w, k, sum(v) FROM r GROUP BY 1, 2",
@@ -141,7 +141,7 @@ def test_over_a_stream(mirror: Mirror) -> None:
     mirror.check()
 
 
-#: SQLSTATE and the word at whose place the error stands.
+#: SQLSTATE, and the word at the error's position.
 REFUSED = [
     ("0A000", "hop", "SELECT hop(ts, '1 minute', '3 minutes') FROM r"),
     ("0A000", "session", "SELECT k FROM r WHERE session(ts, '1 minute') IS NULL"),

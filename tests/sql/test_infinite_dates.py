@@ -1,4 +1,4 @@
-"""Infinite dates: the same bytes on the wire as a real PostgreSQL's, and refused where rows arrive for good."""
+"""Infinite dates: the same bytes on the wire as from a real PostgreSQL, and refused by streams."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Numerics of tables' columns without digits show the decimals that PostgreSQL shows, for random values and queries.
+"""Numeric columns of undeclared precision show PostgreSQL's decimals, for random values and queries.
 
-Values come as literals, parameters, by COPY, and by INSERT ... SELECT; queries are expressions, aggregates and windows
-over them. What is compared is text.
+Values come from literals, parameters, COPY, and INSERT ... SELECT; queries are expressions, aggregates and windows over
+them. Results are compared as text.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def test_no_column_of_a_stream_or_view_is_called_as_the_scales_of_another(server
 
 
 def _number(source: Random) -> str | None:
-    """A number of up to five digits before and four after the point; zeros at the end are likely."""
+    """A number of up to five digits before and four after the point; trailing zeros are likely."""
     if source.random() < 0.1:
         return None
     digits = str(source.choice((0, source.randint(0, 9), source.randint(0, 99_999))))
@@ -136,7 +136,7 @@ def _number(source: Random) -> str | None:
 
 
 def _fill(connection: Connection, schema: str, values: list[list[str | None]]) -> None:
-    """A table of the values, by four ways."""
+    """A table of the values, inserted in four ways."""
     connection.execute(f"CREATE SCHEMA {schema}".encode())
     connection.execute(f"SET search_path = {schema}".encode())
     connection.execute("CREATE TABLE v (k int PRIMARY KEY, x numeric, y numeric, z numeric(8, 3))")
@@ -161,14 +161,14 @@ def _expression(source: Random, depth: int) -> str:
 
 
 def _numeric(source: Random, depth: int) -> str:
-    """An expression that is a numeric whatever its leaves are."""
+    """An expression that is numeric for any leaves."""
     found = _expression(source, depth)
     return f"{found}::numeric" if found in ("k", "2") else found
 
 
 def _query(source: Random) -> str:
     value = _numeric(source, source.randint(0, 2))
-    if source.random() < 0.2:  # of at most 20 decimals, and of which no more is computed
+    if source.random() < 0.2:  # with at most 20 decimals, and not used in further computations
         value = f"((1000000 + {value}) / nullif({source.choice('xyk')}, 0))"
     match source.randint(0, 5):
         case 0 | 1 | 2:

@@ -1,8 +1,8 @@
 """Scripts of SQL, run statement by statement on Millstream and on a real PostgreSQL.
 
-Each statement must give the same rows, columns' names and types and command tag, or the same SQLSTATE, position and, of
-a table's constraint, its names. Queries run on Spark as well, which may refuse them. On each engine some queries of
-every script run, and with ``--whole`` all.
+Each statement must give the same rows, columns' names and types and command tag, or the same SQLSTATE, position and,
+for a table's constraint, its names. Queries also run on Spark, which may refuse them. Each engine runs some queries of
+every script, and all with ``--whole``.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 
 SCRIPTS = sorted(Path(__file__).with_name("scripts").glob("*.sql"))
 QUERY = re.compile(r"(?i)(\s|--.*\n)*(SELECT|WITH|VALUES|\()")
-#: What a query may have that others see.
+#: Words of queries whose effects other statements see.
 CHANGES = re.compile(r"(?i)\b(INTO|UPDATE|DELETE|MERGE|nextval|setval|set_config)\b")
-#: Of so many queries one runs where only a sample does, chosen by its text; the others run nowhere.
+#: Every how many queries one runs in a sample, chosen by its text; the others do not run.
 EVERY = 16
 EVERY_ON_SPARK = 32
 #: Scripts whose numerics must show the same decimals; elsewhere they are compared by value.
@@ -39,14 +39,14 @@ AS_WRITTEN = (
     *("numeric_arrays", "numeric_chosen", "numeric_mixed", "numeric_nested", "numeric_roots", "numeric_scales"),
     *("numeric_quotients", "numeric_spreads", "numeric_stored"),
 )
-#: Whose bounds may be infinite dates, which Python has not.
+#: Types whose bounds may be infinite dates, which Python lacks.
 RANGES = ("daterange", "tsrange", "tstzrange", "datemultirange", "tsmultirange", "tstzmultirange")
 Connection = psycopg.Connection[tuple[object, ...]]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a statement gave."""
+    """The outcome of a statement."""
 
     tag: str | None
     columns: tuple[tuple[str, str], ...]
@@ -78,7 +78,7 @@ def test_script_on_spark(script: Path, spark_server: Millstream, postgres: Postg
 
 
 def in_sample(statement: str, every: int) -> bool:
-    """Whether a statement is needed by others, or one of the sample."""
+    """Whether a statement is needed by others, or in the sample."""
     return not QUERY.match(statement) or CHANGES.search(statement) is not None or crc32(statement.encode()) % every == 0
 
 
@@ -89,7 +89,7 @@ def compared(
     run: Callable[[Connection, str], Outcome],
     every: int,
 ) -> list[str]:
-    """What differs; ``run`` is how Millstream runs a statement. Of the queries one of so many runs."""
+    """The differences; ``run`` executes a statement on Millstream. Only a sample of the queries runs."""
     for connection in (ours, theirs):
         connection.execute(f"CREATE SCHEMA script_{script.stem}".encode())
         connection.execute(f"SET search_path = script_{script.stem}".encode())
@@ -110,10 +110,11 @@ def compared(
 
 
 def outcome_on_spark(connection: Connection, statement: str) -> Outcome:
-    """A statement's outcome where Spark answers; what it refuses is the embedded engine's, as all in a transaction."""
+    """A statement's outcome on Spark; the embedded engine runs statements that Spark refuses, and all in a
+    transaction."""
     if connection.info.transaction_status != TransactionStatus.IDLE or not QUERY.match(statement):
         return outcome(connection, statement)
-    # not prepared by the driver, which would drop all prepared statements, the script's too, after a DROP
+    # not prepared by the driver, which would drop all prepared statements, including the script's, after a DROP
     connection.execute("SET query_engine = 'spark'", prepare=False)
     found = outcome(connection, statement)
     connection.execute("RESET query_engine", prepare=False)
@@ -121,13 +122,14 @@ def outcome_on_spark(connection: Connection, statement: str) -> Outcome:
 
 
 def outcome(connection: Connection, statement: str, *, is_bag: bool | None = None) -> Outcome:
-    """A statement's outcome; rows without ORDER BY are compared as a bag, which ``is_bag`` decides where it is said."""
+    """A statement's outcome; rows without ORDER BY are compared as a bag, or as ``is_bag`` says."""
     try:
         cursor = connection.execute(statement.encode())
     except psycopg.Error as error:
         diag = error.diag
         about: tuple[str | None, ...] = (diag.table_name, diag.column_name, diag.constraint_name, diag.datatype_name)
-        # No promise of its own catalogs, nor which column a domain's new constraint meets first.
+        # PostgreSQL does not define this order for its catalogs, nor which column a domain's new constraint checks
+        # first.
         if (diag.table_name or "pg_").startswith("pg_") or statement.startswith("ALTER DOMAIN"):
             about = ()
         message = f"{diag.message_primary} {diag.message_detail or ''}"
@@ -142,12 +144,12 @@ def outcome(connection: Connection, statement: str, *, is_bag: bool | None = Non
 
 
 def _type(column: psycopg.Column) -> str:
-    """A column's type; those that a script declares, or an extension brings, have oids of each server's own."""
+    """A column's type; types that a script declares, or an extension creates, have different oids on each server."""
     return column.type_display if column.type_code < 16384 else "a user's type"
 
 
 def plain(value: Any) -> object:
-    """A value that compares as the client sees it: numbers by value, doubles to 12 digits, NaN with NaN."""
+    """A value that compares as the client sees it: numbers by value, doubles to 12 digits, NaN equal to NaN."""
     if isinstance(value, list):
         return tuple(map(plain, value))
     if isinstance(value, float):

@@ -1,7 +1,7 @@
 """The queries of TPC-DS, ad hoc over tables, against a real PostgreSQL: values, and columns' names and types.
 
-The texts are those of DuckDB's tpcds extension (MIT licence); fourteen have wider parameters, since theirs select
-nothing of so little data.
+The texts are those of DuckDB's tpcds extension (MIT licence); fourteen have wider parameters, since the original ones
+select no rows of so little data.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def both(postgres: Postgres, tpcds: Tpcds) -> Iterator[tuple[Connection, Connect
     ):
         theirs.execute("CREATE SCHEMA tpcds; SET search_path = tpcds")
         at_once(partial(load, connection, TABLES, partial(tpcds.csv, SCALE)) for connection in (ours, theirs))
-        # It underestimates what common table expressions give, and would join them row by row for minutes.
+        # PostgreSQL underestimates the rows of common table expressions, and would join them row by row for minutes.
         theirs.execute("ANALYZE; SET enable_nestloop = off")
         theirs.execute("SET statement_timeout = '60s'")
         yield ours, theirs

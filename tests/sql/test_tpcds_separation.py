@@ -1,4 +1,4 @@
-"""Queries of TPC-DS pipeline by pipeline: what they give, and what they give where they leave after any pipeline."""
+"""Queries of TPC-DS pipeline by pipeline: their rows, also if they leave after any pipeline."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def both(tpcds: Tpcds, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
 def test_a_query_leaves_after_every_pipeline(path: Path, both: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "LONG", 0.0)
     monkeypatch.setattr(steps, "_REPEATED", 0)
-    monkeypatch.setattr(steps, "_PROBED", 1 << 60)  # cut at breakers alone
+    monkeypatch.setattr(steps, "_PROBED", 1 << 60)  # cut at breakers only
     client, query = separable(both.source), path.read_text()
     wanted = as_a_whole(client, query)
     assert isinstance(wanted, list)

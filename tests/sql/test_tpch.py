@@ -39,7 +39,7 @@ def both(postgres: Postgres, tpch: Tpch) -> Iterator[tuple[Connection, Connectio
 def on_spark(
     spark_server: Millstream, postgres: Postgres, tpch: Tpch, whole: bool
 ) -> Iterator[tuple[Connection, Connection]]:
-    """The same where Spark answers, with fewer rows unless all is asked for."""
+    """Both servers with Spark as Millstream's engine, with fewer rows unless ``--whole`` is given."""
     for ours, theirs in _loaded(spark_server, postgres, tpch, SCALE if whole else SPARK_SCALE):
         ours.execute("SET query_engine = 'spark'")
         yield ours, theirs

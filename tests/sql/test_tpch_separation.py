@@ -1,4 +1,4 @@
-"""All queries of TPC-H pipeline by pipeline: what they give, and what they give where they leave after any pipeline."""
+"""All queries of TPC-H pipeline by pipeline: their rows, also if they leave after any pipeline."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def both(tpch: Tpch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve
 def test_a_query_leaves_after_every_pipeline(
     path: Path, both: Servers, whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cut at all sides of joins of several tables; with ``--whole`` at breakers alone, too."""
+    """Cut at all sides of joins of several tables; with ``--whole`` also at breakers only."""
     monkeypatch.setattr(steps, "LONG", 0.0)
     monkeypatch.setattr(steps, "_REPEATED", 0)
     client, query = separable(both.source), path.read_text()
@@ -47,7 +47,7 @@ def test_a_query_leaves_after_every_pipeline(
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
 def test_a_query_leaves_inside_its_pipelines(path: Path, both: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At a stop between two slices of an aggregation's input, or two pipelines, and once more on its way."""
+    """At a stop between two slices of an aggregation's input, or two pipelines, and again on its way."""
     monkeypatch.setattr(steps, "LONG", 0.0)
     cut_small(monkeypatch)
     client, query = separable(both.source), path.read_text()

@@ -1,7 +1,7 @@
 """TPC-H's queries that scan lineitem once, ad hoc with lineitem as a stream, against PostgreSQL (thesis 3.3.1).
 
-The thesis runs twelve; 5 and 8, which one of its rivals could not, are here, too. All queries run at once over the rows
-of one load, whose pieces are random; the other tables are there before.
+The thesis runs twelve; 5 and 8, which one of the compared systems could not run, are included here. All queries run
+concurrently over the rows of one load, whose pieces are random; the other tables are loaded before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.rig.tpch import TABLES, Tpch
 pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(300)]
 
 SINGLE = ("q1", "q3", "q4", "q5", "q6", "q7", "q8", "q9", "q10", "q12", "q14", "q15", "q19", "q20")
-#: The others but those without lineitem: more than one scan, which the thesis leaves out.
+#: The other queries that read lineitem: they scan it more than once, and the thesis omits them.
 SEVERAL = ("q17", "q18", "q21")
 SCALE = 0.01
 Rows = list[tuple[object, ...]]
@@ -40,7 +40,7 @@ def _prepare(ours: Connection, theirs: Connection, tpch: Tpch) -> None:
 
 
 def _ask(server: Millstream, name: str, begun: threading.Event) -> Rows:
-    """A query's rows; ``begun`` when its scan waits for the first."""
+    """A query's rows; ``begun`` is set when its scan waits for the first row."""
     with server.connect() as client:
         client.add_notice_handler(lambda notice: begun.set())
         client.execute("SET stream_timeout = '20s'; SET stream_progress = '100ms'")
@@ -48,7 +48,7 @@ def _ask(server: Millstream, name: str, begun: threading.Event) -> Rows:
 
 
 def _has_begun(begun: threading.Event, client: Connection) -> bool:
-    """Whether a query has begun; those that have before hear of a row, which no query counts, and go on waiting."""
+    """Whether a query has begun. Queries that have begun get a row that no query counts, and continue to wait."""
     client.execute("INSERT INTO lineitem (l_orderkey) VALUES (NULL)")
     return begun.wait(0.5)
 

@@ -1,4 +1,4 @@
-"""pg_get_viewdef() and what shows it: in PostgreSQL's own words, and a definition that makes the same view again."""
+"""pg_get_viewdef() and similar: PostgreSQL's own texts, and a definition that creates the same view again."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_text_makes_the_same_view_again(both: tuple[Connection, Connection]) -
         assert columns(both[0]) == types
         again, theirs = (texts(client, function) for client in both)
         assert {name: text for name, text in again.items() if theirs[name] != text} == {}
-        # Five change once, as PostgreSQL's own do: its parser makes one AND of nested ones, such as BETWEEN's.
+        # Five texts change once, as PostgreSQL's own do: its parser merges nested ANDs, such as those of BETWEEN.
         assert len([name for name, text in again.items() if written[name] != text]) <= 5
 
 
@@ -143,7 +143,7 @@ def test_renamed_since(both: tuple[Connection, Connection]) -> None:
 
 
 def test_exchanged_names(both: tuple[Connection, Connection]) -> None:
-    """A relation has what was another one's name, also that of one around the query: the columns are still the same."""
+    """A relation gets the former name of another one, including one of an outer query: the columns stay the same."""
     for client in both:
         client.execute("CREATE SCHEMA exchanged")
         client.execute("SET search_path = exchanged, public")

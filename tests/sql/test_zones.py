@@ -1,4 +1,5 @@
-"""What depends on the session's time zone is the same in views, in tables that views join, and in COPY's checks."""
+"""Results that depend on the session's time zone are the same in views, in tables that views join, and in COPY's
+checks."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from tests.rig.server import Millstream
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 
-#: Before, in and after the hour that comes twice.
+#: Times before, in and after the repeated hour.
 MOMENTS = ["2024-10-26 23:50+00", "2024-10-27 00:10+00", "2024-10-27 00:50+00", "2024-10-27 01:10+00", None]
 
 

@@ -1,1 +1,1 @@
-"""What objects are called: the texts that regclass, format_type(), pg_describe_object() and similar functions show."""
+"""The names of objects in the texts of regclass, format_type(), pg_describe_object() and similar functions."""

@@ -1,7 +1,8 @@
-"""The names of objects in messages about dependencies, as pg_describe_object() gives them (objectaddress.c).
+"""Descriptions of objects in messages about dependencies, as from pg_describe_object() (objectaddress.c).
 
-Owns: the description of each object, by its catalog and oid. Where a description ends with a relation's name, the
-relation's oid stands beside it, since the name depends on the session's search path. Knows no sessions.
+Owns: the description of each object, by its catalog and oid. If a description ends with a relation's name, the
+relation's oid is returned beside it, since the form of the name depends on the session's search path. Knows no
+sessions.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from catalog.system.relations import classes, cluster, extension_members, indexe
 from catalog.system.rows import Row
 from catalog.values.identifiers import quote_name
 
-#: What stands before a relation's name, by relkind.
+#: The word before a relation's name, by relkind.
 _RELATIONS: Final = {
     "r": "table ",
     "v": "view ",
@@ -32,7 +33,7 @@ _RELATIONS: Final = {
 
 def object_descriptions(catalog: Catalog) -> Iterator[Row]:
     """Rows of (classid, oid, text, target): the object's catalog and oid, its description, and the oid of a relation,
-    or None. The relation's name is the end of the description."""
+    or None. With a relation, its name must be appended to the description."""
     relations = {_oid(row): row for row in (*rows("pg_class"), *classes.pg_class(catalog))}
     words = {oid: _RELATIONS.get(str(row["relkind"]), "") for oid, row in relations.items()}
     columns = {
@@ -58,7 +59,7 @@ def object_descriptions(catalog: Catalog) -> Iterator[Row]:
 
 
 def _of_expressions(catalog: Catalog) -> Iterator[Row]:
-    """Types, and what works on their values."""
+    """Types, and operators, functions and similar objects over their values."""
     types: dict[int, str] = {}
     for row in type_names(catalog):
         types[_oid(row)] = f"{row['head']}{row['tail']}"
@@ -85,7 +86,7 @@ def _stored(name: str) -> Callable[[Catalog], Iterator[Mapping[str, object]]]:
     return lambda catalog: rows(name)
 
 
-#: Catalogs, each object of which is described by a word and its name: oid, word, the name's column, rows.
+#: Catalogs whose objects are described by a word and a name: oid, word, the name's column, rows.
 _NAMED: Final[tuple[tuple[int, str, str, Callable[[Catalog], Iterator[Mapping[str, object]]]], ...]] = (
     (own_objects.PG_NAMESPACE, "schema", "nspname", cluster.pg_namespace),
     (own_objects.PG_EXTENSION, "extension", "extname", cluster.pg_extension),

@@ -1,6 +1,6 @@
-"""What is known as text, by oid: functions' signatures, names of types and relations, and the words of the grammar.
+"""Texts by oid: functions' signatures, names of types and relations, and the grammar's keywords.
 
-Owns: what pg_get_function_arguments(), format_type(), regclass and pg_get_keywords() look up.
+Owns: the rows that pg_get_function_arguments(), format_type(), regclass and pg_get_keywords() look up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KEYWORD: Final = ("word", "catcode", "barelabel", "catdesc", "baredesc")
 
 
 def signatures(catalog: Catalog) -> Iterator[Row]:
-    """Functions' arguments and results."""
+    """The parameters and results of functions."""
     for row in (*rows("signatures"), *extension_members.rows_of(catalog, "signatures")):
         yield {"oid": int(str(row["oid"])), **{name: row[name] for name in SIGNATURE[:3]}}
     names = {int(str(row["oid"])): f"{row['head']}{row['tail']}" for row in type_names(catalog)}
@@ -34,32 +34,34 @@ def signatures(catalog: Catalog) -> Iterator[Row]:
 
 
 def keywords(catalog: Catalog) -> Iterator[Row]:
-    """The words of the grammar."""
+    """The keywords of the grammar."""
     yield from rows("keywords")
 
 
 def token_types(catalog: Catalog) -> Iterator[Row]:
-    """The kinds of words that the parser of text search tells apart."""
+    """The token types of the text search parser."""
     for row in rows("token_types"):
         yield {**row, "tokid": int(str(row["tokid"]))}
 
 
 def encodings(catalog: Catalog) -> Iterator[Row]:
-    """The encodings that PostgreSQL numbers."""
+    """The encodings, with PostgreSQL's numbers."""
     for row in rows("encodings"):
         yield {**row, "encoding": int(str(row["encoding"]))}
 
 
 TYPE: Final = ("head", "tail", "plain", "alias", "within")
 FUNCTION: Final = ("shown", "alone", "types")
-#: Names that stand around a type's modifier.
+#: Names with a type's modifier in their middle.
 _TAILS: Final = (" without time zone", " with time zone")
 
 
 def type_names(catalog: Catalog) -> Iterator[Row]:
-    """What format_type() makes names of: ``head`` and ``tail`` stand around a modifier, ``plain`` has none.
+    """The parts of the names that format_type() returns: ``head`` and ``tail`` surround a modifier, ``plain`` is
+    without one.
 
-    ``element`` says which type's modifier it is, and ``within`` the schema; ``head`` has it where a path finds another.
+    ``element`` is the type whose modifier it is, and ``within`` the schema; ``head`` includes the schema if the path
+    finds another type.
     """
     known, homes = types(), extension_members.homes(catalog)
     for item in known.values():
@@ -94,7 +96,8 @@ RELATION: Final = ("written", "within")
 
 
 def relation_names(catalog: Catalog) -> Iterator[Row]:
-    """The texts that regclass reads as a relation or index: ``within`` is the schema that the path must have, or ''."""
+    """The texts that regclass reads as a relation or index: ``within`` is the schema that the path must contain, or
+    ''."""
     for row in (*rows("pg_class"), *pg_class(catalog)):
         oid, name = int(str(row["oid"])), str(row["relname"])
         schema = _schema_name(catalog, int(str(row["relnamespace"])))
@@ -109,17 +112,17 @@ def _schema_name(catalog: Catalog, oid: int) -> str:
     return "" if schema is None else schema.name
 
 
-#: As DISPLAY has those that Millstream stores.
+#: The settings that Millstream stores, as DISPLAY writes them.
 _LONGER: Final = {
     "timetz": "time with time zone",
     "varbit": "bit varying",
     "char": '"char"',
-    **{name: name for name in ("bit", "interval", "numeric")},  # the grammar's own
+    **{name: name for name in ("bit", "interval", "numeric")},  # names of the grammar
 }
 
 
 def function_names(catalog: Catalog) -> Iterator[Row]:
-    """Functions by name, as regproc and regprocedure show them: a name that several have is qualified."""
+    """Functions by name, as regproc and regprocedure show them: a name that several functions have is qualified."""
     found = list(rows("pg_proc"))
     counts = Counter(row["proname"] for row in found)
     names = {int(str(item["oid"])): f"{item['head']}{item['tail']}" for item in type_names(catalog)}

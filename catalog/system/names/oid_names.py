@@ -1,6 +1,6 @@
-"""What oids that are shown by name are called: regclass, regtype, regproc, regnamespace and regrole as text.
+"""The names of oids in results: regclass, regtype, regproc, regnamespace and regrole as text.
 
-Owns: the names of the oids in a result, for its encoders. (A query's own casts to text are SQL, in ``functions``.)
+Owns: the names of the oids in a result, for its encoders. (Casts to text in a query are SQL, in ``functions``.)
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from catalog.system.relations import extension_members
 from catalog.system.relations.indexes import indexes_of
 from catalog.values.identifiers import quote_name
 
-#: Types of oids whose names are PostgreSQL's own only: the catalog, its column of names, and what errors call one.
+#: Types whose oids are always PostgreSQL's own objects: the catalog, its name column, and the word for one in errors.
 NAMED: Final = {
     "regcollation": ("pg_collation", "collname", "collation"),
     "regconfig": ("pg_ts_config", "cfgname", "text search configuration"),
@@ -27,7 +27,7 @@ NAMED: Final = {
 
 
 def names_of(catalog: Catalog, kind: str, oids: Iterable[int], path: tuple[str, ...]) -> dict[int, str]:
-    """The names of some oids of a type such as regclass; what none has is its number, and 0 is '-'."""
+    """The names of some oids of a type such as regclass; an oid without a name is shown as its number, and 0 as '-'."""
     wanted = set(oids)
     match kind:
         case "regclass":
@@ -41,7 +41,7 @@ def names_of(catalog: Catalog, kind: str, oids: Iterable[int], path: tuple[str, 
         case "regproc":
             found = {oid: name for oid in wanted if (name := _function(oid)) is not None}
             found |= {int(str(row["oid"])): str(row["shown"]) for row in extension_members.function_names(catalog)}
-            if wanted - found.keys() - {0}:  # of users
+            if wanted - found.keys() - {0}:  # user-defined
                 found |= {
                     int(str(row["oid"])): as_seen(catalog, str(row["shown"]), path).removesuffix("(")
                     for row in function_names(catalog)
@@ -68,7 +68,7 @@ def names_of(catalog: Catalog, kind: str, oids: Iterable[int], path: tuple[str, 
 
 
 def operator_names(catalog: Catalog, kind: str) -> dict[int, str]:
-    """PostgreSQL's operators as regoper shows them, qualified where several have the name, or with their operands."""
+    """PostgreSQL's operators as regoper shows them, qualified or with their operands if several have the name."""
     found = [*rows("pg_operator"), *extension_members.rows_of(catalog, "pg_operator")]
     oids = [int(str(row["oid"])) for row in found]
     if kind == "regoper":

@@ -1,4 +1,4 @@
-"""What Millstream adds to PostgreSQL's own rows of each system relation, one file per family of relations.
+"""Millstream's own rows of the system relations, in addition to PostgreSQL's: one file per family of relations.
 
-A function named like the relation yields its rows from one version of the catalog; ``catalog.system`` lists them all.
+A function with a relation's name yields its rows from one version of the catalog; ``catalog.system`` lists all of them.
 """

@@ -1,7 +1,7 @@
 """Relations and their columns: pg_class, pg_attribute, pg_attrdef, pg_sequence, pg_description.
 
-Owns: how a table, stream, view, index and sequence show there. A stream is a foreign table, as is a table over files; a
-continuous view is a view, which is what clients may do with it.
+Owns: how tables, streams, views, indexes and sequences appear there. A stream is a foreign table, and so is a table
+over files; a continuous view is a view, since clients may use it like one.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from catalog.values.types import Composite, SqlType
 _HEAP = 2
 #: Access methods of indexes.
 _METHODS: Final = {"btree": 403, "hash": 405, "gist": 783, "gin": 2742, "spgist": 4000, "brin": 3580}
-#: Schemas whose comments are data.
+#: Schemas whose comments are PostgreSQL's data.
 _TOLD: Final = (11, 2200)
 
 
@@ -79,7 +79,8 @@ def pg_class(catalog: Catalog) -> Iterator[Row]:
     tables = [item for item in catalog.objects.values() if isinstance(item, Table)]
     referenced = {reference.target for table in tables for reference in table.foreign_keys}
     for item in own_objects(catalog):
-        # PostgreSQL checks foreign keys by triggers of both tables, which tell psql to look for them.
+        # PostgreSQL checks foreign keys with triggers on both tables; psql looks for foreign keys only if there are
+        # triggers.
         checked = item.oid in referenced or (isinstance(item, Table) and bool(item.foreign_keys))
         yield {**_relation(catalog, item), "relhastriggers": checked}
         if isinstance(item, Table | View):
@@ -94,7 +95,7 @@ def _composites(catalog: Catalog) -> Iterator[Composite]:
 
 
 def _of_type_alone(catalog: Catalog, item: Composite) -> Row:
-    """A composite type, which is a relation without rows."""
+    """A composite type, as a relation without rows."""
     return {
         "oid": item.oid,
         "relname": item.name,
@@ -170,7 +171,7 @@ def pg_attribute(catalog: Catalog) -> Iterator[Row]:
             yield _attribute(composite.oid, place, field)
 
 
-#: System columns of a table with their types and these types' alignments, the last one's number the least.
+#: System columns of a table with their types and these types' alignments, from the number -1 downwards.
 _SYSTEM_COLUMNS: Final = (
     *(("ctid", "tid", "s"), ("xmin", "xid", "i"), ("cmin", "cid", "i")),
     *(("xmax", "xid", "i"), ("cmax", "cid", "i"), ("tableoid", "oid", "i")),
@@ -238,7 +239,7 @@ def _typmod(kind: SqlType) -> int:
 
 
 def _shown_default(column: ColumnDefinition) -> str | None:
-    """A default's text, or a generated column's; an identity's sequence is called by no default."""
+    """The text of a default or of a generated column; an identity column's default is not shown."""
     if column.generated is not None:
         return column.generated
     return None if column.identity else column.default
@@ -314,7 +315,7 @@ def _attribute_comments(declared: Composite) -> Iterator[Row]:
 
 
 def _part_comments(table: Indexed) -> Iterator[Row]:
-    """Comments on the constraints of a table, and on the indexes of a table or view."""
+    """Comments on a table's constraints, and on the indexes of a table or view."""
     parts: tuple[UniqueKey | ForeignKey | Check | Index, ...] = table.indexes
     if isinstance(table, Table):
         parts = (*table.keys, *table.foreign_keys, *table.checks, *parts)
@@ -333,7 +334,7 @@ def _part_comment(table: Indexed, name: str, is_index: bool, comment: str) -> Ro
 
 
 def pg_rewrite(catalog: Catalog) -> Iterator[Row]:
-    """A view is a rule."""
+    """The rules of views."""
     stored = (int(str(row["oid"])) for row in rows("pg_class") if row["relkind"] == "v")
     for oid in (*stored, *(item.oid for item in own_objects(catalog) if kind_of(item) in "vm")):
         yield {
@@ -347,8 +348,8 @@ def pg_rewrite(catalog: Catalog) -> Iterator[Row]:
 
 
 def pg_foreign_table(catalog: Catalog) -> Iterator[Row]:
-    """Streams, and tables over files. A dump turns a stream of another server, which has no options of its own, into a
-    local stream."""
+    """Streams, and tables over files. In a dump, a stream of another server becomes a local stream, as it has no
+    options of its own."""
     for item in own_objects(catalog):
         if isinstance(item, Stream | FileTable):
             server = part_oid(0, "server", "stream" if isinstance(item, Stream) else "files")

@@ -1,7 +1,7 @@
-"""What a server has as a whole: its roles, database, schemas, tablespaces and foreign servers.
+"""The objects of a whole server: its roles, database, schemas, tablespaces and foreign servers.
 
-Owns: pg_namespace, pg_database, pg_authid, pg_auth_members, pg_init_privs, pg_tablespace, pg_extension
-and what lists extensions, pg_foreign_server and pg_foreign_data_wrapper.
+Owns: pg_namespace, pg_database, pg_authid, pg_auth_members, pg_init_privs, pg_tablespace, pg_extension and other lists
+of extensions, pg_foreign_server and pg_foreign_data_wrapper.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def pg_default_acl(catalog: Catalog) -> Iterator[Row]:
 
 
 def pg_init_privs(catalog: Catalog) -> Iterator[Row]:
-    """Privileges that are no change of anybody's: those of PostgreSQL's own functions and relations, and schemas."""
+    """Initial privileges, which no user has changed: of PostgreSQL's own functions and relations, and of schemas."""
     for classoid, relation, column in ((PG_PROC, "pg_proc", "proacl"), (PG_CLASS, "pg_class", "relacl")):
         for oid, text in by_oid(relation, column).items():
             yield _initial(classoid, oid, text.strip("{}").split(","))
@@ -115,7 +115,7 @@ def pg_auth_members(catalog: Catalog) -> Iterator[Row]:
 
 
 def pg_db_role_setting(catalog: Catalog) -> Iterator[Row]:
-    """Settings with which sessions begin."""
+    """Initial settings of sessions."""
     found: dict[tuple[int, int], list[str]] = {}
     for item in catalog.roles.settings:
         found.setdefault((item.database, item.role), []).append(f"{item.name}={item.value}")
@@ -124,13 +124,13 @@ def pg_db_role_setting(catalog: Catalog) -> Iterator[Row]:
 
 
 def pg_tablespace(catalog: Catalog) -> Iterator[Row]:
-    """PostgreSQL's two, which mean nothing here."""
+    """PostgreSQL's two tablespaces, which have no effect."""
     for oid, name in ((TABLESPACE, "pg_default"), (1664, "pg_global")):
         yield {"oid": oid, "spcname": name, "spcowner": ROLE}
 
 
 def pg_extension(catalog: Catalog) -> Iterator[Row]:
-    """Those that are built in, whose members no dump contains, and those that were created."""
+    """Built-in extensions, whose members are not dumped, and created ones."""
     for name, (oid, schema) in EXTENSIONS.items():
         namespace = catalog.schemas[schema].oid
         about = {"oid": oid, "extname": name, "extowner": ROLE, "extnamespace": namespace}
@@ -142,7 +142,7 @@ def pg_extension(catalog: Catalog) -> Iterator[Row]:
 
 
 def pg_available_extensions(catalog: Catalog) -> Iterator[Row]:
-    """What CREATE EXTENSION knows."""
+    """The extensions that CREATE EXTENSION knows."""
     for name, comment in EXTENSION_COMMENTS.items():
         version = {"default_version": EXTENSION_VERSION, "installed_version": EXTENSION_VERSION}
         yield {"name": name, **version, "comment": comment}
@@ -153,7 +153,7 @@ def pg_available_extensions(catalog: Catalog) -> Iterator[Row]:
 
 
 def pg_available_extension_versions(catalog: Catalog) -> Iterator[Row]:
-    """Available extensions by version, of which there is one each."""
+    """Available extensions by version; each has one version."""
     kind = {"superuser": False, "trusted": True, "relocatable": False}
     for name, comment in EXTENSION_COMMENTS.items():
         about = {"installed": True, "schema": EXTENSIONS[name][1], "comment": comment}
@@ -169,7 +169,7 @@ SERVERS = ("stream", "files")
 
 
 def pg_foreign_data_wrapper(catalog: Catalog) -> Iterator[Row]:
-    """What feeds foreign tables."""
+    """The foreign-data wrappers of foreign tables."""
     for name in SERVERS:
         yield {"oid": part_oid(0, "wrapper", name), "fdwname": name, "fdwowner": ROLE}
 

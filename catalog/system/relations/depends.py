@@ -1,8 +1,8 @@
-"""What depends on what: pg_depend, of what clients follow.
+"""pg_depend: the dependencies that clients follow.
 
-Owns: the rows of constraints and indexes on their columns, of indexes on constraints, of foreign keys on the other
-table's key, of sequences on the columns that they go with, of views' rules on what the views read, of defaults on the
-sequences that they call, of relations on their types, and of the extension's members.
+Owns: the dependencies of constraints and indexes on their columns, of indexes on constraints, of foreign keys on the
+other table's key, of sequences on the columns that own them, of views' rules on what the views read, of defaults on the
+sequences that they call, of relations on their types, and of members on their extension.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NEXTVAL: Final = re.compile(r"\bnextval\((\d+)")
 
 
 def pg_depend(catalog: Catalog) -> Iterator[Row]:
-    """Every row."""
+    """All rows of pg_depend."""
     yield from _members(catalog)
     yield from depends(catalog)
     for item in own_objects(catalog):
@@ -57,7 +57,7 @@ def pg_depend(catalog: Catalog) -> Iterator[Row]:
                 pass
         types = {column.domain | 1 if column.domain else _named(column.type) for column in item.columns}
         yield from _on_types(catalog, item.oid, types)
-        if not isinstance(item, Sequence):  # the type of its rows
+        if not isinstance(item, Sequence):  # the type of the relation's rows
             yield _depends((PG_TYPE, row_oid(item.oid)), (PG_CLASS, item.oid), "i")
     for declared in catalog.types.values():
         if isinstance(declared, Domain):
@@ -66,12 +66,12 @@ def pg_depend(catalog: Catalog) -> Iterator[Row]:
                 yield _depends((PG_TYPE, declared.oid), (PG_TYPE, below), "n")
     for function in every(catalog.functions):
         if not function.extension:
-            own = {oid | 1 for oid in function.named_types if catalog.type_of(oid) is not None}  # arrays' elements
+            own = {oid | 1 for oid in function.named_types if catalog.type_of(oid) is not None}  # arrays' element types
             yield from (_depends((PG_PROC, function.oid), (PG_TYPE, oid), "n") for oid in sorted(own))
 
 
 def _members(catalog: Catalog) -> Iterator[Row]:
-    """The extension's: the schema and its views, and the servers of foreign tables."""
+    """The members of Millstream's extension: the schema and its views, and the servers of foreign tables."""
     members = [(PG_NAMESPACE, catalog.schemas[OWN_SCHEMA].oid)]
     members += [(PG_CLASS, item.oid) for item in own_objects(catalog) if isinstance(item, SystemView)]
     for name in SERVERS:
@@ -91,7 +91,7 @@ def _owned(catalog: Catalog, item: Sequence) -> Iterator[Row]:
 
 
 def serial_sequences(catalog: Catalog) -> Iterator[Row]:
-    """The sequence that goes with a column, as pg_get_serial_sequence() shows it."""
+    """The sequences owned by columns, as pg_get_serial_sequence() shows them."""
     known: set[tuple[int, str]] = set()
     for item in own_objects(catalog):
         if not isinstance(item, Sequence) or item.owner is None or item.owner in known:
@@ -118,7 +118,8 @@ def _of_table(catalog: Catalog, table: Table) -> Iterator[Row]:
 
 
 def _of_indexes(table: Indexed) -> Iterator[Row]:
-    """An index goes with its columns; that of a constraint with the constraint, which goes with its columns."""
+    """An index depends on its columns; the index of a constraint depends on the constraint, which depends on its
+    columns."""
     for key in keys_of(table):
         index = (PG_CLASS, part_oid(table.oid, "index", key.name))
         constraint = (PG_CONSTRAINT, part_oid(table.oid, "constraint", key.name))
@@ -128,7 +129,7 @@ def _of_indexes(table: Indexed) -> Iterator[Row]:
     for item in table.indexes:
         index = (PG_CLASS, part_oid(table.oid, "index", item.name))
         yield from _on_columns(index, table, item.columns)
-        if not set(item.parts) & set(item.columns):  # all is computed: it goes with the table
+        if not set(item.parts) & set(item.columns):  # all parts are computed: it depends on the table
             yield _depends(index, (PG_CLASS, table.oid), "a")
 
 
@@ -137,7 +138,7 @@ def _of_checks(table: Table) -> Iterator[Row]:
         own = (PG_CONSTRAINT, part_oid(table.oid, "constraint", check.name))
         used = [table.columns[place - 1].name for place in used_places(table, check.expression)]
         yield from _on_columns(own, table, used)
-        yield from _on_columns(own, table, used, "n")  # and what its expression reads
+        yield from _on_columns(own, table, used, "n")  # and the columns in its expressions
 
 
 def _of_reference(catalog: Catalog, table: Table, reference: ForeignKey) -> Iterator[Row]:
@@ -167,7 +168,7 @@ def _of_defaults(table: Table) -> Iterator[Row]:
 
 
 def _on_columns(what: tuple[int, int], table: Indexed, columns: Collection[str], how: str = "a") -> Iterator[Row]:
-    """What goes with each of some columns, or (n) holds them."""
+    """Dependencies on each of some columns: automatic, or normal (n), which prevents that the column is dropped."""
     for place, column in enumerate(table.columns, 1):
         if column.name in columns:
             yield _depends(what, (PG_CLASS, table.oid), how, place)
@@ -182,7 +183,7 @@ def _on_types(catalog: Catalog, relation: int, types: set[int]) -> Iterator[Row]
 
 
 def _named(kind: SqlType) -> int:
-    """The oid of the user's type that a type is, as the catalog has it."""
+    """The oid of the user-defined type of an SqlType, as in the catalog."""
     return kind.oid if kind.row is None else kind.row.oid
 
 

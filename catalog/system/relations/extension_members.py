@@ -1,7 +1,7 @@
-"""The members of extensions that were created, as system catalogs list them.
+"""The members of created extensions, as system catalogs list them.
 
-Owns: PostgreSQL's rows of these in the schema that an extension was given, their texts, and that they belong to it
-(pg_depend). The extensions themselves are ``catalog.system.relations.cluster``'s.
+Owns: PostgreSQL's rows of the members, in the schema of the extension, their texts, and their dependency on the
+extension (pg_depend). ``catalog.system.relations.cluster`` lists the extensions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from catalog.system.stored import stored
 from catalog.values.identifiers import quote_name
 from catalog.values.types import by_oid, is_known
 
-#: Members that belong to an extension by themselves, by their catalogs, whose oids these are.
+#: Kinds of members that depend on an extension directly, by the oids of their catalogs.
 _CATALOGS: Final = {
     "pg_type": own_objects.PG_TYPE,
     "pg_proc": own_objects.PG_PROC,
@@ -34,14 +34,14 @@ _CATALOGS: Final = {
 
 
 def member_rows(catalog: Catalog, view: SystemView) -> Iterator[pa.Table]:
-    """The rows that extensions add to a system catalog."""
+    """The rows that created extensions add to a system catalog."""
     for item in catalog.extensions.values():
         if has_rows(item.name, view.name):
             yield _placed(catalog, item, stored(path_of(item.name, view.name), view.columns))
 
 
 def _placed(catalog: Catalog, item: Extension, found: pa.Table) -> pa.Table:
-    """The rows in the extension's schema, where they have one."""
+    """The rows with the extension's schema in place of their own."""
     schema = own_objects.schema_oid(catalog, item.schema)
     for place, name in enumerate(found.column_names):
         if name.endswith("namespace"):
@@ -51,7 +51,7 @@ def _placed(catalog: Catalog, item: Extension, found: pa.Table) -> pa.Table:
 
 
 def depending(catalog: Catalog) -> Iterator[tuple[tuple[int, int], int]]:
-    """Each member, as (catalog, oid), and its extension's oid. A type's array goes with the type."""
+    """Each member, as (catalog, oid), and its extension's oid. An array type depends on its element type instead."""
     for item in catalog.extensions.values():
         for name, classid in _CATALOGS.items():
             for row in members(item.name, name):
@@ -60,13 +60,13 @@ def depending(catalog: Catalog) -> Iterator[tuple[tuple[int, int], int]]:
 
 
 def rows_of(catalog: Catalog, name: str) -> Iterator[dict[str, str | None]]:
-    """The rows that extensions add to a system catalog, as texts."""
+    """The rows that created extensions add to a system catalog, as texts."""
     for item in catalog.extensions.values():
         yield from members(item.name, name)
 
 
 def homes(catalog: Catalog) -> dict[int, str]:
-    """The schemas of member types."""
+    """The schemas of types that are members."""
     return {
         int(str(row["oid"])): item.schema
         for item in catalog.extensions.values()
@@ -75,7 +75,8 @@ def homes(catalog: Catalog) -> dict[int, str]:
 
 
 def function_names(catalog: Catalog) -> Iterator[Row]:
-    """Member functions by name, as regproc and regprocedure show them: a name that several have is qualified."""
+    """Member functions by name, as regproc and regprocedure show them: a name that several functions have is
+    qualified."""
     for item in catalog.extensions.values():
         found = list(members(item.name, "pg_proc"))
         counts = Counter(row["proname"] for row in found)
@@ -91,7 +92,7 @@ def _type_name(oid: int) -> str:
 
 
 def depends(catalog: Catalog) -> Iterator[Row]:
-    """The rows of pg_depend."""
+    """The rows for pg_depend."""
     for (classid, oid), extension in depending(catalog):
         yield {
             "classid": classid,

@@ -1,6 +1,7 @@
-"""Keys and constraints of tables, indexes of tables and materialized views: pg_index, pg_constraint, and their texts.
+"""Keys and constraints of tables, indexes of tables and materialized views: pg_index, pg_constraint, and their
+definitions.
 
-Owns: what a table's keys look like as indexes, and PostgreSQL's texts of both (pg_get_indexdef, pg_get_constraintdef).
+Owns: how a table's keys appear as indexes, and PostgreSQL's texts of both (pg_get_indexdef, pg_get_constraintdef).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from catalog.values.identifiers import quote_name
 from catalog.values.oids import part_oid
 from catalog.values.types import SqlType
 
-#: btree's operator classes by type; others are found by their binary coercible type.
+#: btree's operator classes by type; for other types, that of their binary coercible type.
 _CLASSES: Final = {
     "int2": 1979, "int4": 1978, "int8": 3124, "oid": 1981, "float4": 1970, "float8": 3123, "numeric": 3125,
     "text": 3126, "varchar": 3126, "bpchar": 426, "name": 1986, "char": 429, "bool": 424, "bytea": 428, "date": 3122,
@@ -33,7 +34,7 @@ _CLASSES: Final = {
     "macaddr": 10024, "macaddr8": 10026, "pg_lsn": 10067, "tid": 10050, "tsvector": 10071, "xid8": 10053,
     "hstore": 536_871_103,
 }  # fmt: skip
-#: btree's equality by type.
+#: btree's equality operators by type.
 _EQUALS: Final = {
     "int2": 94, "int4": 96, "int8": 410, "oid": 607, "float4": 620, "float8": 670, "numeric": 1752, "text": 98,
     "varchar": 98, "bpchar": 1054, "name": 93, "char": 92, "bool": 91, "bytea": 1955, "date": 1093,
@@ -44,15 +45,16 @@ _EQUALS: Final = {
 }  # fmt: skip
 
 
-#: A name in an expression's text, plain or quoted; and the texts in it, which may look like names.
+#: A name in an expression's text, plain or quoted, or a string literal, whose content may look like a name.
 _NAME: Final = re.compile(r'([A-Za-z_][\w$]*|"((?:[^"]|"")+)")')
 _TEXT: Final = re.compile(r"'(?:[^']|'')*'")
-#: Where a call begins.
+#: The begin of a call.
 _CALL: Final = re.compile(rf"{MARK}?[\w.]+\(")
 
 
 class IndexEntry(Struct, frozen=True):
-    """An index as PostgreSQL would have it: a key's own, or one that was made. ``columns`` are None where computed."""
+    """An index as PostgreSQL would have it: a key's own index, or a created one. A computed part has None in
+    ``columns``."""
 
     oid: int
     name: str
@@ -73,34 +75,34 @@ class IndexEntry(Struct, frozen=True):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The names of its columns."""
+        """The names of the index's columns."""
         names = self.computed or ("expr",) * len(self.columns)
         return tuple(name if column is None else column.name for column, name in zip(self.columns, names, strict=True))
 
     def type(self, place: int) -> SqlType | None:
-        """A part's type; None where it was not kept."""
+        """The type of a part; None if it was not stored."""
         column = self.columns[place]
         return column.type if column is not None else self.types[place] if self.types else None
 
     @property
     def expressions(self) -> list[str]:
-        """The parts that are no columns."""
+        """The parts that are expressions."""
         return [self.part(place) for place, column in enumerate(self.columns) if column is None]
 
     def part(self, place: int) -> str:
-        """An expression among its parts as PostgreSQL writes it."""
+        """The text of an expression among the parts, as PostgreSQL writes it."""
         return self.shown[place] if self.shown else self.parts[place]
 
     @property
     def where(self) -> str | None:
-        """Its predicate as PostgreSQL writes it."""
+        """The text of the predicate, as PostgreSQL writes it."""
         if self.predicate is None or self.shown:
             return self.shown[-1] if self.predicate is not None else None
         return self.predicate if _is_closed(self.predicate) else f"({self.predicate})"
 
 
 def indexes_of(table: Indexed) -> Iterator[IndexEntry]:
-    """The indexes of a table or view, the primary key's first."""
+    """The indexes of a table or view; that of the primary key comes first."""
     by_name = {column.name: column for column in table.columns}
     for key in sorted(keys_of(table), key=lambda item: not item.primary):
         columns = tuple(by_name[name] for name in key.columns)
@@ -144,7 +146,7 @@ def _places(table: Table, names: tuple[str, ...]) -> list[int]:
 
 
 def _collation(column: ColumnDefinition | None, kind: SqlType | None) -> int:
-    """The oid of a part's collation: its column's own, or its type's."""
+    """The oid of a part's collation: that of its column, or of its type."""
     if kind is None or kind.category != "S":
         return 0
     if column is not None and column.collation:
@@ -185,7 +187,8 @@ def pg_index(catalog: Catalog) -> Iterator[Row]:
 
 
 def index_definitions(catalog: Catalog) -> Iterator[Row]:
-    """pg_get_indexdef() of each index (place 0) and of its parts. What people see names the table as the path needs."""
+    """pg_get_indexdef() for each index (place 0) and each of its parts. The pretty form qualifies the table only if the
+    path does not find it."""
     for oid, text in by_oid("index_definitions", "definition").items():
         yield _definition(oid, 0, text, text)
         for place, part in enumerate(text[text.index("(") + 1 : -1].split(", "), 1):
@@ -212,7 +215,7 @@ def _as_kept(text: str) -> str:
 
 
 def _part(catalog: Catalog, index: IndexEntry, place: int, form: Callable[[str], str]) -> str:
-    """A column's name, or an expression; one that is no call stands in parentheses."""
+    """A column's name, or an expression, which is put in parentheses unless it is a call."""
     if (column := index.columns[place]) is not None:
         return quote_name(column.name)
     text = form(default_text(catalog, index.part(place)))
@@ -224,7 +227,7 @@ def _is_call(text: str) -> bool:
 
 
 def _is_closed(text: str) -> bool:
-    """Whether a text is a name, a call, or in parentheses as a whole."""
+    """Whether a text is a name, a call, or wholly in parentheses."""
     depth = 0
     plain = _TEXT.sub("", text)
     for place, letter in enumerate(plain):
@@ -235,7 +238,7 @@ def _is_closed(text: str) -> bool:
 
 
 def _all_parts(catalog: Catalog, index: IndexEntry, form: Callable[[str], str]) -> str:
-    """What follows the method: the key's parts with their orders, what is included, and which rows are in it."""
+    """The definition after the method: the key parts with their orders, INCLUDE and WHERE."""
     parts = [_part(catalog, index, place, form) for place in range(len(index.parts))]
     keys = len(parts) - index.included
     key = ", ".join(part + order for part, order in zip(parts, index.orders or ("",) * keys, strict=False))
@@ -245,7 +248,7 @@ def _all_parts(catalog: Catalog, index: IndexEntry, form: Callable[[str], str]) 
 
 
 def _option(order: str) -> int:
-    """pg_index.indoption of a part's order: 1 is DESC, 2 is NULLS FIRST."""
+    """pg_index.indoption for a part's order: 1 is DESC, 2 is NULLS FIRST."""
     descending = order.startswith(" DESC")
     first = not order.endswith("LAST") if descending else order.endswith("FIRST")
     return descending + 2 * first
@@ -276,7 +279,7 @@ def pg_constraint(catalog: Catalog) -> Iterator[Row]:
 
 
 def used_places(table: Table, expression: str) -> list[int]:
-    """Where the columns stand that an expression's text names."""
+    """The numbers of the columns in an expression's text."""
     found = _NAME.findall(_TEXT.sub("", expression))
     names = {quoted.replace('""', '"') if quoted else plain.lower() for plain, quoted in found}
     return [place for place, item in enumerate(table.columns, 1) if item.name in names]
@@ -335,7 +338,7 @@ def _reference(catalog: Catalog, table: Table, reference: ForeignKey, target: Ta
 
 
 def serves(key: UniqueKey, reference: ForeignKey) -> bool:
-    """Whether a foreign key may name the columns of a key."""
+    """Whether a foreign key may refer to the columns of a key."""
     return set(key.columns) == set(reference.target_columns)
 
 
@@ -343,8 +346,8 @@ _ACTIONS: Final = {"r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET D
 
 
 def pretty_expressions(catalog: Catalog) -> Iterator[Row]:
-    """What pg_get_expr() shows to people of the texts of defaults, generated columns, checks and indexes."""
-    texts: dict[str, bool] = {}  # whether they are cast to a length, which is not shown, but what it is of stands apart
+    """The pretty forms of the texts of defaults, generated columns, checks and indexes (pg_get_expr())."""
+    texts: dict[str, bool] = {}  # a cast of the whole to a length is not shown, but its operand keeps its parentheses
     for table in _tables(catalog):
         for column in table.columns:
             for text in (column.default, column.generated):
@@ -364,7 +367,8 @@ def pretty_expressions(catalog: Catalog) -> Iterator[Row]:
 
 
 def constraint_definitions(catalog: Catalog) -> Iterator[Row]:
-    """pg_get_constraintdef() of each constraint; a foreign key names its target as the path needs."""
+    """pg_get_constraintdef() for each constraint; the name of a foreign key's target is qualified if the path requires
+    it."""
     for table in _tables(catalog):
         for key in table.keys:
             if not key.index:
@@ -387,7 +391,7 @@ def _check_texts(check: Check, text: str) -> Row:
 
 
 def _whole(text: str, shown: str) -> Row:
-    """A definition as pg_dump reads it, and as people do."""
+    """A definition, plain for pg_dump and pretty for people."""
     return {"definition": text, "pretty": shown}
 
 

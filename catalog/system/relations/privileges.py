@@ -1,6 +1,7 @@
-"""What each role may do with each object, and which roles it has: what has_table_privilege() and its kin look up.
+"""Each role's privileges on each object, and its memberships: the rows that has_table_privilege() and similar functions
+look up.
 
-Owns: two relations that no client sees, computed whole from one version of the catalog.
+Owns: two relations that clients do not see, computed as a whole from one version of the catalog.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from catalog.values.types import Composite
 
 
 def held_privileges(catalog: Catalog) -> Iterator[Row]:
-    """Of each role and object the privileges, as ',SELECT,SELECT WITH GRANT OPTION,INSERT,'."""
+    """For each role and object, the privileges, as ',SELECT,SELECT WITH GRANT OPTION,INSERT,'."""
     kinds = [(item.oid, OF_SEQUENCE if isinstance(item, Sequence) else OF_TABLE) for item in own_objects(catalog)]
     kinds += [(schema.oid, OF_SCHEMA) for schema in catalog.schemas.values()]
     kinds += [(item.oid, OF_FUNCTION) for item in every(catalog.functions)]
@@ -44,7 +45,8 @@ def held_privileges(catalog: Catalog) -> Iterator[Row]:
 
 
 def _types(catalog: Catalog) -> Iterator[tuple[int, Rights]]:
-    """Types by their oids in pg_type: an array's rights are its elements', rows of relations have the first ones."""
+    """Types by their oids in pg_type: an array type has its element type's rights, and row types have the default
+    ones."""
     for item in own_objects(catalog):
         if not isinstance(item, Sequence):
             whole, rights = rows_of(item), Rights(catalog.rights_of(item.oid).owner)
@@ -56,7 +58,7 @@ def _types(catalog: Catalog) -> Iterator[tuple[int, Rights]]:
 
 
 def held_columns(catalog: Catalog) -> Iterator[Row]:
-    """Of each role the privileges on columns alone, of the columns on which anything is granted."""
+    """For each role, the privileges on single columns, for the columns with grants."""
     for item in own_objects(catalog):
         for place, column in enumerate(item.columns, 1):
             rights = column_grants(column, catalog.rights_of(item.oid).owner)
@@ -76,8 +78,8 @@ def _words(roles: Roles, rights: Rights, role: int, every: str) -> list[str]:
 
 
 def memberships(catalog: Catalog) -> Iterator[Row]:
-    """Of each role those that it is in, whether it has their privileges without SET ROLE, and whether it may let others
-    in."""
+    """For each role, the roles of which it is a member, whether it has their privileges without SET ROLE, and whether
+    it may add members."""
     roles = catalog.roles
     everything = frozenset(item.oid for item in roles.items)
     for item in roles.items:

@@ -1,6 +1,6 @@
-"""Users' functions in pg_proc, their signatures, and pg_get_functiondef().
+"""User-defined functions in pg_proc, their signatures, and pg_get_functiondef().
 
-Owns: the rows of functions of LANGUAGE sql. PostgreSQL's own are data.
+Owns: the rows of functions of LANGUAGE sql. PostgreSQL's own functions are data.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ _PARALLEL: Final = {"s": " PARALLEL SAFE", "r": " PARALLEL RESTRICTED", "u": ""}
 
 
 def _own(catalog: Catalog) -> Iterator[Function]:
-    """Those that are no extension's, whose rows are data (``catalog.system.relations.extension_members``)."""
+    """Functions that are not members of an extension; the rows of members are data
+    (``catalog.system.relations.extension_members``)."""
     return (item for item in every(catalog.functions) if not item.extension)
 
 
 def pg_proc(catalog: Catalog) -> Iterator[Row]:
-    """Users' functions."""
+    """User-defined functions."""
     for item in _own(catalog):
         owner, acl = rights_of(catalog, item.oid)
         every_argument = (*item.arguments, *item.columns)
@@ -60,9 +61,8 @@ def pg_proc(catalog: Catalog) -> Iterator[Row]:
 
 
 def own_signatures(catalog: Catalog, names: Mapping[int, str]) -> Iterator[Row]:
-    """What pg_get_function_arguments() and its like show, and the whole definition; ``names`` are those of types by
-    oid, with ``own_objects.MARK``.
-    """
+    """The texts of pg_get_function_arguments() and similar functions, and the whole definition; ``names`` are the
+    types' names by oid, with ``own_objects.MARK``."""
 
     def declared(argument: Argument) -> str:
         kind = names[argument.type]
@@ -84,9 +84,9 @@ def own_signatures(catalog: Catalog, names: Mapping[int, str]) -> Iterator[Row]:
 
 
 def own_names(catalog: Catalog, names: Mapping[int, str]) -> Iterator[Row]:
-    """Users' functions by name, as regproc and regprocedure show them; ``names`` are those of types by oid.
+    """User-defined functions by name, as regproc and regprocedure show them; ``names`` are the types' names by oid.
 
-    Both have ``own_objects.MARK``. The parenthesis behind a name tells that it is a function's; regproc leaves it out.
+    Both contain ``own_objects.MARK``. The parenthesis after a name marks a function; regproc omits it.
     """
     for item in _own(catalog):
         alone = f"{prefix(item.schema)}{quote_name(item.name)}("
@@ -101,7 +101,7 @@ def _default(catalog: Catalog, argument: Argument) -> str:
 
 
 def _definition(item: Function, arguments: str, result: str) -> str:
-    """CREATE OR REPLACE FUNCTION as pg_get_functiondef() lays it out."""
+    """CREATE OR REPLACE FUNCTION in the layout of pg_get_functiondef()."""
     words = _VOLATILITIES[item.volatility] + _PARALLEL[item.parallel]
     words += (" STRICT" if item.strict else "") + (" LEAKPROOF" if item.leakproof else "")
     mark = "function"

@@ -1,4 +1,4 @@
-"""pg_timezone_names and pg_timezone_abbrevs: the zones that there are, with their clocks of this moment."""
+"""pg_timezone_names and pg_timezone_abbrevs: the time zones, with their current offsets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from catalog.values.times.zones import abbreviations, find_zone
 
 
 def zone_rows() -> Iterator[Row]:
-    """Each zone's abbreviation, its distance from Greenwich and whether it has daylight saving time, now."""
+    """Each zone's current abbreviation, its offset from Greenwich, and whether it has daylight saving time now."""
     now = datetime.now(UTC)
     for name in sorted(available_timezones()):
         local = now.astimezone(ZoneInfo(name))
@@ -27,7 +27,7 @@ def zone_rows() -> Iterator[Row]:
 
 
 def abbreviation_rows() -> Iterator[Row]:
-    """The abbreviations that times may be written with."""
+    """The abbreviations that times may be written with, and their meanings."""
     now = datetime.now(UTC)
     for name, known in abbreviations().items():
         east = now.astimezone(find_zone(name)).utcoffset() or timedelta()

@@ -1,6 +1,6 @@
-"""Types: pg_type of relations' rows and of what users declare, pg_enum, and the constraints of domains.
+"""Types: pg_type with the types of relations' rows and user-defined types, pg_enum, and the constraints of domains.
 
-Owns: how an enum, a domain and their arrays show there. Their oids are kept in the catalog, and stay.
+Owns: how an enum, a domain and their array types appear there. Their oids are stored in the catalog and do not change.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from catalog.values.identifiers import LONGEST_NAME
 from catalog.values.oids import part_oid
 from catalog.values.types import Composite, Enumeration
 
-#: Functions of types, by what they are of.
+#: The functions of types, by kind of type.
 _RECORD: Final = {"typinput": 2290, "typoutput": 2291, "typreceive": 2402, "typsend": 2403}
 _ARRAY: Final = {
     "typinput": 750, "typoutput": 751, "typreceive": 2400, "typsend": 2401, "typanalyze": 3816, "typsubscript": 6179,
 }  # fmt: skip
 _ENUM: Final = {"typinput": 3506, "typoutput": 3507, "typreceive": 3532, "typsend": 3533}
 _DOMAIN: Final = {"typinput": 2597, "typreceive": 2598}
-#: Rows, and an array of what users declare, as a domain's base type.
+#: The array input functions for a domain whose base type is a row type or an array of user-defined values.
 _ROWS: Final[Row] = {"typlen": -1, "typcategory": "C", "typalign": "d", "typstorage": "x", **_RECORD}
 _ARRAYS: Final[Row] = {"typlen": -1, "typcategory": "A", "typalign": "i", "typstorage": "x", **_ARRAY}
-#: What a domain has from its base type.
+#: The fields that a domain takes from its base type.
 _INHERITED: Final = (
     *("typlen", "typbyval", "typcategory", "typalign", "typstorage"),
     *("typoutput", "typsend", "typanalyze"),
 )
-#: The word for a domain's value, outside of what is quoted.
+#: The word VALUE, outside of quotes.
 _VALUE: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b(value)\b""")
-#: Between the places of two labels as they are declared: 1 in pg_enum.
+#: The distance between two labels as declared: 1 in pg_enum.
 _UNIT: Final = 1 << 32
 
 
 def pg_type(catalog: Catalog) -> Iterator[Row]:
-    """The type of each relation's rows, the types that users declared, and the arrays of all these."""
+    """The types of relations' rows, the user-defined types, and the array types of all these."""
     for item in own_objects(catalog):
         if not isinstance(item, Sequence):
             yield from _rows(catalog, rows_of(item), item.schema)
@@ -51,7 +51,7 @@ def pg_type(catalog: Catalog) -> Iterator[Row]:
             yield from _rows(catalog, declared, declared.schema)
             continue
         if isinstance(declared, BaseType):
-            continue  # its row is data (catalog.system.members)
+            continue  # its row is data (extension_members)
         own = _enum(catalog, declared) if isinstance(declared, Enumeration) else _domain(catalog, declared)
         yield own
         align = "d" if own["typalign"] == "d" else "i"
@@ -63,10 +63,10 @@ def pg_type(catalog: Catalog) -> Iterator[Row]:
 
 
 def _rows(catalog: Catalog, item: Composite, schema: str) -> Iterator[Row]:
-    """A type of rows and its arrays'."""
+    """A row type and its array type."""
     owner, acl = rights_of(catalog, item.oid)
     shared = _shared(catalog, schema, "d", owner)
-    shown = None if item.oid in catalog.objects else acl  # a relation's are in pg_class
+    shown = None if item.oid in catalog.objects else acl  # a relation's comment belongs to its row in pg_class
     yield {**shared, **_RECORD, "typacl": shown,
            "oid": item.type_oid, "typname": item.name, "typtype": "c", "typcategory": "C",
            "typrelid": item.oid, "typarray": item.array_oid}  # fmt: skip
@@ -133,7 +133,7 @@ def _domain(catalog: Catalog, declared: Domain) -> Row:
 
 @cache
 def _stored() -> Mapping[int, Row]:
-    """What domains inherit of PostgreSQL's own types, by oid."""
+    """The fields that domains inherit from PostgreSQL's own types, by oid."""
     found = {}
     for row in rows("pg_type"):
         own: dict[str, object] = {name: row[name] for name in ("typcategory", "typalign", "typstorage")}
@@ -143,7 +143,7 @@ def _stored() -> Mapping[int, Row]:
 
 
 def pg_enum(catalog: Catalog) -> Iterator[Row]:
-    """Labels. A place is as far from its neighbours as PostgreSQL's sort order is."""
+    """Labels of enums. The distances of the sort order are those of the labels' places."""
     for declared in catalog.types.values():
         if isinstance(declared, Enumeration):
             for label, place in zip(declared.labels, declared.places, strict=True):

@@ -1,5 +1,5 @@
-"""Types whose values every layer carries as texts of one written form, so that equal values are equal texts.
+"""Types whose values every layer carries as texts in one form, so that equal values have equal texts.
 
-A file per family. Each owns ``READERS``, by type: a text as PostgreSQL reads it -> the text that PostgreSQL writes.
-Knows nothing of columns or of the binary formats (``protocol.values``).
+One file per family. Each owns ``READERS``, by type: functions from a text that PostgreSQL accepts to the text that
+PostgreSQL writes. Knows nothing of columns or of the binary formats (``protocol.values``).
 """

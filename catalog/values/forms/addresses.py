@@ -1,7 +1,7 @@
 """inet, cidr, macaddr and macaddr8 (network.c, inet_net_pton.c, mac.c, mac8.c).
 
-Owns: their input and output, and ``Address``, of which functions of networks are made. An inet shows the bits of its
-network where these are not all of it, a cidr always. Hardware addresses order as their texts.
+Owns: their input and output, and ``Address``, which the network functions use. An inet shows the number of its network
+bits unless all bits belong to the network, a cidr always. Hardware addresses sort like their texts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PAIR: Final = "[ \t\n\v\f\r]*((?:0[xX])?[0-9a-fA-F]+)"
 
 
 class Address(Struct, frozen=True):
-    """An address of a family (4 or 6) as a number, and the bits of its network."""
+    """An address of a family (4 or 6) as a number, and the number of its network bits."""
 
     family: int
     number: int
@@ -29,16 +29,17 @@ class Address(Struct, frozen=True):
 
     @property
     def width(self) -> int:
-        """Bits of the family's addresses."""
+        """The number of bits of the family's addresses."""
         return 32 if self.family == 4 else 128
 
     @property
     def hosts(self) -> int:
-        """The bits behind the network's, all set."""
+        """A mask with all bits after the network bits set."""
         return (1 << self.width - self.bits) - 1
 
     def host(self) -> str:
-        """The address alone (inet_net_ntop()): IPv6 with an IPv4 address within it ends in that one."""
+        """The address alone (inet_net_ntop()); an IPv6 address that contains an IPv4 address ends with that address's
+        form."""
         if self.family == 4:
             return str(ipaddress.IPv4Address(self.number))
         high, low = divmod(self.number, 1 << 32)
@@ -47,27 +48,27 @@ class Address(Struct, frozen=True):
         return str(ipaddress.IPv6Address(self.number))
 
     def inet(self) -> str:
-        """As inet's output."""
+        """The output form of inet."""
         return self.host() if self.bits == self.width else f"{self.host()}/{self.bits}"
 
     def cidr(self) -> str:
-        """As cidr's output."""
+        """The output form of cidr."""
         return f"{self.host()}/{self.bits}"
 
     def order(self) -> str:
-        """A text that compares as addresses do (network_cmp()): by the bits that both networks have, then by how many
-        these are, then by the whole address."""
+        """A text that sorts as addresses do (network_cmp()): by the bits that both networks have, then by the number of
+        these bits, then by the whole address."""
         network = f"{self.number:0{self.width}b}"[: self.bits].translate({48: "1", 49: "2"})
         return f"{self.family}{network}0{self.number:032x}"
 
 
 def address_ordered(key: str) -> Address:
-    """The address that ``Address.order`` made the key of."""
+    """The address for a text of ``Address.order``."""
     return Address(int(key[0]), int(key[-32:], 16), len(key) - 34)
 
 
 def address(text: str, name: str = "inet") -> Address:
-    """An inet's or a cidr's text. Raises 22P02."""
+    """The address in a text of inet or cidr. Raises 22P02."""
     try:
         found = _v6(text) if ":" in text else _v4(text, name == "cidr")
     except ValueError:
@@ -78,7 +79,8 @@ def address(text: str, name: str = "inet") -> Address:
 
 
 def _v4(text: str, is_network: bool) -> Address:
-    """Up to four octets, of a network perhaps in hexadecimal, whose bits may follow from its first one."""
+    """Up to four octets. For a network, they may be hexadecimal, and the number of bits may follow from the first
+    octet."""
     written, slash, rest = text.partition("/")
     if slash and not (rest.isascii() and rest.isdigit()):
         raise ValueError
@@ -97,7 +99,7 @@ def _v4(text: str, is_network: bool) -> Address:
 
 
 def _class_bits(octets: list[int]) -> int:
-    """The bits of a network that says none: those of its class, or of all octets that it has."""
+    """The number of bits of a network without one: by its class, or of all its octets."""
     first = octets[0]
     bits = next(bits for least, bits in ((240, 32), (224, 8), (192, 24), (128, 16), (0, 8)) if first >= least)
     bits = max(bits, 8 * len(octets))
@@ -115,7 +117,7 @@ def _v6(text: str) -> Address:
 
 # --- hardware addresses ----------------------------------------------------------------------------------------------
 
-#: The forms of macaddr_in()'s sscanf().
+#: The formats of macaddr_in()'s sscanf().
 _MACS: Final = [
     re.compile(pattern + "[ \t\n\v\f\r]*", re.ASCII)
     for pattern in (
@@ -129,7 +131,7 @@ _MAC8: Final = re.compile(r"[ \t\n\v\f\r]*((?:[0-9a-fA-F]{2}[-:.]?){6}|(?:[0-9a-
 
 
 def read_mac(text: str) -> str:
-    """Six octets. Raises 22P02 and 22003."""
+    """The text of six octets. Raises 22P02 and 22003."""
     found = next((match for pattern in _MACS if (match := pattern.fullmatch(text))), None)
     if found is None:
         raise invalid_text("macaddr", text)
@@ -140,7 +142,7 @@ def read_mac(text: str) -> str:
 
 
 def read_mac8(text: str) -> str:
-    """Eight octets, or six, between which ff:fe is put. Raises 22P02."""
+    """The text of eight octets, or of six, which are extended with ff:fe in the middle. Raises 22P02."""
     found = _MAC8.fullmatch(text)
     if found is None or len(set(re.findall("[-:.]", text))) > 1:
         raise invalid_text("macaddr8", text)
@@ -149,7 +151,7 @@ def read_mac8(text: str) -> str:
 
 
 def shown_octets(octets: bytes) -> str:
-    """Octets in hexadecimal digits with colons."""
+    """Octets as hexadecimal digits with colons."""
     return octets.hex(":")
 
 

@@ -1,7 +1,7 @@
-"""bit(n) and bit varying(n): a text of binary digits, which orders as PostgreSQL compares bit strings (varbit.c): by
-their bits from the left, and a string before those that it begins.
+"""bit(n) and bit varying(n): texts of binary digits. They sort as PostgreSQL compares bit strings (varbit.c): bit by
+bit from the left, and a string before its extensions.
 
-Owns: their input, the lengths that their types want, and numbers as bits.
+Owns: their input, the fitting to their types' lengths, and numbers as bits.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from catalog.values.errors import SqlError
 
 #: VARBITMAXLEN: the most bits of a value.
 LONGEST: Final = (1 << 31) - 1 - 8
-#: MaxAttrSize * 8: the most bits that a type declares.
+#: MaxAttrSize * 8: the largest length that a type can declare.
 LONGEST_DECLARED: Final = 10 * 1024 * 1024 * 8
 _DIGITS: Final = {"binary": re.compile("[^01]"), "hexadecimal": re.compile("[^0-9A-Fa-f]")}
 
 
 def read_bits(text: str) -> str:
-    """Binary digits, perhaps behind a b, or hexadecimal ones behind an x. Raises 22P02."""
+    """Binary digits, with an optional b before them, or hexadecimal digits after an x. Raises 22P02."""
     head = text[:1].lower()
     base = "hexadecimal" if head == "x" else "binary"
     digits = text[1:] if head in ("b", "x") else text
@@ -32,7 +32,7 @@ def read_bits(text: str) -> str:
 
 
 def fit_bits(digits: str, name: str, length: int, explicit: bool) -> str:
-    """A bit string in a length: cut or filled up by an explicit cast alone. Raises 22026 and 22001."""
+    """A bit string fitted to a length; only an explicit cast truncates or pads it. Raises 22026 and 22001."""
     if explicit:
         return digits[:length] if name == "varbit" else digits[:length].ljust(length, "0")
     if name == "bit" and len(digits) != length:

@@ -1,7 +1,7 @@
 """Points, lines, segments, boxes, paths, polygons and circles of doubles (geo_ops.c).
 
-Owns: their input and output, and ``numbers_of``, a value's doubles in the order of its binary format. None of them is
-grouped or ordered by: PostgreSQL has no operator class for that either.
+Owns: their input and output, and ``numbers_of``, a value's doubles in the order of its binary format. These types
+cannot be grouped or sorted; PostgreSQL has no operator classes for that either.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ Point = tuple[float, float]
 
 
 def double_text(value: float) -> str:
-    """float8out(): the shortest digits that read as the same double, with an exponent below 1e-4 and from 1e15 on."""
+    """The output of float8out(): the shortest digits that identify the double, with an exponent below 1e-4 and from
+    1e15 on."""
     if not math.isfinite(value):
         return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
     if not value or 1e-4 <= abs(value) < 1e15:
@@ -48,7 +49,7 @@ def _parts(value: float) -> tuple[str, str, int]:
 
 
 class _Scanner(Struct):
-    """A text that is read from its begin on."""
+    """Reads a text from its beginning."""
 
     name: str
     text: str
@@ -78,7 +79,7 @@ class _Scanner(Struct):
             raise self.wrong()
 
     def number(self) -> float:
-        """float8in_internal()."""
+        """A number, as float8in_internal() reads it."""
         found = _NUMBER.match(self.text, self.place)
         if found is None:
             raise self.wrong()
@@ -91,7 +92,7 @@ class _Scanner(Struct):
         return value
 
     def pair(self) -> Point:
-        """pair_decode()."""
+        """A pair of coordinates, as pair_decode() reads it."""
         self.blanks()
         inside = self.takes("(")
         x = self.number()
@@ -103,7 +104,7 @@ class _Scanner(Struct):
         return x, y
 
     def points(self, count: int, may_be_open: bool) -> tuple[list[Point], bool]:
-        """path_decode(): the points, and whether the path is open."""
+        """The points, and whether the path is open, as path_decode() reads them."""
         self.blanks()
         depth, is_open = 0, self.sees("[")
         if is_open:
@@ -132,7 +133,7 @@ def _of_hexadecimal(written: str) -> float:
 
 
 def point_text(point: Point) -> str:
-    """A pair of coordinates."""
+    """The text of a pair of coordinates."""
     return f"({double_text(point[0])},{double_text(point[1])})"
 
 
@@ -159,19 +160,19 @@ def _box(scanner: _Scanner) -> str:
 
 
 def box_text(one: Point, other: Point) -> str:
-    """The upper right corner, then the lower left one."""
+    """The text of a box: the upper right corner, then the lower left one."""
     (left, right), (low, high) = (_ascending(*pair) for pair in zip(one, other, strict=True))
     return _joined([(right, high), (left, low)])
 
 
 def _ascending(high: float, low: float) -> tuple[float, float]:
-    """Two coordinates of which the first one is taken to be the higher; NaN is above all numbers (float8_lt())."""
+    """Two coordinates, the greater first; NaN is greater than all numbers (float8_lt())."""
     swapped = high < low or (low != low and high == high)
     return (high, low) if swapped else (low, high)
 
 
 def _count(scanner: _Scanner) -> int:
-    """pair_count()."""
+    """The number of pairs, as pair_count() finds it."""
     commas = scanner.text.count(",")
     if commas % 2 == 0:
         raise scanner.wrong()
@@ -192,7 +193,7 @@ def _path(scanner: _Scanner) -> str:
 
 
 def path_text(points: Sequence[Point], closed: bool) -> str:
-    """A closed path in parentheses, an open one in brackets."""
+    """The text of a path: in parentheses if closed, in brackets if open."""
     return f"({_joined(points)})" if closed else f"[{_joined(points)}]"
 
 
@@ -220,7 +221,7 @@ def _line(scanner: _Scanner) -> str:
 
 
 def line_text(a: float, b: float, c: float, state: str = "22P02") -> str:
-    """Ax + By + C = 0. Raises ``state`` where there is no such line."""
+    """The text of the line Ax + By + C = 0. Raises ``state`` if there is no such line."""
     if abs(a) <= _EPSILON and abs(b) <= _EPSILON:
         raise SqlError(state, _ZERO_LINE)
     return f"{{{','.join(map(double_text, (a, b, c)))}}}"
@@ -231,7 +232,7 @@ def _equal(one: float, other: float) -> bool:
 
 
 def _line_through(one: Point, other: Point) -> str:
-    """line_construct() with the slope of two points. Raises 22P02 where they are one."""
+    """The line through two points, as line_construct() makes it. Raises 22P02 if they are equal."""
     same = [_equal(*pair) for pair in zip(one, other, strict=True)]
     if any(number != number for number in (*one, *other)):
         same = [left == right or (left != left and right != right) for left, right in zip(one, other, strict=True)]
@@ -262,7 +263,7 @@ def _divided(one: float, other: float) -> float:
 
 
 def _held(result: float, one: float, other: float, may_be_zero: bool = True) -> float:
-    """The result of two doubles. Raises 22003 where it is too large, or too small, for one (float8_mi() and so on)."""
+    """A result of two doubles. Raises 22003 for overflow and underflow (float8_mi() and similar)."""
     if math.isinf(result) and not (math.isinf(one) or math.isinf(other)):
         raise out_of_range("value out of range: overflow")
     if not result and not may_be_zero:
@@ -292,12 +293,12 @@ def _circle(scanner: _Scanner) -> str:
 
 
 def circle_text(center: Point, radius: float) -> str:
-    """A center and a radius."""
+    """The text of a circle: its center and its radius."""
     return f"<{point_text(center)},{double_text(radius)}>"
 
 
 def numbers_of(text: str) -> list[float]:
-    """The doubles of a written value, in their order."""
+    """The doubles in a value's text, in order."""
     return [float(word) for word in re.split(r"[(){}\[\]<>,]+", text) if word]
 
 

@@ -2,7 +2,7 @@
 
     "a"=>"1", "bb"=>NULL      each key once; the shorter ones first, then in the order of their bytes
 
-Owns: both texts, the pairs behind them, and the key by which values are ordered.
+Owns: both texts, the pairs in them, and the sort key of values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError
 
-#: Values by their keys, in the order of these.
+#: Values by key, in the order of the keys.
 Pairs = Mapping[str, str | None]
 
 _BLANKS: Final = frozenset(" \t\n\v\f\r")
@@ -26,7 +26,7 @@ _SPECIAL: Final = re.compile(r'(["\\])')
 
 
 def pairs(text: str) -> dict[str, str | None]:
-    """The pairs of a value in its written form."""
+    """The pairs in a value's output form."""
     if "\\" not in text:
         return {found[1]: found[2] for found in _PAIR.finditer(text)}
     plain = (found.groups() for found in _PAIR.finditer(text))
@@ -38,7 +38,7 @@ def _unescaped(text: str) -> str:
 
 
 def shown(found: Pairs) -> str:
-    """The written form of pairs in order (hstore_out())."""
+    """The output form of sorted pairs (hstore_out())."""
     return ", ".join(f"{_quoted(key)}=>{'NULL' if value is None else _quoted(value)}" for key, value in found.items())
 
 
@@ -48,7 +48,7 @@ def _quoted(text: str) -> str:
 
 
 def unique(found: Iterable[tuple[str, str | None]]) -> dict[str, str | None]:
-    """Pairs in the order of keys, of equal keys the first (hstoreUniquePairs())."""
+    """Pairs sorted by key; of repeated keys, the first counts (hstoreUniquePairs())."""
     known: dict[str, str | None] = {}
     for key, value in found:
         known.setdefault(key, value)
@@ -56,13 +56,13 @@ def unique(found: Iterable[tuple[str, str | None]]) -> dict[str, str | None]:
 
 
 def key_order(key: str) -> tuple[int, bytes]:
-    """What keys are ordered by."""
+    """The sort key of a key."""
     data = key.encode()
     return len(data), data
 
 
 class _Reader(Struct):
-    """A text that is read from its begin on (parse_hstore())."""
+    """Reads a text from its beginning (parse_hstore())."""
 
     text: str
     place: int = 0
@@ -86,7 +86,7 @@ class _Reader(Struct):
         self.place += 1
 
     def word(self, is_key: bool) -> tuple[str, bool] | None:
-        """A key or value, and whether it stands in quotes; None at the end."""
+        """A key or value, and whether it is quoted; None at the end."""
         self.skip_blanks()
         if not self.char():
             return None
@@ -113,7 +113,7 @@ class _Reader(Struct):
 
 
 def read_pairs(text: str) -> dict[str, str | None]:
-    """A text's pairs (hstore_in()). Raises XX000."""
+    """The pairs of an input text (hstore_in()). Raises XX000."""
     reader, found = _Reader(text), list[tuple[str, str | None]]()
     while (key := reader.word(True)) is not None:
         reader.skip_blanks()
@@ -132,8 +132,8 @@ def read_pairs(text: str) -> dict[str, str | None]:
 
 
 def order_key(text: str) -> str:
-    """A text that is ordered as values are (hstore_cmp()): by all keys and values in one, then by how many there are,
-    where each ends, and which are NULL. Nothing comes first."""
+    """A text that sorts as values do (hstore_cmp()): by all keys and values concatenated, then by their number, their
+    ends, and which values are NULL. The empty value comes first."""
     if not text:
         return ""
     data, ends = b"", list[str]()
@@ -145,7 +145,7 @@ def order_key(text: str) -> str:
 
 
 def of_order_key(key: str) -> str:
-    """The value of a text of ``order_key``."""
+    """The value for a text of ``order_key``."""
     if not key:
         return ""
     data, _, rest = key.partition(" ")

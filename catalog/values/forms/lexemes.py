@@ -3,7 +3,7 @@
     tsvector    'a':1A,3 'cat'            words in the order of their bytes, each once, with places and weights
     tsquery     'cat':*A & ( 'a' | !'b' )  a tree of operands; what is read without parentheses is of the left
 
-Owns: both texts, and the trees and words behind them, which the binary formats show.
+Owns: both texts, and the words and trees in them, from which the binary formats are made.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError
 
-#: What iswspace() takes for blank in a locale of UTF-8.
+#: The characters that iswspace() treats as blank in a UTF-8 locale.
 _BLANKS: Final = frozenset(" \t\n\v\f\r\u1680\u2028\u2029\u205f\u3000") | {
     chr(code) for code in range(0x2000, 0x200B) if code != 0x2007
 }
@@ -24,16 +24,16 @@ _MOST_PLACES: Final = 256
 _LAST_PLACE: Final = (1 << 14) - 1
 _LONGEST: Final = (1 << 11) - 1
 _MOST_BYTES: Final = (1 << 20) - 1
-#: Weights by their letters; D is not shown.
+#: Weights by letter; D is not shown.
 WEIGHTS: Final = "DCBA"
 _OPERATORS: Final = "!|&()<"
 
-#: Places and weights.
+#: Positions with weights.
 Places = list[tuple[int, int]]
 
 
 class _Words(Struct):
-    """A text whose words are read one by one (gettoken_tsvector())."""
+    """Reads the words of a text one by one (gettoken_tsvector())."""
 
     text: str
     name: str
@@ -50,7 +50,7 @@ class _Words(Struct):
             self.place += 1
 
     def next(self) -> tuple[str, Places] | None:
-        """The next word, and its places; None at the end."""
+        """The next word and its positions; None at the end."""
         self.skip_blanks()
         if not self.char():
             return None
@@ -78,7 +78,7 @@ class _Words(Struct):
         return "".join(found)
 
     def _begins(self, found: list[str]) -> bool:
-        """Whether a colon is a word's own first character."""
+        """Whether a colon is the first character of a word."""
         return not found and self.name == "tsvector"
 
     def _quoted(self) -> str:
@@ -121,12 +121,12 @@ class _Words(Struct):
 
 
 def quoted(word: str) -> str:
-    """A word as it is shown."""
+    """A word in output form."""
     return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def vector_words(text: str) -> list[tuple[str, Places]]:
-    """A tsvector's words. Raises 42601 and 54000."""
+    """The words of a tsvector's text. Raises 42601 and 54000."""
     reader, known, size = _Words(text, "tsvector"), dict[str, Places](), 0
     while (found := reader.next()) is not None:
         word, places = found
@@ -141,7 +141,7 @@ def vector_words(text: str) -> list[tuple[str, Places]]:
 
 
 def _unique(places: Places) -> Places:
-    """Each place once, with the largest of its weights (uniquePos())."""
+    """Each position once, with the largest of its weights (uniquePos())."""
     largest: dict[int, int] = {}
     for place, weight in places:
         largest[place] = max(weight, largest.get(place, 0))
@@ -149,7 +149,7 @@ def _unique(places: Places) -> Places:
 
 
 def vector_text(words: list[tuple[str, Places]]) -> str:
-    """tsvectorout()."""
+    """The output of tsvectorout()."""
     return " ".join(quoted(word) + _places_text(places) for word, places in words)
 
 
@@ -162,7 +162,7 @@ def _places_text(places: Places) -> str:
 
 
 class Operand(Struct, frozen=True):
-    """A word that is looked for; ``weights`` are bits, 1 of D to 8 of A."""
+    """A word in a query; ``weights`` is a set of bits, from 1 for D to 8 for A."""
 
     word: str
     weights: int = 0
@@ -170,7 +170,7 @@ class Operand(Struct, frozen=True):
 
 
 class Operation(Struct, frozen=True):
-    """One of ! & | and <N>, whose ``distance`` is N; ! has a right side alone."""
+    """One of ! & | and <N>, whose ``distance`` is N; ! has only a right operand."""
 
     symbol: str
     right: Query
@@ -185,7 +185,7 @@ _MODIFIERS: Final = re.compile(":([aAbBcCdD*]*)")
 
 
 class _Queries(Struct):
-    """Reads a query by the priorities of its operators, each of which is of the left."""
+    """Reads a query by operator precedence; operators of equal precedence associate to the left."""
 
     words: _Words
 
@@ -206,7 +206,7 @@ class _Queries(Struct):
         return left
 
     def _operator(self, least: int) -> tuple[str, int] | None:
-        """The operator that comes, if it binds at least so much."""
+        """The next operator, if its precedence is at least this."""
         words = self.words
         words.skip_blanks()
         char, phrase = words.char(), _PHRASE.match(words.text, words.place)
@@ -258,7 +258,7 @@ class _Queries(Struct):
 
 
 def query_tree(text: str) -> Query | None:
-    """A tsquery's tree; None of one without words. Raises 42601, 22023 and 54000."""
+    """The tree of a tsquery's text; None for a text without words. Raises 42601, 22023 and 54000."""
     try:
         return _Queries(_Words(text, "tsquery")).whole()
     except RecursionError:
@@ -266,7 +266,8 @@ def query_tree(text: str) -> Query | None:
 
 
 def query_text(query: Query | None, outside: int = -1, is_right: bool = False) -> str:
-    """tsqueryout(): parentheses where a weaker operator stands in a stronger one, and right of a phrase's."""
+    """The output of tsqueryout(): with parentheses around a weaker operator within a stronger one, and around the right
+    operand of a phrase operator."""
     if query is None:
         return ""
     if isinstance(query, Operand):

@@ -1,4 +1,4 @@
-"""xid, cid and xid8: numbers as C's strtoul() reads them, which takes what no number is for 0 (xid.c)."""
+"""xid, cid and xid8: numbers as C's strtoul() reads them, for which a text that is not a number is 0 (xid.c)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from catalog.values.errors import unsupported
 
 _NUMBER: Final = re.compile(r"[ \t\n\v\f\r]*([+-]?)(0[xX](?=[0-9a-fA-F])[0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
 _WORD: Final = 1 << 64
-_MANY: Final = 21  # decimal digits of what is beyond a word
-#: Numbers of transactions that bigints carry.
+_MANY: Final = 21  # more decimal digits than any word has
+#: The transaction numbers that fit in bigints.
 _CARRIED: Final = 1 << 63
 
 
 def read_unsigned(text: str, name: str) -> int:
-    """A number's value, of an xid and a cid its last 32 bits. Raises 0A000 for an xid8 beyond those of bigints."""
+    """The value of a text; for xid and cid its last 32 bits. Raises 0A000 for an xid8 that does not fit in a bigint."""
     found = _NUMBER.match(text)
     if found is None:
         return 0
@@ -27,7 +27,7 @@ def read_unsigned(text: str, name: str) -> int:
 
 
 def carried_xid8(value: int) -> int:
-    """A number of a transaction. Raises 0A000 beyond those of bigints."""
+    """A transaction's number. Raises 0A000 if it does not fit in a bigint."""
     if value >= _CARRIED:
         raise unsupported(f"the xid8 {value}", "Use numbers below 9223372036854775808.")
     return value

@@ -1,4 +1,4 @@
-"""Places in the log and of rows, and snapshots of transactions: pg_lsn, tid, pg_snapshot, txid_snapshot."""
+"""Log positions, row positions, and transaction snapshots: pg_lsn, tid, pg_snapshot, txid_snapshot."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _TID: Final = re.compile(r"\((\d{1,10}),(\d{1,5})\)\Z", re.ASCII)
 _SNAPSHOT: Final = re.compile(r"(\d{1,20}):(\d{1,20}):((?:\d{1,20}(?:,\d{1,20})*)?)\Z", re.ASCII)
 _BLANKS: Final = " \t\n\v\f\r"
 _LARGEST: Final = (1 << 64) - 1
-#: What names no transaction is 0; two numbers below this are special too (FirstNormalTransactionId).
+#: 0 is no transaction's number, and 1 and 2 are special (FirstNormalTransactionId).
 _NONE: Final = 0
 
 
 def read_lsn(text: str) -> str:
-    """A place in the log. Raises 22P02."""
+    """A log position. Raises 22P02."""
     found = _LSN.match(text)
     if found is None:
         raise invalid_text("pg_lsn", text)
@@ -26,7 +26,7 @@ def read_lsn(text: str) -> str:
 
 
 def read_tid(text: str) -> str:
-    """A row's block and its place there. Raises 22P02."""
+    """A row position: block and item. Raises 22P02."""
     found = _TID.match(text.strip(_BLANKS))
     if found is not None:
         block, place = map(int, found.groups())
@@ -36,7 +36,7 @@ def read_tid(text: str) -> str:
 
 
 def read_snapshot(text: str) -> str:
-    """xmin:xmax:xip,... whose numbers ascend; one that is repeated counts once (parse_snapshot()). Raises 22P02."""
+    """xmin:xmax:xip,... with ascending numbers; a repeated number counts once (parse_snapshot()). Raises 22P02."""
     found = _SNAPSHOT.match(text)
     if found is not None:
         least, most = int(found[1]), int(found[2])
@@ -48,30 +48,30 @@ def read_snapshot(text: str) -> str:
 
 
 def sorted_set(text: str) -> list[int] | None:
-    """Numbers that ascend, each once; None where they do not."""
+    """Ascending numbers without repetitions; None if they do not ascend."""
     numbers = [int(number) for number in text.split(",")] if text else []
     return sorted(set(numbers)) if numbers == sorted(numbers) else None
 
 
 def lsn_order(text: str) -> str:
-    """A text that is ordered as places in the log are."""
+    """A text that sorts as log positions do."""
     high, low = text.split("/")
     return f"{high:0>8}{low:0>8}"
 
 
 def lsn_ordered(key: str) -> str:
-    """The place in the log of such a text."""
+    """The log position for such a text."""
     return read_lsn(f"{key[:8]}/{key[8:]}")
 
 
 def tid_order(text: str) -> str:
-    """A text that is ordered as places of rows are."""
+    """A text that sorts as row positions do."""
     block, place = text[1:-1].split(",")
     return f"{int(block):010}{int(place):05}"
 
 
 def tid_ordered(key: str) -> str:
-    """The place of a row of such a text."""
+    """The row position for such a text."""
     return f"({int(key[:10])},{int(key[10:])})"
 
 

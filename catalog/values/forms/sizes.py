@@ -17,7 +17,7 @@ _HINT: Final = 'Valid units are "bytes", "kB", "MB", "GB", "TB", and "PB".'
 
 
 def read_size(text: str) -> int:
-    """Octets. Raises 22023, and 22003 beyond a bigint."""
+    """A size in bytes. Raises 22023, and 22003 if it exceeds a bigint."""
     found = _SIZE.match(text)
     if found is None:
         raise SqlError("22023", f'invalid size: "{text}"')

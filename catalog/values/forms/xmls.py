@@ -1,7 +1,7 @@
-"""xml: a text that is well formed (xml.c), kept as it was written.
+"""xml: a well-formed text (xml.c), kept as written.
 
-Owns: the check, by Expat, of a document or of content (what may stand within an element), and the output, which leaves
-out the declaration but for what it says beyond version 1.0.
+Owns: the check with Expat that a text is a document or content (text that may be within an element), and the output,
+which omits the declaration unless it says more than version 1.0.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _DECLARATION: Final = re.compile(
     rf"(?:{_BLANK}+standalone{_BLANK}*={_BLANK}*(?P<alone>'yes'|'no'|\"yes\"|\"no\"))?{_BLANK}*\?>",
     re.ASCII,
 )
-#: A processing instruction whose name begins with xml is none.
+#: A processing instruction's name must not begin with xml.
 _BEGINS: Final = re.compile(r"<\?xml(?![\w.:\-·])")
-#: What may stand before a document's type: blanks, comments and processing instructions.
+#: Text allowed before a document type: blanks, comments and processing instructions.
 _BEFORE_TYPE: Final = re.compile(r"(?:[ \t\r\n]+|<!--(?:(?!--).)*-->|<\?(?:(?!\?>).)*\?>)*<!DOCTYPE", re.DOTALL)
 
 
 def read_xml(text: str) -> str:
-    """Content, or a document where it has a type. Raises 2200N, and 0A000 for another encoding."""
+    """A text of content, or of a document if it has a document type. Raises 2200N, and 0A000 for another encoding."""
     declared = _DECLARATION.match(text)
     if declared is None and _BEGINS.match(text):
         raise SqlError("2200N", "invalid XML content: invalid XML declaration")
@@ -48,7 +48,7 @@ def _check(document: str) -> None:
 
 
 def shown_xml(text: str) -> str:
-    """xml_out()."""
+    """The output of xml_out()."""
     declared = _DECLARATION.match(text)
     if declared is None:
         return text

@@ -1,7 +1,7 @@
-"""Dates and times as items of paths: what .datetime() makes of strings, their texts and their order.
+"""Dates and times as items of paths: the results of .datetime(), their texts and their order.
 
-Owns: ``Moment``. Those of different types are compared as PostgreSQL casts them (compareDatetime() in jsonpath_exec.c):
-a date is its midnight, and what has no zone is in the session's, for the functions whose names end in _tz.
+Owns: ``Moment``. Items of different types are compared after PostgreSQL's casts (compareDatetime() in jsonpath_exec.c):
+a date is its midnight, and a value without a zone is in the session's zone, in the functions whose names end in _tz.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from catalog.values.times.pattern_fields import shape_of
 from catalog.values.times.pattern_reading import Beyond, Standard, read_standard
 from catalog.values.times.zones import session_zone, to_utc
 
-#: What .type() tells of them, by whether they have days, a clock and a zone.
+#: The result of .type(), by whether the item has a date, a time and a zone.
 _NAMES: Final = {
     (True, False, False): "date",
     (False, True, False): "time without time zone",
@@ -32,7 +32,7 @@ _SHORT: Final = {
     "timestamp without time zone": "timestamp",
     "timestamp with time zone": "timestamptz",
 }
-#: The patterns of ISO that are tried in turn.
+#: The ISO patterns, which are tried in this order.
 _ZONES: Final = ("TZH:TZM", "TZH")
 _CLOCKS: Final = ("HH24:MI:SS.US", "HH24:MI:SS")
 _DAYS: Final = ("yyyy-mm-dd ", 'yyyy-mm-dd"T"')
@@ -48,14 +48,15 @@ _MINUTE: Final = timedelta(minutes=1)
 
 
 class Moment(Struct, frozen=True):
-    """A date or a time: ``name`` is its type's, ``local`` what its text says, ``east`` how far east of Greenwich."""
+    """A date or a time: ``name`` is its type, ``local`` the value in its text, ``east`` its offset in seconds east of
+    Greenwich."""
 
     name: str
     local: datetime
     east: timedelta | None
 
     def __str__(self) -> str:
-        """The text as JSON has it (JsonEncodeDateTime)."""
+        """The text in JSON (JsonEncodeDateTime)."""
         days = self.local.date().isoformat() if self.name in _DATED else ""
         if self.name == "date":
             return days
@@ -69,9 +70,8 @@ def _offset(east: timedelta) -> str:
 
 
 def read_moment(text: str, template: str | None) -> Moment:
-    """A text by a template, or by the first pattern of ISO that it is of. Raises PathError, and 22007 and 0A000 of
-    templates and years that are none here.
-    """
+    """A text read with a template, or with the first ISO pattern that it fits. Raises PathError, and 22007 and 0A000
+    for unsupported templates and years."""
     if template is not None:
         shape_of(template)
         return _read(text, template)
@@ -96,7 +96,7 @@ def _read(text: str, pattern: str) -> Moment:
 
 
 def order(left: Moment, right: Moment, zone: str) -> int | None:
-    """-1, 0 or 1; None of a time of day and a date. Raises 0A000 where ``zone``, the session's, is needed and empty."""
+    """-1, 0 or 1; None for a time of day and a date. Raises 0A000 if ``zone``, the session's, is needed and empty."""
     if (left.name in _DATED) != (right.name in _DATED):
         return None
     if (left.east is None) != (right.east is None):
@@ -111,7 +111,7 @@ def order(left: Moment, right: Moment, zone: str) -> int | None:
 
 
 def _zoned(item: Moment, zone: str) -> Moment:
-    """What has no zone, in the session's; a time of day as it is there today."""
+    """A value in the session's zone if it has none; a time of day has the zone's current offset."""
     if item.east is not None:
         return item
     found: tzinfo = session_zone(zone)
@@ -124,7 +124,7 @@ def _zoned(item: Moment, zone: str) -> Moment:
 
 
 def _place(item: Moment) -> tuple[timedelta, timedelta]:
-    """The instant; times of day at the same instant are ordered from east to west."""
+    """The instant as a sort key; times of day at the same instant are sorted from east to west."""
     east = item.east or timedelta()
     since = item.local - datetime.min - east
     return (since, timedelta()) if item.name in _DATED else (since, -east)

@@ -1,10 +1,10 @@
-"""What goes wrong in a path, and ``silent`` passes over."""
+"""Errors in paths that ``silent`` suppresses."""
 
 from __future__ import annotations
 
 
 class PathError(Exception):
-    """What a path does not find, or cannot compute: the fields of an error."""
+    """A path finds nothing where it must, or cannot compute a value; has the fields of an error."""
 
     def __init__(self, sqlstate: str, message: str, detail: str | None = None, hint: str | None = None) -> None:
         super().__init__(message)

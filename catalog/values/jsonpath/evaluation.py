@@ -1,7 +1,7 @@
-"""What a path finds in a document, item by item (jsonpath_exec.c).
+"""Evaluates a path on a document, item by item (jsonpath_exec.c).
 
-Owns: lax and strict paths, the three values of conditions, and errors of both kinds: ``PathError`` is what ``silent``
-passes over, an ``SqlError`` is always raised. Items are values of ``catalog.values.json_documents.parse``.
+Owns: lax and strict paths, three-valued conditions, and both kinds of errors: ``silent`` suppresses a ``PathError``, an
+``SqlError`` is always raised. Items are values of ``catalog.values.json_documents.parse``.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ from catalog.values.regex.syntax import parse as parse_pattern
 
 
 def found(path: Path, document: Any, variables: Any, zone: str = "") -> Items:
-    """A path's items. Raises PathError where it goes wrong, 22023, 42704, and 0A000 where times need a ``zone``."""
+    """A path's items. Raises PathError, 22023, 42704, and 0A000 if times need a ``zone``."""
     yield from _items(_at(path, document, variables, zone), path.root)
 
 
 def finds(path: Path, document: Any, variables: Any, zone: str = "") -> bool:
-    """Whether a path has an item. Raises as ``found``."""
+    """Whether a path has an item. Raises the errors of ``found``."""
     return _any(_at(path, document, variables, zone), path.root)
 
 
@@ -67,8 +67,8 @@ def _at(path: Path, document: Any, variables: Any, zone: str) -> At:
 
 
 def _any(at: At, node: Any) -> bool:
-    """A lax path is looked at no further than its first item, and skips items without a sign if the items are not used
-    (executeUnaryArithmExpr)."""
+    """Whether a path has items. A lax path is evaluated up to its first item, and skips a sign's type check if the
+    items are not used (executeUnaryArithmExpr)."""
     if not at.lax:
         return bool(list(_items(at, node)))
     if isinstance(node, Sign):
@@ -105,7 +105,7 @@ def _items(at: At, node: Any) -> Items:
 
 
 def _unwrapped(at: At, node: Any) -> Items:
-    """Items, of arrays in a lax path their elements."""
+    """Items; in a lax path, the elements of arrays instead of the arrays."""
     for item in _items(at, node):
         if at.lax and isinstance(item, list):
             yield from item
@@ -127,7 +127,8 @@ def _walked(at: At, items: Items, steps: tuple[Step, ...]) -> Items:
 
 
 def _stepped(at: At, item: Any, step: Step) -> Items:
-    """One step from an item; of an array in a lax path from its elements, where the step is none of arrays."""
+    """The result of one step from an item; in a lax path, from an array's elements, unless the step applies to
+    arrays."""
     if at.lax and isinstance(item, list) and _is_of_elements(step):
         for element in item:
             yield from _from(at, element, step)
@@ -203,7 +204,7 @@ def _index(at: At, node: Any) -> int:
 
 
 def _descendants(item: Any, level: int, first: int, last: int) -> Items:
-    """Depth first, each before what is below it; ``.**{last}`` are the leaves."""
+    """Depth first, each item before its descendants; ``.**{last}`` are the leaves."""
     parts = list(item.values()) if isinstance(item, dict) else item if isinstance(item, list) else []
     if level >= first != LAST or (first == LAST and not isinstance(item, dict | list)):
         yield item
@@ -224,7 +225,7 @@ def _operand(at: At, node: Arithmetic, side: str) -> Decimal:
 
 
 def _holds(at: At, node: Any) -> bool | None:
-    """True, false, or None where it is unknown."""
+    """The value of a condition: true, false, or None for unknown."""
     match node:
         case Both(symbol=symbol, left=left, right=right):
             decides = symbol == "||"
@@ -260,7 +261,8 @@ def _exists(at: At, node: Any) -> bool | None:
 
 
 def _any_pair(at: At, left: Any, right: Callable[[], Items], test: Callable[[Any, Any], bool | None]) -> bool | None:
-    """True where it is of one pair: of the first, of a lax path; a strict one's are all looked at."""
+    """Whether a comparison is true for a pair of items. A lax path stops at the first such pair; a strict one checks
+    all."""
     try:
         lefts, rights = list(_unwrapped(at, left)), list(right())
     except PathError:

@@ -1,6 +1,6 @@
-"""What a path's steps are about: items of documents, where they stand, and what is computed of them.
+"""Items of documents in paths: their context, methods, arithmetic and comparisons.
 
-Owns: methods, arithmetic in numeric's digits, and comparisons. Items are values of
+Owns: methods, arithmetic with numeric's digits, and comparisons. Items are values of
 ``catalog.values.json_documents.parse``.
 """
 
@@ -21,15 +21,15 @@ from catalog.values.jsonpath.errors import PathError
 from catalog.values.jsonpath.nodes import Method, Path
 
 Items = Iterator[Any]
-#: More digits than any numeric has, before the point and behind it.
+#: More digits than any numeric has, before and after the point.
 _EXACT: Final = Context(prec=200_000)
 
 
 class At(Struct, frozen=True):
-    """Where an expression is evaluated: the document, the filter's item, the array around a subscript.
+    """The context of an expression: the document, the filter's item, and the array of a subscript.
 
-    ``loose`` steps find nothing where they could not go on: below ``.**`` even of a strict path. ``zone`` is the
-    session's, where dates and times without one may be compared with those that have one, else empty.
+    With ``loose``, steps that cannot be taken find nothing instead of raising: below ``.**``, also in a strict path.
+    ``zone`` is the session's, or empty if dates and times without a zone must not be compared with those that have one.
     """
 
     path: Path
@@ -50,7 +50,7 @@ class At(Struct, frozen=True):
 
 
 def kind_of(item: Any) -> str:
-    """An item's type as .type() tells it."""
+    """An item's type, as .type() returns it."""
     if isinstance(item, Number):
         return "number"
     if item is None:
@@ -104,7 +104,7 @@ def _double(at: At, item: Any, step: Method) -> Items:
 def _pairs(at: At, item: Any, step: Method) -> Items:
     if not isinstance(item, dict):
         raise PathError("2203C", "jsonpath item method .keyvalue() can only be applied to an object")
-    if item is not at.document:  # whose id would be its place in jsonb's bytes
+    if item is not at.document:  # its id would depend on its offset in jsonb's bytes
         raise SqlError("0A000", "keyvalue() below the top of a document is not supported", hint="Use jsonb_each().")
     for key, value in item.items():
         yield {"id": Number("0"), "key": key, "value": value}
@@ -116,7 +116,7 @@ def _moment(at: At, item: Any, step: Method) -> Items:
     yield read_moment(item, step.template)
 
 
-#: By name: the items that a method gives for one.
+#: For each method, the items that it returns for an item.
 METHODS: Final[dict[str, Callable[[At, Any, Method], Items]]] = {
     "type": _type,
     "size": _size,
@@ -133,7 +133,7 @@ METHODS: Final[dict[str, Callable[[At, Any, Method], Items]]] = {
 
 
 def computed(symbol: str, left: Decimal, right: Decimal) -> Number:
-    """``left symbol right`` of numeric. Raises PathError."""
+    """``left symbol right`` for numerics. Raises PathError."""
     with localcontext(_EXACT):
         match symbol:
             case "+":
@@ -150,7 +150,7 @@ def computed(symbol: str, left: Decimal, right: Decimal) -> Number:
 
 
 def _quotient(left: Decimal, right: Decimal) -> Decimal:
-    """At least 16 significant digits (numeric.c, select_div_scale)."""
+    """A quotient with at least 16 significant digits (numeric.c, select_div_scale)."""
     (weight, first), (other, second) = _leading(left), _leading(right)
     weight = weight - other - (first <= second)
     scale = max(16 - 4 * weight, *(-int(item.as_tuple().exponent) for item in (left, right)), 0)
@@ -161,7 +161,7 @@ def _quotient(left: Decimal, right: Decimal) -> Decimal:
 
 
 def _leading(value: Decimal) -> tuple[int, int]:
-    """The place and the value of the first of a number's digits to base 10,000."""
+    """The place and the value of the first base-10,000 digit of a number."""
     if not value:
         return 0, 0
     weight = value.adjusted() // 4
@@ -174,7 +174,7 @@ def is_text(item: Any) -> bool:
 
 
 def starts_with(whole: Any, initial: Any) -> bool | None:
-    """Whether a string begins with another; None of anything else."""
+    """Whether a string begins with another; None for other items."""
     return whole.startswith(initial) if is_text(whole) and is_text(initial) else None
 
 
@@ -189,9 +189,8 @@ _COMPARISONS: Final[dict[str, Callable[[int, int], bool]]] = {
 
 
 def compared(at: At, symbol: str, left: Any, right: Any) -> bool | None:
-    """A comparison of two items; None of arrays, objects, and different types other than null. Raises 0A000 of times
-    without and with a zone.
-    """
+    """The comparison of two items; None for arrays, objects, and items of different types other than null. Raises 0A000
+    for two times of which only one has a zone."""
     if isinstance(left, Moment) and isinstance(right, Moment):
         found = order(left, right, at.zone)
         return None if found is None else _COMPARISONS[symbol](found, 0)
@@ -208,4 +207,4 @@ def _order(kind: str, left: Any, right: Any) -> int:
         return 0
     if kind == "number":
         left, right = Decimal(left), Decimal(right)
-    return int(left > right) - int(left < right)  # strings by code points (compareStrings)
+    return int(left > right) - int(left < right)  # strings compare by code points (compareStrings)

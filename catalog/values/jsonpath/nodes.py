@@ -1,4 +1,4 @@
-"""The parts of a path: where it begins, its steps, and the conditions of its filters."""
+"""The parts of a path: its start, its steps, and the conditions of its filters."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-#: Values of documents that a path may write: a string, a ``Number``, true, false or null.
+#: Values that a path may contain as constants: a string, a ``Number``, true, false or null.
 Scalar = str | bool | None
-#: ``last`` of ``.**{1 to last}``: no limit.
+#: ``last`` in ``.**{1 to last}``: no limit.
 LAST = -1
 
 
@@ -17,11 +17,11 @@ class Root(Struct, frozen=True):
 
 
 class Current(Struct, frozen=True):
-    """``@``: the item that a filter looks at."""
+    """``@``: the item that a filter checks."""
 
 
 class Last(Struct, frozen=True):
-    """``last``: the last index of the array whose subscript it stands in."""
+    """``last``: the last index of the array that is subscripted."""
 
 
 class Variable(Struct, frozen=True):
@@ -31,7 +31,7 @@ class Variable(Struct, frozen=True):
 
 
 class Constant(Struct, frozen=True):
-    """A value of its own."""
+    """A constant."""
 
     value: Scalar
 
@@ -51,27 +51,27 @@ class Elements(Struct, frozen=True):
 
 
 class Subscripts(Struct, frozen=True):
-    """``[0, 2 to last]``: elements by their indexes; of each pair the second is None where it is one index."""
+    """``[0, 2 to last]``: elements by index; the second item of a pair is None for a single index."""
 
     ranges: tuple[tuple[Expression, Expression | None], ...]
 
 
 class Descendants(Struct, frozen=True):
-    """``.**{first to last}``: what is so many levels below, at 0 the item itself."""
+    """``.**{first to last}``: descendants at these levels; level 0 is the item itself."""
 
     first: int
     last: int
 
 
 class Method(Struct, frozen=True):
-    """``.size()`` and its kin; ``template`` is what .datetime() may have."""
+    """``.size()`` and similar; ``template`` is the argument of .datetime()."""
 
     name: str
     template: str | None = None
 
 
 class Filter(Struct, frozen=True):
-    """``? (condition)``: the items of which it is true."""
+    """``? (condition)``: the items for which the condition is true."""
 
     condition: Predicate
 
@@ -80,14 +80,14 @@ Step = Field | Fields | Elements | Subscripts | Descendants | Method | Filter
 
 
 class Chain(Struct, frozen=True):
-    """An item and the steps from it on."""
+    """An item, and the steps from it."""
 
     base: Expression | Predicate
     steps: tuple[Step, ...]
 
 
 class Arithmetic(Struct, frozen=True):
-    """Two numbers' sum, difference, product, quotient or rest."""
+    """The sum, difference, product, quotient or remainder of two numbers."""
 
     symbol: str
     left: Expression
@@ -95,7 +95,7 @@ class Arithmetic(Struct, frozen=True):
 
 
 class Sign(Struct, frozen=True):
-    """``+`` or ``-`` before each of an expression's numbers."""
+    """``+`` or ``-`` applied to each number of an expression."""
 
     symbol: str
     operand: Expression
@@ -105,7 +105,7 @@ Expression = Root | Current | Last | Variable | Constant | Chain | Arithmetic | 
 
 
 class Comparison(Struct, frozen=True):
-    """True where it is of one item of either side."""
+    """True if it is true for any pair of items from both sides."""
 
     symbol: str
     left: Expression
@@ -113,7 +113,7 @@ class Comparison(Struct, frozen=True):
 
 
 class Both(Struct, frozen=True):
-    """``&&`` or ``||`` of three-valued logic."""
+    """``&&`` or ``||`` in three-valued logic."""
 
     symbol: Literal["&&", "||"]
     left: Predicate
@@ -121,7 +121,7 @@ class Both(Struct, frozen=True):
 
 
 class Not(Struct, frozen=True):
-    """``!``: unknown stays unknown."""
+    """``!``; unknown remains unknown."""
 
     operand: Predicate
 
@@ -146,7 +146,7 @@ class StartsWith(Struct, frozen=True):
 
 
 class LikeRegex(Struct, frozen=True):
-    """Whether a string has a match of a regular expression; ``flags`` of i, s, m, q in this order."""
+    """Whether a string matches a regular expression; ``flags`` are from i, s, m, q, in this order."""
 
     operand: Expression
     pattern: str
@@ -158,7 +158,7 @@ PREDICATES = (Comparison, Both, Not, IsUnknown, Exists, StartsWith, LikeRegex)
 
 
 class Path(Struct, frozen=True):
-    """A whole path; ``strict``: what a document does not have is an error."""
+    """A whole path; ``strict``: parts that a document lacks are errors."""
 
     strict: bool
     root: Expression | Predicate

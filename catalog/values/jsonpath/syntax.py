@@ -1,6 +1,6 @@
-"""A path's text -> its parts.
+"""Parses the text of a path.
 
-Owns: the tokens (jsonpath_scan.l), the grammar by descent (jsonpath_gram.y), and 42601 for what it does not have.
+Owns: the tokens (jsonpath_scan.l), the grammar, by recursive descent (jsonpath_gram.y), and 42601 for other texts.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([
 _ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _COMPARISONS: Final = ("==", "!=", "<>", "<", ">", "<=", ">=")
 _METHODS: Final = ("type", "size", "abs", "floor", "ceiling", "double", "keyvalue", "datetime")
-#: Words that are written small only.
+#: Words that are recognized in lower case only.
 _CONSTANTS: Final = {"null": None, "true": True, "false": False}
 _DEPTH: Final = 200
 _Token = tuple[str, Any]
@@ -106,7 +106,7 @@ def _unescaped(text: str) -> str:
         return chr(int(code, 16))
 
     found = _ESCAPE.sub(one, text)
-    try:  # two halves of one character
+    try:  # two halves of a surrogate pair
         return found.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
         raise SqlError("22P02", "invalid input syntax for type jsonpath") from None
@@ -152,7 +152,7 @@ class _Parser:
         return str(word)
 
     def _takes_word(self, *words: str) -> bool:
-        """Several words stand in a row or not at all."""
+        """Takes several words that must follow each other, or none of them."""
         ahead = self._tokens[self._place : self._place + len(words)]
         found = len(ahead) == len(words) and all(
             kind == "word" and word.lower() == wanted for (kind, word), wanted in zip(ahead, words, strict=True)
@@ -174,7 +174,7 @@ class _Parser:
     # --- conditions --------------------------------------------------------------------------------------------------
 
     def _either(self) -> Any:
-        """``a || b``, and what binds closer."""
+        """``a || b``, or an operand of higher precedence."""
         self._depth += 1
         if self._depth > _DEPTH:
             raise SqlError("54001", "stack depth limit exceeded")
@@ -374,7 +374,7 @@ def _like(operand: Any, pattern: str, flags: str) -> LikeRegex:
 
 
 def regex_flags(flags: str) -> str:
-    """The flags of PostgreSQL's own regular expressions for those of XQuery's (jspConvertRegexFlags)."""
+    """The flags of PostgreSQL's own regular expressions for XQuery's flags (jspConvertRegexFlags)."""
     case = "i" if "i" in flags else ""
     if "q" in flags:
         return f"{case}q"

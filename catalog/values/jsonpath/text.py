@@ -1,4 +1,4 @@
-"""A path as PostgreSQL prints it (jsonpath_out): names quoted, brackets where precedence asks for them."""
+"""A path in PostgreSQL's output form (jsonpath_out): names quoted, parentheses where precedence requires them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TIGHTEST: Final = 6
 
 
 def canonical_path(text: str) -> str:
-    """jsonpath's output for its input. Raises 42601, 54001 and 0A000."""
+    """The output form of an input text. Raises 42601, 54001 and 0A000."""
     return path_text(parse_path(text))
 
 

@@ -1,8 +1,8 @@
 """PostgreSQL's regular expressions whose match is the same for a backtracking engine.
 
-PostgreSQL finds the longest match (or, after a lazy quantifier, the shortest), others the first that their search
-meets. ``read`` takes sequences of characters and classes, quantified or not, in groups that are not, and tells whether
-both agree:
+PostgreSQL finds the longest match (or, after a lazy quantifier, the shortest), other engines the first one in their
+search order. ``read`` accepts sequences of characters and classes, quantified or not, in groups that are not
+quantified, and decides whether both agree:
 
     at most one quantifier                  what it takes decides the length
     greedy ones, up to the end ($ or .*)    every match ends there
@@ -24,7 +24,7 @@ from msgspec import Struct
 from catalog.values.errors import SqlError
 from catalog.values.regex.syntax import parse
 
-#: Class escapes as RE2 and Java write them: PostgreSQL's know Unicode's letters, and the vertical tab as a blank.
+#: Class escapes as RE2 and Java write them: PostgreSQL's include Unicode's letters, and the vertical tab as a blank.
 _CLASSES: Final = {"d": "0-9", "w": r"\p{L}\p{N}_", "s": r"\s\x0b"}
 _SAMPLES: Final = (*map(chr, range(128)), "ü", "Ü", "€", "٣")
 _ATOM: Final = re.compile(
@@ -34,12 +34,13 @@ _ATOM: Final = re.compile(
 )
 _QUANTIFIER: Final = re.compile(r"(?P<count>[*+?]|\{(?P<least>\d{1,3})(?P<comma>,(?P<most>\d{0,3}))?\})(?P<lazy>\??)")
 _MOST: Final = 255
-#: What regexp_replace() is given as N where the flag g decides.
+#: The argument N that regexp_replace() gets if the flag g decides.
 BY_FLAG: Final = -(2**31)
 
 
 class Regex(Struct, frozen=True):
-    """An expression in the common syntax, the number of its capturing groups, and whether it can match nothing."""
+    """An expression in the common syntax, the number of its capturing groups, and whether it can match the empty
+    text."""
 
     text: str
     groups: int
@@ -55,7 +56,7 @@ class _Item(Struct, frozen=True):
 
 @lru_cache(512)
 def read(pattern: str, ignore_case: bool = False) -> Regex | None:
-    """The expression, None where its match may differ or it is not understood."""
+    """The expression; None if its match may differ or it is not understood."""
     place, text, groups, depth = 0, "", 0, 0
     items: list[_Item] = []
     if pattern.startswith("^"):
@@ -108,7 +109,7 @@ def _written(atom: re.Match[str]) -> str | None:
 
 
 def _characters(written: str, ignore_case: bool) -> frozenset[str] | None:
-    """Which of the sample characters an atom takes."""
+    """The sample characters that an atom matches."""
     known = written.replace(r"\p{L}\p{N}_", r"\w")
     try:
         one = re.compile(known, re.DOTALL | (re.IGNORECASE if ignore_case else 0))
@@ -141,7 +142,7 @@ def _agree(items: list[_Item], ends: bool) -> bool:
 
 
 def _goes_on_one_way(items: list[_Item]) -> bool:
-    """Whether the first item shares no character with what may come next."""
+    """Whether the first item shares no character with the items that may follow."""
     first, *rest = items
     for item in rest:
         if first.chars & item.chars:
@@ -152,7 +153,8 @@ def _goes_on_one_way(items: list[_Item]) -> bool:
 
 
 def rewrite(replacement: str, groups: int) -> str:
-    r"""A replacement in RE2's syntax: \0 for \&, nothing for a group that is not there, other backslashes doubled."""
+    r"""A replacement text in RE2's syntax: \\0 for \\&, an empty text for a missing group, other backslashes
+    doubled."""
     found = []
     place = 0
     while place < len(replacement):
@@ -174,7 +176,7 @@ def rewrite(replacement: str, groups: int) -> str:
 
 
 def similar(pattern: str, escape: str = "\\") -> str:
-    """SIMILAR TO's pattern as a regular expression (similar_escape, regexp.c). Raises 22025 and 2200C."""
+    """A SIMILAR TO pattern as a regular expression (similar_escape, regexp.c). Raises 22025 and 2200C."""
     if len(escape) > 1:
         raise SqlError("22025", "invalid escape string", hint="Escape string must be empty or one character.")
     found, place, in_class = [], 0, False
@@ -208,7 +210,7 @@ _TOKEN: Final = re.compile(rf"(?P<atom>{_ATOM.pattern})|(?P<mark>[|^$])", re.DOT
 
 @lru_cache(512)
 def common(pattern: str) -> str | None:
-    """The expression in the common syntax where it is known that it accepts the same texts; None for every other."""
+    """The expression in the common syntax if it is known to match the same texts; None for others."""
     try:
         parse(pattern)
     except SqlError:

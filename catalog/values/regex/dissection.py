@@ -1,10 +1,10 @@
-"""Whether a span of a text matches a regular expression with back references, and what its groups hold then.
+"""Decides whether a part of a text matches a regular expression with back references, and what its groups match.
 
-Owns: ``Dissection``. The sets of ``regex_matching`` know no back reference: to them, one takes what its group might
-take anywhere. So a span that they find is taken apart, part after part and each as long (or as short) as may be, and
-where a back reference finds other characters than its group holds, the part before it is made shorter (or longer)
-(regexec.c: cdissect and those that it calls). As there, a part is taken apart in one way for each of its lengths. That
-may take time exponential in the pattern's length; ``STEPS`` bound it.
+Owns: ``Dissection``. The sets of ``matching`` do not handle back references: for them, a reference matches any text
+that its group could match. So a span that they find is split into parts, each as long (or as short) as possible; if a
+back reference finds other characters than its group holds, the part before it is made shorter (or longer) (regexec.c:
+cdissect and its callees). As there, a part is split in one way only for each of its lengths. The time can be
+exponential in the pattern's length; ``STEPS`` limits it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from catalog.values.regex.tree import Back, Choice, Group, Node, Repeat, capture
 from catalog.values.regex.tree import Sequence as Items
 
 Span = tuple[int, int] | None
-#: Parts that are looked at in one search, where the text is short; in a long one each costs more.
+#: The most parts that one search examines in a short text; in a long text each part costs more.
 STEPS: Final = 200_000
 _LONG: Final = 512
 
 
 class Places(Protocol):
-    """A text's sets of places, and how parts without back references are taken apart."""
+    """A text's sets of places, and how parts without back references are split."""
 
     def after(self, node: Node, places: int) -> int: ...
 
@@ -36,7 +36,7 @@ class Places(Protocol):
 
 
 class Dissection:
-    """One search's in a text, from its beginning on."""
+    """The dissection for one search in a text, from the text's beginning."""
 
     def __init__(self, places: Places, text: str) -> None:
         self._places = places
@@ -44,8 +44,8 @@ class Dissection:
         self._left, self._cost = STEPS, 1 + len(text) // _LONG
 
     def matches(self, node: Node, begin: int, end: int, groups: list[Span]) -> bool:
-        """Whether a node takes the characters from ``begin`` to ``end``, which the sets say it may; notes its groups.
-        Raises 0A000 where that takes too long."""
+        """Whether a node matches the characters from ``begin`` to ``end``, which the sets allow; records its groups.
+        Raises 0A000 if that takes too long."""
         found = self._matches(node, begin, end, groups)
         if not found:
             _forget(node, groups)
@@ -85,7 +85,7 @@ class Dissection:
         return bool(self._places.after(node, 1 << begin) >> end & 1)
 
     def _repeats(self, node: Back, least: int, most: int | None, begin: int, end: int, groups: list[Span]) -> bool:
-        """So many times what the group holds; of nothing any number of times."""
+        """The given number of repetitions of the group's text; an empty text may be repeated any number of times."""
         span = groups[node.number]
         if span is None:
             return False
@@ -114,7 +114,8 @@ class Dissection:
         return False
 
     def _in_iteration(self, node: Repeat, begin: int, end: int, groups: list[Span]) -> bool:
-        """One after the other, none of nothing but where so many must be (citerdissect and creviterdissect)."""
+        """Iterations one after the other; an iteration is empty only if the least number requires it (citerdissect and
+        creviterdissect)."""
         greedy, least = preference(node.inner) is not False, node.least
         if least == 0:
             if begin == end:
@@ -155,7 +156,7 @@ def _forget(node: Node, groups: list[Span]) -> None:
 
 
 def _in_order(places: int, greedy: bool) -> Iterator[int]:
-    """The places of a set, from the last or from the first."""
+    """The places of a set, in descending or ascending order."""
     while places:
         place = places.bit_length() - 1 if greedy else (places & -places).bit_length() - 1
         yield place

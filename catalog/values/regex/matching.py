@@ -7,10 +7,10 @@ that a whole set goes through a node in a few operations:
     before(node, S)   where a match that ends in S may begin
 
 A match begins at the lowest bit of before(root, everywhere) and ends at the highest or lowest bit of after(root, that
-place). What its groups hold is found by taking that span apart from left to right, each part as long (or as short) as
-the rest allows (section 9.7.3.5 of the manual; regexec.c's dissection). No match backtracks, but of a pattern with back
-references, where spans are only candidates (``regex_dissection``). Where a group and a reference to it stand at a fixed
-distance in one sequence, only those begins are candidates from which the text repeats itself at that distance.
+place). Its groups are found by splitting that span from left to right, each part as long (or as short) as the rest
+allows (section 9.7.3.5 of the manual; regexec.c's dissection). Matching backtracks only for patterns with back
+references, for which spans are only candidates (``dissection``). If a group and a reference to it are at a fixed
+distance in one sequence, the only candidate begins are those from which the text repeats itself at that distance.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from catalog.values.regex.tree import (
 )
 from catalog.values.regex.tree import Sequence as Items
 
-#: First and last place of the match and of each group; None for a group that has no part in it.
+#: The first and the last place of the match and of each group; None for a group that is not part of the match.
 Span = tuple[int, int] | None
 Match = tuple[tuple[int, int], *tuple[Span, ...]]
 _NOWHERE: Final = 0
@@ -46,12 +46,12 @@ _NODES: Final = 4096
 
 
 def find(pattern: Pattern, text: str, start: int = 0) -> Match | None:
-    """The first match at ``start`` or behind it."""
+    """The first match at or after ``start``."""
     return next(_matches(pattern, text, start), None)
 
 
 def find_all(pattern: Pattern, text: str, start: int = 0) -> Iterator[Match]:
-    """All matches; behind one of nothing the search goes on a character further."""
+    """All matches; after an empty match, the search continues one character further."""
     return _matches(pattern, text, start)
 
 
@@ -83,7 +83,7 @@ def _matches(pattern: Pattern, text: str, start: int) -> Iterator[Match]:
 def _dissected(
     pattern: Pattern, dissection: Dissection, begin: int, ends: int, greedy: bool
 ) -> tuple[int, list[Span]] | None:
-    """The first end of a match, in the order of preference, that back references allow; and its groups."""
+    """The first end of a match, in order of preference, that the back references allow, and the match's groups."""
     while ends:
         end = _chosen(ends, greedy)
         groups: list[Span] = [None] * (pattern.groups + 1)
@@ -103,7 +103,8 @@ def _chosen(places: int, greedy: bool) -> int:
 
 @lru_cache(_NODES)
 def _runs(items: tuple[Node, ...]) -> list[Node]:
-    """Neighbours that capture nothing and prefer alike are one part: only their length together is chosen."""
+    """Joins neighbours without captures and with the same preference into one part, as only their total length is
+    chosen."""
     found: list[Node] = []
     run: list[Node] = []
     wants: bool | None = None
@@ -120,14 +121,14 @@ def _runs(items: tuple[Node, ...]) -> list[Node]:
 
 @lru_cache(_NODES)
 def _fewer(node: Repeat) -> Repeat:
-    """One time less."""
+    """One repetition fewer."""
     return Repeat(node.inner, node.least - 1, None if node.most is None else node.most - 1, node.greedy)
 
 
 @lru_cache(_NODES)
 def _echoes(node: Items) -> dict[int, list[tuple[int, int]]]:
-    """For the places of groups among a sequence's items, how far behind the group's begin each reference to it stands
-    and how many characters the group has, where both are the same in all matches."""
+    """For each group among a sequence's items: the distance of each reference from the group's begin, and the group's
+    length, if both are the same in all matches."""
     found: dict[int, list[tuple[int, int]]] = {}
     for place, group in enumerate(node.items):
         if not isinstance(group, Group) or not (length := width(group)):
@@ -144,7 +145,7 @@ def _echoes(node: Items) -> dict[int, list[tuple[int, int]]]:
 
 
 class _Text:
-    """A text and the sets of its places."""
+    """A text, and the sets of its places."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -156,7 +157,7 @@ class _Text:
             self._where[char] = self._where.get(char, 0) | 1 << place
 
     def _mask(self, node: Char) -> int:
-        """The places before characters that a node takes."""
+        """The places before characters that a node matches."""
         known = self._chars.get(node)
         if known is None:
             known = 0
@@ -170,7 +171,7 @@ class _Text:
         return sum(places for char, places in self._where.items() if accepts(char))
 
     def _echoed(self, distance: int, length: int) -> int:
-        """The places from which so many characters are those at a distance."""
+        """The places from which this many characters are repeated at a distance."""
         alike = self._alike.get(distance)
         if alike is None:
             alike = _union(places & places >> distance for places in self._where.values())
@@ -181,7 +182,7 @@ class _Text:
         return found
 
     def _points(self, kind: str) -> int:
-        """The places where a point is."""
+        """The places at which a zero-width condition holds."""
         match kind:
             case "start":
                 return 1
@@ -204,12 +205,12 @@ class _Text:
                 return self.all & ~(follows ^ precedes)
 
     def _seen(self, node: Look) -> int:
-        """The places where what is looked for is, or is not."""
+        """The places at which a look-ahead or look-behind holds."""
         found = self.after(node.inner, self.all) if node.behind else self.before(node.inner, self.all)
         return self.all & ~found if node.negated else found
 
     def after(self, node: Node, places: int) -> int:
-        """Where matches that begin at some places end."""
+        """The places where matches that begin at the given places may end."""
         if not places:
             return _NOWHERE
         match node:
@@ -233,7 +234,7 @@ class _Text:
                 return _repeated(partial(self.after, node.inner), places, node.least, node.most)
 
     def before(self, node: Node, places: int) -> int:
-        """Where matches that end at some places begin."""
+        """The places where matches that end at the given places may begin."""
         if not places:
             return _NOWHERE
         match node:
@@ -260,13 +261,13 @@ class _Text:
                 return _repeated(partial(self.before, node.inner), places, node.least, node.most)
 
     def parts(self, node: Items) -> list[Node]:
-        """A sequence's parts that are taken apart one by one."""
+        """The parts of a sequence that are split one by one."""
         return _runs(node.items)
 
     # --- groups -------------------------------------------------------------------------------------------------------
 
     def take_apart(self, node: Node, begin: int, end: int, groups: list[Span]) -> None:
-        """Notes what a node's groups hold where it matches from ``begin`` to ``end``."""
+        """Records the groups of a node that matches from ``begin`` to ``end``."""
         if not captured(node):
             return
         match node:
@@ -286,7 +287,7 @@ class _Text:
                 raise AssertionError(type(node))
 
     def _in_sequence(self, parts: Sequence[Node], begin: int, end: int, groups: list[Span]) -> None:
-        rests = [1 << end]  # where each part may end so that those behind it still reach the end
+        rests = [1 << end]  # where each part may end so that the following parts still reach the end
         for part in reversed(parts[1:]):
             rests.append(self.before(part, rests[-1]))
         for part, rest in zip(parts, reversed(rests), strict=True):
@@ -295,7 +296,8 @@ class _Text:
             begin = middle
 
     def _in_repetition(self, node: Repeat, begin: int, end: int, groups: list[Span]) -> None:
-        """What the last one holds counts: x{m,n} is x{m-1,n-1} and x, where m is not 0 (regcomp.c, parseqatom)."""
+        """The captures of the last repetition count: x{m,n} is x{m-1,n-1} followed by x, if m is not 0 (regcomp.c,
+        parseqatom)."""
         if node.least == 0:
             self._in_iteration(node, begin, end, groups)
             return
@@ -304,7 +306,8 @@ class _Text:
         self.take_apart(node.inner, middle, end, groups)
 
     def _in_iteration(self, node: Repeat, begin: int, end: int, groups: list[Span]) -> None:
-        """One after the other, none of nothing but where all is (regexec.c, citerdissect and creviterdissect)."""
+        """Iterations one after the other; an iteration is empty only if the whole is (regexec.c, citerdissect and
+        creviterdissect)."""
         greedy, left = preference(node.inner) is not False, node.most
         if begin == end and left != 0 and greedy and self.after(node.inner, 1 << begin) >> end & 1:
             self.take_apart(node.inner, begin, end, groups)
@@ -328,7 +331,7 @@ def _union(found: Iterator[int]) -> int:
 
 
 def _repeated(step: Callable[[int], int], places: int, least: int, most: int | None) -> int:
-    """Where so many steps lead."""
+    """The places that this number of steps leads to."""
     for _ in range(least):
         places = step(places)
     found = new = places

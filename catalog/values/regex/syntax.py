@@ -1,7 +1,7 @@
 """PostgreSQL's advanced regular expressions as trees.
 
-Owns: ``parse`` (text and flags to a ``Pattern``, 2201B for what is none) in the classes of
-``regex_tree``. What a tree matches is ``regex_matching``'s. The older syntaxes are 0A000.
+Owns: ``parse`` (from text and flags to a ``Pattern`` of the classes of ``tree``; 2201B for an invalid pattern).
+``matching`` finds the matches of a tree. The older syntaxes are 0A000.
 https://www.postgresql.org/docs/15/functions-matching.html#POSIX-SYNTAX-DETAILS
 """
 
@@ -50,7 +50,8 @@ _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
 _ESCAPES: Final = {"a": "\a", "b": "\b", "B": "\\", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _SHORTHANDS: Final = {"d": "digit", "s": "space", "w": "word"}
 _POINTS: Final = {"A": "start", "Z": "end", "m": "word_start", "M": "word_end", "y": "edge", "Y": "inside"}
-#: Nodes that a reference is searched as; groups that refer to groups that do have twice as many each time.
+#: The most nodes for which a reference is searched; groups that refer to groups with references double the number each
+#: time.
 _HEAVIEST: Final = 500
 _ANYTHING: Final = Repeat(Char(lambda char: True), 0, None, True)
 _COUNT: Final = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
@@ -59,8 +60,8 @@ _COMMENT: Final = re.compile(r"\(\?#[^)]*\)")
 
 
 class Options(Struct, frozen=True):
-    """Flags: case does not count, ``.`` and ``[^`` leave newlines out, anchors are those of lines, blanks do not count,
-    the pattern is a plain text; ``every`` is g."""
+    """Flags: case-insensitive, ``.`` and ``[^`` exclude newlines, anchors match at lines, blanks are ignored, the
+    pattern is plain text; ``every`` is g."""
 
     ignore_case: bool = False
     by_line: bool = False
@@ -71,7 +72,7 @@ class Options(Struct, frozen=True):
 
 
 def options(flags: str) -> Options:
-    """The flags of a function's last argument. Raises 22023."""
+    """The flags in a function's last argument. Raises 22023."""
     found: dict[str, bool] = {}
     for letter in flags:
         match letter:
@@ -125,7 +126,7 @@ def _bad(words: str) -> SqlError:
 
 
 def _one(char: str, chosen: Options) -> Char:
-    """A character itself, in either case where case does not count."""
+    """A single character, in both cases if matching is case-insensitive."""
     if not chosen.ignore_case:
         return Char(char.__eq__)
     cases = (char, char.lower(), char.upper())
@@ -133,7 +134,7 @@ def _one(char: str, chosen: Options) -> Char:
 
 
 class _Reader:
-    """A recursive descent over a pattern's text."""
+    """A recursive descent parser for a pattern."""
 
     def __init__(self, text: str, chosen: Options) -> None:
         self.text, self.options = text, chosen
@@ -141,7 +142,7 @@ class _Reader:
         self.closed: dict[int, Node] = {}
 
     def _skip(self) -> None:
-        """Comments, and in expanded syntax blanks."""
+        """Skips comments and, in expanded syntax, blanks."""
         while True:
             found = _COMMENT.match(self.text, self.place)
             if found is None and self.options.expanded:
@@ -160,7 +161,7 @@ class _Reader:
         return True
 
     def choice(self, depth: int) -> Node:
-        """Branches up to the end or a closing parenthesis."""
+        """Alternatives up to the end or a closing parenthesis."""
         if depth > _DEPTH:
             raise _bad("regular expression is too complex")
         branches = [self._branch(depth)]
@@ -195,7 +196,7 @@ class _Reader:
         return self._at("{") and self.text[self.place + 1 : self.place + 2].isdigit()
 
     def _quantifier(self) -> tuple[int, int | None, bool] | None:
-        """The least and greatest number, and whether between them there is a choice (even where both are one)."""
+        """The least and the greatest number, and whether it expresses a choice between them (even if both are 1)."""
         for word, least, most in (("*", 0, None), ("+", 1, None), ("?", 0, 1)):
             if self._take(word):
                 return least, most, True
@@ -242,7 +243,7 @@ class _Reader:
         kind = next((word for word in ("?:", "?=", "?!", "?<=", "?<!") if self._take(word)), "")
         if not kind and self._at("?"):
             raise _bad("quantifier operand invalid")
-        kind = "?:" if not kind and self.looks else kind  # nothing is captured in what is looked for
+        kind = "?:" if not kind and self.looks else kind  # groups within look-around do not capture
         number = 0
         if not kind:
             self.groups += 1
@@ -273,7 +274,7 @@ class _Reader:
         return _one(self._escaped(), self.options)
 
     def _reference(self) -> Node:
-        r"""\1 to \9, and of greater numbers those that a group before has; others are a character in octal."""
+        r"""\\1 to \\9, and greater numbers if there are that many groups before; others are octal character codes."""
         digits = re.compile(r"\d{1,3}", re.ASCII).match(self.text, self.place)
         assert digits is not None
         number = int(digits[0])
@@ -296,7 +297,7 @@ class _Reader:
         return Char(lambda found: not inside(found) and not (by_line and found == "\n"))
 
     def _escaped(self) -> str:
-        """The character that an escape means."""
+        """The character of an escape."""
         letter = self.text[self.place : self.place + 1]
         self.place += 1
         if not letter:
@@ -346,7 +347,7 @@ class _Reader:
         return accepts
 
     def _part(self) -> Callable[[str], bool]:
-        """A class, a character, or a range of them."""
+        """A class, a character, or a range of characters."""
         if self._take("[:"):
             name, _, _ = self.text[self.place :].partition(":]")
             if f"{name}:]" not in self.text[self.place :] or name not in _CLASSES:

@@ -1,6 +1,6 @@
-"""Regular expressions as trees: what ``regex_syntax`` reads a text into, and ``regex_matching`` finds in others.
+"""Regular expressions as trees, which ``syntax`` parses and ``matching`` searches for.
 
-Owns: the nodes, and what is told of one by looking at it alone.
+Owns: the nodes, and the properties that follow from a node alone.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-#: Whether a node takes as much as it can, as little as it can, or its length is not its own to choose.
+#: Whether a node prefers the longest match, the shortest one, or has no preference.
 Preference = bool | None
 _NODES: Final = 8192
 
 
 class Char(Struct, frozen=True, eq=False):
-    """One character that ``accepts`` takes."""
+    """One character for which ``accepts`` is true."""
 
     accepts: Callable[[str], bool]
 
 
 class Point(Struct, frozen=True, eq=False):
-    """No character, where ``kind`` holds: start, end, line_start, line_end, word_start, word_end, edge, inside."""
+    """An empty match where ``kind`` holds: start, end, line_start, line_end, word_start, word_end, edge, inside."""
 
     kind: str
 
 
 class Look(Struct, frozen=True, eq=False):
-    """No character, where what follows (or is before) matches, or does not."""
+    """An empty match where the following (or preceding) text matches, or does not match."""
 
     inner: Node
     behind: bool
@@ -38,26 +38,26 @@ class Look(Struct, frozen=True, eq=False):
 
 
 class Group(Struct, frozen=True, eq=False):
-    """A group that is captured."""
+    """A capturing group."""
 
     inner: Node
     number: int
 
 
 class Sequence(Struct, frozen=True, eq=False):
-    """One item after the other."""
+    """The items in sequence."""
 
     items: tuple[Node, ...]
 
 
 class Choice(Struct, frozen=True, eq=False):
-    """One of several, the first in case of doubt."""
+    """One of several alternatives; if they match equally, the first."""
 
     branches: tuple[Node, ...]
 
 
 class Repeat(Struct, frozen=True, eq=False):
-    """An item so many times; ``most`` None: any number. ``greedy`` None: {m}, which leaves it to the item."""
+    """A repeated item; ``most`` None: without limit. ``greedy`` None: {m}, whose preference is the item's."""
 
     inner: Node
     least: int
@@ -66,7 +66,7 @@ class Repeat(Struct, frozen=True, eq=False):
 
 
 class Back(Struct, frozen=True, eq=False):
-    """The characters that a group holds; ``like`` is what takes at least all that the group does, anywhere."""
+    """The characters that a group holds; ``like`` matches at least every text that the group can match."""
 
     number: int
     like: Node
@@ -78,7 +78,7 @@ Node = Char | Point | Look | Group | Sequence | Choice | Repeat | Back
 
 @lru_cache(_NODES)
 def refers(node: Node) -> bool:
-    """Whether there is a back reference in it."""
+    """Whether it contains a back reference."""
     match node:
         case Back():
             return True
@@ -91,7 +91,7 @@ def refers(node: Node) -> bool:
 
 
 def anywhere(node: Node) -> Node:
-    """What takes the same characters wherever they stand."""
+    """A node that matches the same characters at any place."""
     match node:
         case Point() | Look():
             return Sequence(())
@@ -111,8 +111,8 @@ def anywhere(node: Node) -> Node:
 
 @lru_cache(_NODES)
 def weight(node: Node) -> int:
-    """How many nodes are met on the way through it: a reference's own are those of its group, and of those that its
-    group refers to."""
+    """The number of nodes on the way through it; a reference counts the nodes of its group, and of the groups to which
+    that refers."""
     match node:
         case Back():
             return 1 + weight(node.like)
@@ -126,7 +126,7 @@ def weight(node: Node) -> int:
 
 @lru_cache(_NODES)
 def width(node: Node) -> int | None:
-    """The number of characters of every match; None where matches differ in it."""
+    """The length of every match in characters; None if lengths differ."""
     match node:
         case Char():
             return 1

@@ -1,7 +1,7 @@
-"""Infinite dates and timestamps, which tables have and the rest has not.
+"""Infinite dates and timestamps, which only tables can hold.
 
-Owns: what refuses them. Spark has no infinite dates, and an infinite event time would end every window: so streams take
-none, nor does a continuous view of the tables that it reads.
+Owns: their refusal elsewhere. Spark has no infinite dates, and an infinite event time would end every window: so
+streams refuse them, and so do continuous views that read tables.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from catalog.values.times.timestamps import INFINITE_DAYS, INFINITE_MICROSECONDS
 from catalog.values.types import SqlType
 
 _HINT = "Use NULL or a far date."
-#: By Arrow's number of a type: how its values lie in memory, and which of them is infinity.
+#: For each of Arrow's type ids: the memory layout of the values, and the value that is infinity.
 _MOST: Final = {pa.date32().id: ("<i4", INFINITE_DAYS), pa.timestamp("us").id: ("<i8", INFINITE_MICROSECONDS)}
 _NESTED: Final = frozenset((pa.list_(pa.null()).id, pa.struct([]).id))
 
 
 def require_finite(batches: Iterable[pa.RecordBatch], where: str) -> None:
-    """Raises 0A000 for an infinite date or timestamp anywhere in the rows; ``where`` they are."""
+    """Raises 0A000 for an infinite date or timestamp anywhere in the rows; ``where`` names the place for the error."""
     for batch in batches:
         if any(map(_has_infinite, batch.columns)):
             raise unsupported(f"an infinite date or timestamp in {where}", _HINT)
@@ -40,12 +40,12 @@ def _has_infinite(column: pa.Array) -> bool:
     counts = np.frombuffer(column.buffers()[1], item)[column.offset : column.offset + len(column)]
     if counts.max() < most and counts.min() > -most:
         return False
-    valid = np.asarray(column.is_valid())  # what stands under a NULL may be anything
+    valid = np.asarray(column.is_valid())  # the values at NULLs are arbitrary
     return bool((np.abs(counts[valid]) == most).any())
 
 
 def require_finite_values(values: Iterable[object], where: str) -> None:
-    """Checks dates and timestamps in the form of parameters."""
+    """Checks dates and timestamps among parameter values."""
     if any(map(_is_infinite, values)):
         raise unsupported(f"an infinite date or timestamp in {where}", _HINT)
 
@@ -55,5 +55,5 @@ def _is_infinite(value: object) -> bool:
 
 
 def is_moment(kind: SqlType) -> bool:
-    """Whether a type's values may be infinite in time."""
+    """Whether values of a type may be infinite dates or timestamps."""
     return kind.name in ("date", "timestamp", "timestamptz")

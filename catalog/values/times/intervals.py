@@ -1,7 +1,8 @@
 """Reading PostgreSQL's interval texts: its own units, SQL's ``1-2 3 4:05:06`` and ISO 8601's ``P1Y2M``.
 
 Owns: the grammar (ParseDateTime, DecodeInterval, DecodeISO8601Interval of PostgreSQL 15) and its errors. An interval is
-(months, days, microseconds). Fractions flow down into the next smaller of the three, in double precision as there.
+(months, days, microseconds). Fractions are carried to the next smaller of the three, in double precision as in
+PostgreSQL.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ _WORDS: Final = {
     "century": "c cent century centuries",
     "millennium": "mil mils millennium millennia",
 }
-#: Words count by so many letters.
+#: The number of significant letters of a word.
 _LETTERS: Final = 10
 _UNITS: Final = {word[:_LETTERS]: unit for unit, words in _WORDS.items() for word in words.split()}
-#: A word with more than letters is a date, but where these stand before a digit.
+#: A word with other characters than letters is a date, unless one of these precedes a digit.
 _TOKEN: Final = re.compile(
     r"(?P<clock>[0-9]+:[0-9:.]*)"
     r"|(?P<number>[0-9]+(?:(?P<mark>[-/.])(?:[0-9]+(?:(?P=mark)(?:[0-9]|(?P=mark))*)?|(?:[a-z0-9]|(?P=mark))*))?|\.[0-9]*)"
@@ -64,7 +65,7 @@ _ISO_NAMES: Final = {True: ("year", "month", "day"), False: ("hour", "minute", "
 
 
 def unit_of_word(word: str) -> str | None:
-    """The unit that a word in small letters names, alone or of many; None: it names none."""
+    """The unit that a lower-case word names, in singular or plural; None if it names none."""
     return _UNITS.get(word[:_LETTERS])
 
 
@@ -77,9 +78,10 @@ class _OutOfRange(Exception):
 
 
 def parse_interval(text: str, fields: int = FULL_RANGE, shares_sign: bool = False) -> Interval:
-    """interval_in: an interval's text, of the fields that a type's modifier names. Raises 22007, 22008 and 22015.
+    """Reads an interval's text as interval_in does, with the fields of a type's modifier. Raises 22007, 22008 and
+    22015.
 
-    ``shares_sign``, as IntervalStyle sql_standard has it: a minus before the first field is that of all, where no other
+    ``shares_sign``, for IntervalStyle sql_standard: a minus before the first field applies to all fields, if no other
     field has a sign.
     """
     smallest = smallest_of(fields)
@@ -97,7 +99,7 @@ def parse_interval(text: str, fields: int = FULL_RANGE, shares_sign: bool = Fals
 
 
 def carried_interval(text: str, fields: int = FULL_RANGE, shares_sign: bool = False) -> Interval:
-    """One whose time nanoseconds hold, as Arrow has it: months, days and nanoseconds. Raises 0A000 for others."""
+    """An interval in Arrow's form: months, days and nanoseconds. Raises 0A000 if the time does not fit."""
     months, days, microseconds = parse_interval(text, fields, shares_sign)
     if abs(microseconds) > (2**63 - 1) // 1000:
         raise unsupported("an interval of more than 2562047 hours")
@@ -105,13 +107,13 @@ def carried_interval(text: str, fields: int = FULL_RANGE, shares_sign: bool = Fa
 
 
 class _Total:
-    """The sums of the fields read so far; each stays within its bits."""
+    """The sums of the fields read so far; each must fit its number of bits."""
 
     def __init__(self) -> None:
         self.years = self.months = self.days = self.microseconds = 0
 
     def add(self, unit: str, whole: int, part: float) -> None:
-        """So many of a unit: a whole number, and a fraction of one."""
+        """Adds a number of units: an integer and a fraction."""
         if unit in _MICROSECONDS:
             self._add(0, 0, 0, whole * _MICROSECONDS[unit])
             self._add_part(part, _MICROSECONDS[unit])
@@ -140,7 +142,7 @@ class _Total:
         self._add(0, 0, 0, whole + (rest > 0.5) - (rest < -0.5))
 
     def negate(self) -> None:
-        """What ``ago`` does."""
+        """Negates the interval, for ``ago``."""
         years, months, days, microseconds = self.years, self.months, self.days, self.microseconds
         self.years = self.months = self.days = self.microseconds = 0
         self._add(-years, -months, -days, -microseconds)
@@ -174,13 +176,14 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 
 
 def _has_shared_sign(tokens: list[tuple[str, str]]) -> bool:
-    """Whether only the first field has a sign, and that is a minus."""
+    """Whether the first field has a minus and no other field has a sign."""
     signs = [item[0] for _, item in tokens]
     return bool(signs) and signs[0] == "-" and not {"+", "-"} & set(signs[1:])
 
 
 def _verbose(text: str, smallest: str, short: bool, shares_sign: bool) -> Interval:
-    """Fields from the right to the left, since a number's unit stands behind it; without one it has that of before."""
+    """Reads the fields from right to left, since a number's unit follows it; a number without one has the default for
+    its place."""
     total, seen, tokens = _Total(), set[str](), _tokens(text)
     is_negative = shares_sign and _has_shared_sign(tokens)
     unit: str | None = None
@@ -223,7 +226,7 @@ def _is_clock(item: str, short: bool) -> bool:
 
 
 def _clock(item: str, short: bool) -> int:
-    """Microseconds of h:m, h:m:s, m:s.f and, where these are the type's fields, m:s."""
+    """The microseconds of h:m, h:m:s, m:s.f and, with the corresponding type modifier, m:s."""
     match = re.fullmatch(r"([+-]?)([0-9]+):([0-9]*)(?:(?::([0-9]*))?(\.[0-9]*)?)?", item, re.ASCII)
     if match is None:
         raise _Malformed
@@ -241,7 +244,7 @@ def _clock(item: str, short: bool) -> int:
 
 
 def _number(item: str) -> tuple[int, float, bool]:
-    """A number, its fraction, and whether it is years and months, which are months then."""
+    """A number, its fraction, and whether it is years and months, which are returned as months."""
     match = _WHOLE.match(item)
     assert match is not None
     whole, rest = int(match[0]) if match[0].strip("+-") else 0, item[match.end() :]
@@ -266,7 +269,7 @@ def _number(item: str) -> tuple[int, float, bool]:
 
 
 class _Iso:
-    """A text on its way."""
+    """Reads an ISO 8601 text."""
 
     def __init__(self, text: str) -> None:
         self.text, self.place = text, 0
@@ -289,7 +292,7 @@ class _Iso:
 
 
 def _iso(text: str) -> Interval:
-    """Designators (P1Y2M3DT4H), or one of the alternative formats (P0001-02-03T04:05:06, P00010203T040506)."""
+    """Reads designators (P1Y2M3DT4H), or an alternative format (P0001-02-03T04:05:06, P00010203T040506)."""
     if len(text) < 2 or text[0] != "P":
         raise _Malformed
     total, reader = _Total(), _Iso(text[1:])
@@ -318,7 +321,7 @@ def _iso(text: str) -> Interval:
 
 
 def _add_digits(total: _Total, is_date: bool, whole: int, part: float) -> None:
-    """Three fields in the digits of one number; the last has its fraction."""
+    """Adds three fields that are the digits of one number; the last field has the number's fraction."""
     sign, digits = (-1 if whole < 0 else 1), abs(whole)
     for name, count in zip(_ISO_NAMES[is_date], (digits // 10000, digits // 100 % 100, digits % 100), strict=True):
         total.add(name, sign * count, 0.0)
@@ -328,7 +331,8 @@ def _add_digits(total: _Total, is_date: bool, whole: int, part: float) -> None:
 def _add_marked(
     total: _Total, reader: _Iso, names: tuple[str, ...], first: tuple[int, float], ends: tuple[str, ...]
 ) -> None:
-    """Up to three fields with a mark between; ``ends``: what follows the first, the mark, and what may end them."""
+    """Adds up to three fields separated by a mark; ``ends``: the units of the fields after the first one, the mark, and
+    the characters that may follow."""
     unit, mark, *last = ends
     total.add(names[0], *first)
     for name in names[1:]:
@@ -343,7 +347,7 @@ def _add_marked(
 
 
 def cut(value: tuple[Any, Any, Any], smallest: str) -> tuple[Any, Any, Any]:
-    """AdjustIntervalForTypmod: nothing below the smallest field; of integers, or of numpy's vectors of them."""
+    """AdjustIntervalForTypmod: removes everything below the smallest field; for integers, or numpy vectors."""
     months, days, microseconds = value
     match smallest:
         case "year":
@@ -359,6 +363,6 @@ def cut(value: tuple[Any, Any, Any], smallest: str) -> tuple[Any, Any, Any]:
 
 
 def _whole(value: Any, unit: int) -> Any:
-    """A whole number of units, towards zero."""
+    """A whole number of units, rounded towards zero."""
     sign = 1 - 2 * (value < 0)
     return sign * (sign * value // unit * unit)

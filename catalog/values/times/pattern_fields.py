@@ -1,10 +1,10 @@
 """The fields that a text has by the pattern of to_date() and to_timestamp() (formatting.c, DCH_from_char).
 
-Owns: ``fields``, and ``shape_of`` a pattern. A pattern's separator or blank takes one of the text, whichever, or none
-where there is none; any other character of it takes one character unless blanks were passed over already; FX takes all
-to the letter. A number before a field of digits has the field's length, and any other ends where its digits end. A
-strict text, as jsonpath's .datetime() has it, is of its pattern to the letter, whose separators are few. What the
-fields mean together is ``moment_reading``'s.
+Owns: ``fields``, and ``shape_of`` a pattern. A separator or blank in the pattern matches any one separator or blank in
+the text, or none if there is none. Any other character matches any one character, unless blanks were skipped already.
+FX requires an exact match. A number before a field of digits has the field's length; other numbers end with their
+digits. A strict text, for jsonpath's .datetime(), must match its pattern exactly, and its pattern may have few
+separators. ``pattern_reading`` combines the fields.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import Struct
 from catalog.values.errors import SqlError
 from catalog.values.times.patterns import Between, Word, moment_pattern
 
-#: What C's isspace() takes for blank, and what ends a text that is quoted in an error.
+#: The characters that C's isspace() treats as blank, and those that end a text quoted in an error.
 _BLANKS, _ENDS = " \t\n\v\f\r", " \t\n\r\f"
 _INTEGERS: Final = range(-(2**31), 2**31)
 _WEEK: Final = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
@@ -31,8 +31,8 @@ _SHORT_YEAR, _SHORT_WEEK = tuple(name[:3] for name in _YEAR), tuple(name[:3] for
 
 
 class Fields(Struct):
-    """What a text says; 0 is what it does not say. ``day_of_week`` counts from Sunday as 1, ``east`` is the sign of the
-    zone's hours and minutes, ``digits`` those that FF1 to FF6 keep of a second."""
+    """The fields of a text; 0 is a missing field. ``day_of_week`` counts from Sunday as 1, ``east`` is the sign of the
+    zone's offset, ``digits`` is how many digits of a second FF1 to FF6 keep."""
 
     convention: str = ""
     hour: int = 0
@@ -61,7 +61,7 @@ class Fields(Struct):
 
 
 class Shape(Struct, frozen=True):
-    """Which fields a pattern has: of days, of a clock, of a zone."""
+    """Which fields a pattern has: of a date, of a time, of a zone."""
 
     is_dated: bool
     is_timed: bool
@@ -70,7 +70,7 @@ class Shape(Struct, frozen=True):
 
 @lru_cache(256)
 def shape_of(pattern: str) -> Shape:
-    """A pattern's shape. Raises 22007 for what separates no fields of a strict text."""
+    """A pattern's shape. Raises 22007 for a character that cannot separate fields in a strict pattern."""
     items = [item for item, _ in _items(pattern)]
     for item in items:
         if isinstance(item, Between) and not item.quoted and item.text not in _STRICT_SEPARATORS:
@@ -101,7 +101,7 @@ def fields(text: str, pattern: str, strict: bool = False) -> Fields:
 
 @lru_cache(256)
 def _items(pattern: str) -> list[tuple[Word | Between, bool]]:
-    """A pattern's fields and single characters, each with whether no digit follows it (is_next_separator)."""
+    """A pattern's fields and single characters, each with whether a non-digit must follow it (is_next_separator)."""
     items: list[Word | Between] = []
     for item in moment_pattern(pattern):
         items += [item] if isinstance(item, Word) else [Between(char, item.quoted) for char in item.text]
@@ -112,20 +112,20 @@ def _items(pattern: str) -> list[tuple[Word | Between, bool]]:
 
 
 def _is_digit(item: Word | Between) -> bool:
-    """Whether it is written in digits."""
+    """Whether a field is written in digits."""
     if isinstance(item, Word):
         return item.name in _NUMBERS or item.name == "Y,YYY"
     return item.text in "0123456789"
 
 
 def _is_separator(char: str) -> bool:
-    """A printable character that is neither letter nor digit nor blank."""
+    """Whether a character is printable and neither letter nor digit nor blank."""
     return "!" <= char <= "~" and not char.isalnum()
 
 
 class _Reader:
-    """A text on its way through a pattern; ``skipped`` is how many more characters were passed over than the pattern
-    has."""
+    """Reads a text with a pattern; ``skipped`` is how many more characters were skipped in the text than in the
+    pattern."""
 
     def __init__(self, text: str, strict: bool) -> None:
         self.text = text
@@ -140,14 +140,14 @@ class _Reader:
         return self.text[self.place : self.place + 1]
 
     def blanks(self) -> None:
-        """Passes over blanks."""
+        """Skips blanks."""
         start = self.place
         while self.at() and self.at() in _BLANKS:
             self.place += 1
         self.skipped += self.place - start
 
     def between(self, item: Between, is_first: bool) -> None:
-        """One character of the pattern. Raises 22007 where a strict text has another one."""
+        """Matches one character of the pattern. Raises 22007 if a strict text has another one."""
         if self.strict and self.at() != item.text:
             what = "character" if item.quoted else "separator"
             raise SqlError("22007", f'unmatched format {what} "{item.text}"')
@@ -167,7 +167,7 @@ class _Reader:
             self.place += 1
 
     def word(self, word: Word, ends: bool) -> None:
-        """One field, with the blanks on both sides."""
+        """Reads one field, with the blanks on both sides."""
         name = word.name
         if not self.fixed and name != "FX":
             self.blanks()
@@ -186,7 +186,7 @@ class _Reader:
             self.blanks()
 
     def convene(self, name: str) -> None:
-        """Raises 22007 where a Gregorian date and one by weeks are mixed."""
+        """Raises 22007 for a mixture of Gregorian and ISO week date fields."""
         convention = "week" if name in _OF_WEEKS else "" if name in _OF_ANY else "gregorian"
         if convention and self.found.convention not in ("", convention):
             hint = "Do not mix Gregorian and ISO week date conventions in a formatting template."
@@ -194,7 +194,7 @@ class _Reader:
         self.found.convention = convention or self.found.convention
 
     def number(self, word: Word, width: int, ends: bool) -> int:
-        """An integer: in so many octets, or to the end of its digits (from_char_parse_int_len)."""
+        """Reads an integer: of a number of bytes, or to the end of its digits (from_char_parse_int_len)."""
         start = self.place
         self.blanks()
         octets = self.text[self.place : self.place + width].encode()[:width]
@@ -219,12 +219,12 @@ class _Reader:
         return value
 
     def wrong(self, message: str, detail: str, fixed: bool = False) -> NoReturn:
-        """Raises 22007."""
+        """The error 22007."""
         hint = 'If your source string is not fixed-width, try using the "FM" modifier.' if fixed else None
         raise SqlError("22007", message, detail, hint)
 
     def name(self, word: Word, names: tuple[str, ...]) -> int:
-        """The place of the first name that the text goes on with (from_char_seq_search)."""
+        """The index of the first name with which the text continues (from_char_seq_search)."""
         rest = self.text[self.place :]
         for place, name in enumerate(names):
             if rest[: len(name)].lower() == name:
@@ -235,7 +235,7 @@ class _Reader:
         self.wrong(f'invalid value "{rest[:end]}" for "{word.text}"', detail)
 
     def keep(self, field: str, value: int, word: Word) -> None:
-        """A field's value. Raises 22007 where it has another one."""
+        """Stores a field's value. Raises 22007 if the field has another value already."""
         if getattr(self.found, field) not in (0, value):
             detail = "This value contradicts a previous setting for the same field type."
             self.wrong(f'conflicting values for "{word.text}" field in formatting string', detail)
@@ -243,7 +243,7 @@ class _Reader:
 
 
 def _integer(text: str) -> tuple[int, int]:
-    """The integer that a text begins with, and its length; 0 for none (strtol without blanks)."""
+    """The integer at the beginning of a text, and its length; 0 if there is none (strtol without blanks)."""
     end = 1 if text[:1] in ("+", "-") else 0
     signed = end
     while end < len(text) and text[end] in "0123456789":
@@ -253,12 +253,12 @@ def _integer(text: str) -> tuple[int, int]:
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
-#: (reader, word, value, characters that it took)
+#: Arguments: the reader, the word, the value, and the number of characters read.
 Keep = Callable[[_Reader, Word, int, int], None]
 
 
 class _Number(Struct, frozen=True):
-    """A field of digits: how many where others follow, and what is done with its value."""
+    """A field of digits: its length if other digits follow, and what is done with its value."""
 
     width: int
     keep: Keep
@@ -274,7 +274,7 @@ def _half(reader: _Reader, word: Word, value: int, length: int) -> None:
 
 
 def _fraction(field: str, places: int, digits: int = 0) -> Keep:
-    """A second's fraction: 25 is 250 thousandths, 025 is 25."""
+    """The fraction of a second: 25 is 250 thousandths, 025 is 25."""
 
     def keep(reader: _Reader, word: Word, value: int, length: int) -> None:
         reader.found.digits = digits or reader.found.digits
@@ -294,7 +294,7 @@ def _short_year(digits: int) -> Keep:
 
 
 def _of_this_time(year: int) -> int:
-    """The year next to 2020 that ends so (adjust_partial_year_to_2020)."""
+    """The year nearest to 2020 that ends with these digits (adjust_partial_year_to_2020)."""
     if year < 70:
         return year + 2000
     if year < 100:
@@ -313,7 +313,7 @@ def _iso_day(reader: _Reader, word: Word, value: int, length: int) -> None:
 
 
 def _nothing(reader: _Reader, word: Word, value: int, length: int) -> None:
-    """A quarter says nothing."""
+    """Ignores the value of a quarter."""
 
 
 def _zone_minutes(reader: _Reader, word: Word, value: int, length: int) -> None:
@@ -353,7 +353,7 @@ _NUMBERS: Final[Mapping[str, _Number]] = {
 
 # --- others -----------------------------------------------------------------------------------------------------------
 
-#: (reader, word, whether no digit follows)
+#: Arguments: the reader, the word, and whether a non-digit must follow.
 Other = Callable[[_Reader, Word, bool], None]
 
 
@@ -390,7 +390,7 @@ def _week_day(names: tuple[str, ...]) -> Other:
 
 
 def _zone_hours(reader: _Reader, word: Word, ends: bool) -> None:
-    """A minus may have been taken for a separator."""
+    """A minus may have been read as a separator."""
     if reader.at() in ("+", "-", " "):
         reader.found.east = -1 if reader.at() == "-" else 1
         reader.place += 1
@@ -401,7 +401,7 @@ def _zone_hours(reader: _Reader, word: Word, ends: bool) -> None:
 
 
 def _grouped_year(reader: _Reader, word: Word, ends: bool) -> None:
-    """2,024: thousands, and up to three characters behind the comma."""
+    """A year with a comma, 2,024: thousands, and up to three digits after the comma."""
     reader.blanks()
     millennia, length = _integer(reader.text[reader.place :])
     comma = reader.place + length
@@ -444,7 +444,7 @@ _OF_CLOCKS: Final = frozenset(
         *("FF1", "FF2", "FF3", "FF4", "FF5", "FF6"),
     )
 )
-#: What separates fields of strict texts.
+#: Separators in strict patterns.
 _STRICT_SEPARATORS: Final = "-./,':; "
 #: Fields that belong to no kind of date.
 _OF_ANY: Final = frozenset(

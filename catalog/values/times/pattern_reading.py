@@ -1,7 +1,8 @@
 """to_date(), to_timestamp() and jsonpath's .datetime(): a text read by a pattern (formatting.c, do_to_timestamp).
 
-Owns: what a text's fields mean together. A year is known first, a Julian day is a whole date, a week gives way to days
-and months, and the day of a year fills in what these left out. Years before Christ and beyond 9999 are 0A000.
+Owns: the combination of a text's fields. The year is determined first; a Julian day is a complete date; days and months
+take precedence over a week; and the day of the year supplies missing days and months. Years before Christ and beyond
+9999 raise 0A000.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from catalog.values.types import SqlType
 _TEXTS: Final = 1 << 14
 _ENDS: Final = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365)
 _FARTHEST: Final = 15
-#: What dates and timestamps of PostgreSQL's begin and end with.
+#: The first and the last day of PostgreSQL's dates and timestamps.
 _FIRST: Final = (-4713, 11, 24)
 _LAST_YEAR: Final = {"date": 5_874_897, "timestamp": 294_276}
 #: The Julian day of 1970-01-01.
@@ -29,18 +30,18 @@ _JULIAN: Final = 2_440_588
 
 
 class _Missing(Exception):
-    """22008: there is no such date, or no such time of day; the caller has the text."""
+    """22008: the date or the time of day does not exist; the caller adds the text."""
 
 
 def _days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01, in the calendar of today in every year."""
+    """Days since 1970-01-01, in the Gregorian calendar for all years."""
     shifted = year - (month <= 2)
     of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
     return shifted * 365 + shifted // 4 - shifted // 100 + shifted // 400 + of_year - 719_468
 
 
 def _date_of(days: int) -> tuple[int, int, int]:
-    """Year, month and day of a count of days since 1970-01-01: the reverse of ``_days``."""
+    """Year, month and day for a count of days since 1970-01-01: the inverse of ``_days``."""
     cycle, rest = divmod(days + 719_468, 146_097)
     of_cycle = (rest - rest // 1460 + rest // 36_524 - rest // 146_096) // 365
     of_year = rest - (365 * of_cycle + of_cycle // 4 - of_cycle // 100)
@@ -54,13 +55,13 @@ def _is_leap(year: int) -> bool:
 
 
 def _first_week(year: int) -> int:
-    """The Monday of the week that has January 4."""
+    """The Monday of the week with January 4."""
     fourth = _days(year, 1, 4)
     return fourth - (fourth + 3) % 7
 
 
 def _year(found: Fields) -> int:
-    """The year, of which 0 is 1 before Christ, -1 is 2 before Christ."""
+    """The year, where 0 is 1 BC and -1 is 2 BC."""
     sign = -1 if found.before_christ else 1
     century = sign * found.century
     if found.year and not (found.century and found.year_digits <= 2):
@@ -77,7 +78,7 @@ def _year(found: Fields) -> int:
 
 
 class _Day(Struct):
-    """A date as far as it is known; what is not is 1 BC, January or the first day."""
+    """A date whose missing parts are 1 BC, January and the first day."""
 
     year: int
     has_year: bool
@@ -87,7 +88,7 @@ class _Day(Struct):
     has_day: bool = False
 
     def put(self, days: int) -> None:
-        """A whole date, from days since 1970-01-01."""
+        """Sets the complete date from days since 1970-01-01."""
         self.year, self.month, self.day = _date_of(days)
         self.has_year = self.has_month = self.has_day = True
 
@@ -120,14 +121,15 @@ def _day(found: Fields) -> tuple[int, int, int]:
 
 
 def _within(year: int, month: int, day: int, day_of_year: int) -> tuple[int, int]:
-    """Month and day of a day of a year, where they are not known; a thirteenth month is beyond its end."""
+    """Sets unknown month and day from a day of the year; a thirteenth month is past the year's end."""
     ends = [end + (place > 1 and _is_leap(year)) for place, end in enumerate(_ENDS)]
     of_year = next((place for place in range(1, 13) if day_of_year <= ends[place]), 13)
     return of_year if month <= 1 else month, day_of_year - ends[of_year - 1] if day <= 1 else day
 
 
 def _check(made: _Day) -> None:
-    """Raises ``_Missing`` for what is in no year, or in a whole date not in that month (ValidateDate)."""
+    """Raises ``_Missing`` for a month or day that no year has, or that a complete date's month does not have
+    (ValidateDate)."""
     if (made.has_month and not 1 <= made.month <= 12) or (made.has_day and not 1 <= made.day <= 31):
         raise _Missing
     if made.has_year and made.has_month and made.has_day:
@@ -149,7 +151,7 @@ def _clock(found: Fields) -> tuple[int, int, int]:
 
 
 def _time(found: Fields, hour: int, minute: int, second: int) -> timedelta:
-    """Since midnight. Raises ``_Missing``."""
+    """The time since midnight. Raises ``_Missing``."""
     below = found.millisecond * 1000 + found.microsecond
     if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60 and 0 <= below < 1_000_000):
         raise _Missing
@@ -157,7 +159,7 @@ def _time(found: Fields, hour: int, minute: int, second: int) -> timedelta:
 
 
 def _east(found: Fields, text: str) -> timedelta | None:
-    """The zone that a text has. Raises 22009."""
+    """The zone offset in a text. Raises 22009."""
     if not found.east:
         return None
     if not (0 <= found.zone_hours <= _FARTHEST and 0 <= found.zone_minutes < 60):
@@ -166,7 +168,8 @@ def _east(found: Fields, text: str) -> timedelta | None:
 
 
 class _Moment(Struct, frozen=True):
-    """A date with a time of day; ``east`` is how far from Greenwich, and ``digits`` the digits of a second to keep."""
+    """A date with a time of day; ``east`` is the offset from Greenwich, and ``digits`` how many digits of a second to
+    keep."""
 
     local: datetime
     east: timedelta | None
@@ -174,7 +177,7 @@ class _Moment(Struct, frozen=True):
 
 
 def _read(text: str, pattern: str, name: str, strict: bool = False) -> _Moment:
-    """Raises 22007, 22008, 22009 and 0A000."""
+    """The moment in a text. Raises 22007, 22008, 22009 and 0A000."""
     found = fields(text, pattern, strict)
     clock = _clock(found)
     try:
@@ -193,7 +196,7 @@ def _read(text: str, pattern: str, name: str, strict: bool = False) -> _Moment:
 
 
 class Beyond(SqlError):
-    """0A000: a year that is none of Python's."""
+    """0A000 for a year that Python does not support."""
 
     def __init__(self, name: str) -> None:
         super().__init__("0A000", f"a {name} before Christ or beyond the year 9999 is not supported")
@@ -207,7 +210,7 @@ def read_date(text: str, pattern: str) -> date:
 
 @lru_cache(_TEXTS)
 def read_timestamp(text: str, pattern: str) -> datetime:
-    """to_timestamp() by the session's clock, of a pattern that has neither a zone nor digits of a second."""
+    """to_timestamp() in the session's local time, for a pattern without a zone and without digits of a second."""
     return _read(text, pattern, "timestamp").local
 
 
@@ -223,9 +226,9 @@ def read_instant(text: str, pattern: str, zone: str) -> datetime:
 
 
 class Standard(Struct, frozen=True):
-    """What parse_datetime() makes of a text: of a pattern with fields of days, of a clock, and of a zone or without.
+    """The result of parse_datetime(): from a pattern with fields of a date, of a time, and with or without a zone.
 
-    ``local`` has the first of January of the year 1 where there are no days.
+    ``local`` has January 1 of the year 1 if there is no date.
     """
 
     shape: Shape
@@ -235,9 +238,8 @@ class Standard(Struct, frozen=True):
 
 @lru_cache(_TEXTS)
 def read_standard(text: str, pattern: str) -> Standard:
-    """A text that is of a pattern to the letter. Raises 22007, 22008, 22009, 0A000 of fields that are only written, and
-    ``Beyond``.
-    """
+    """Reads a text that matches a pattern exactly. Raises 22007, 22008, 22009, 0A000 for fields that can only be
+    written, and ``Beyond``."""
     shape = shape_of(pattern)
     name = "time" if not shape.is_dated else "timestamp" if shape.is_timed else "date"
     found = _read(text, pattern, name, strict=True)

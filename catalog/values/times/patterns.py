@@ -1,7 +1,7 @@
-"""The patterns of to_char(), to_date() and to_timestamp(), taken apart (formatting.c).
+"""Parses the patterns of to_char(), to_date() and to_timestamp() (formatting.c).
 
-Owns: the words of a pattern of dates and times, the usual texts that one reads, and the shape of an everyday pattern of
-numbers. Knows no engine.
+Owns: the words of date and time patterns, the ordinary texts that such a pattern reads, and the shape of common number
+patterns. Knows no engine.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ _KEYWORDS: Final = sorted(
 
 
 class Word(Struct, frozen=True):
-    """A field as it is written: ``text`` in its case; ``fill`` unless FM; ``ordinal`` is '', 'th' or 'TH'; ``local``
-    where TM stands before it, which is for names in the locale's language.
-    """
+    """A field as written: ``text`` in its case; ``fill`` unless preceded by FM; ``ordinal`` is '', 'th' or 'TH';
+    ``local`` if preceded by TM, for names in the locale's language."""
 
     text: str
     fill: bool = True
@@ -39,7 +38,7 @@ class Word(Struct, frozen=True):
 
 
 class Between(Struct, frozen=True):
-    """What stands between fields: a quoted text, or one character."""
+    """The text between fields: a quoted text, or one character."""
 
     text: str
     quoted: bool = False
@@ -84,11 +83,13 @@ def _text(pattern: str, place: int) -> tuple[Between, int]:
 
 
 class NumberPattern(Struct, frozen=True):
-    """A pattern of 9 and 0: ``digits`` before the point, of which the last ``forced`` are always written, ``groups``
-    (numbers of digits right of each comma), ``decimals``, of which ``kept`` stay in fill mode (FM), and the sign's
-    place: '' (before the first digit), 'S' (the same, always written), 'MI-', 'SG-' (before the blanks), '-S', '-SG',
-    '-MI' (after the number), 'PR' (angle brackets around a negative one). ``suffix`` is a text behind all. The last
-    ``shift`` digits are decimals without a point (V), and ``ordinal`` is TH or th behind a number that has no decimals.
+    """A pattern of 9 and 0.
+
+    ``digits`` before the point, of which the last ``forced`` are always written; ``groups``, the numbers of digits to
+    the right of each comma; ``decimals``, of which ``kept`` stay in fill mode (FM); and the sign's place: '' (before
+    the first digit), 'S' (likewise, always written), 'MI-', 'SG-' (before the blanks), '-S', '-SG', '-MI' (after the
+    number), 'PR' (angle brackets around a negative number). ``suffix`` is a text at the end. The last ``shift`` digits
+    are decimals without a point (V), and ``ordinal`` is TH or th after a number without decimals.
     """
 
     prefix: str
@@ -111,13 +112,13 @@ _NUMBER: Final = re.compile(
 )
 
 
-#: What is written for the locale's currency, of which C has none, and at an ordinal's place.
+#: The texts for the locale's currency, which C lacks, and in place of an ordinal.
 _BLANK: Final = {"L": " ", "TH": ""}
 
 
 @lru_cache(256)
 def number_pattern(pattern: str) -> NumberPattern | None:
-    """The shape of an everyday pattern; None for every other."""
+    """The shape of a common pattern; None for others."""
     match = _NUMBER.fullmatch(pattern)
     if match is None or (match["lead"] and match["trail"]) or not (match["whole"] or match["decimals"]):
         return None
@@ -157,8 +158,8 @@ def number_pattern(pattern: str) -> NumberPattern | None:
 _MONTH, _DAY, _HOUR, _HALF, _SIXTIETH = (
     *("(?:0[1-9]|1[0-2])", "(?:0[1-9]|[12][0-9]|3[01])", "(?:[01][0-9]|2[0-3])", "(?:0[1-9]|1[0-2])", "[0-5][0-9]"),
 )
-#: Fields whose usual texts an engine reads, by what they say, and how these look right before another field's digits.
-#: What other texts mean is not their plain number: no year is 0, and no month is January.
+#: Fields whose ordinary texts an engine reads, by their meaning, with the form of these directly before another field's
+#: digits. Other texts do not mean the plain number: a year is not 0, a month is not January.
 _READ: Final = {
     "YYYY": ("year", "[1-9][0-9]{3}"),
     "MM": ("month", _MONTH),
@@ -174,7 +175,7 @@ _READ: Final = {
     "AM": ("noon", "(?i:am|pm)"),
     "PM": ("noon", "(?i:am|pm)"),
 }
-#: The same where no other field's digits follow, of those that may have one digit.
+#: The forms if no digits of another field follow, for the fields that may have one digit.
 _APART: Final = {
     **dict.fromkeys(("MM", "HH12", "HH"), "(?:0?[1-9]|1[0-2])"),
     "DD": "(?:0?[1-9]|[12][0-9]|3[01])",
@@ -185,9 +186,9 @@ _APART: Final = {
 
 @lru_cache(256)
 def moment_reader(pattern: str) -> tuple[str, tuple[str, ...]] | None:
-    """A regular expression of usual texts that an everyday pattern reads to the letter, and what its groups say.
+    """A regular expression for ordinary texts that match a common pattern exactly, and the meanings of its groups.
 
-    Each of these texts means what its groups say once the month has the day. None for any other pattern.
+    Each of these texts means exactly what its groups say, provided that the month has the day. None for other patterns.
     """
     items = moment_pattern(pattern)
     shape, groups = "", []

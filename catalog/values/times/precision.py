@@ -1,10 +1,10 @@
-"""Digits of a second that a type keeps, and the fields of an interval: what a modifier does with a value.
+"""Type modifiers of times and intervals: the digits of a second, and the fields of an interval, that a type keeps.
 
-Owns: where such modifiers stay (``expressed``: with what stores values, and never with an expression), rounding
-(AdjustTimeForTypmod, AdjustTimestampForTypmod) and cutting (AdjustIntervalForTypmod of PostgreSQL 15), as plain
-arithmetic that takes integers and numpy's vectors alike, and over the values that parameters and literals have. Halves
-go away from zero, which for a timestamp is 2000-01-01. Columns are ``protocol.values.times.precision``'s, and the
-engines' casts print the same.
+Owns: where such modifiers apply (``expressed``: types that store values have them, expressions do not), rounding
+(AdjustTimeForTypmod, AdjustTimestampForTypmod) and truncation (AdjustIntervalForTypmod of PostgreSQL 15), as plain
+arithmetic for integers and numpy's vectors, and for the values of parameters and literals. Halves are rounded away from
+zero, which for a timestamp is 2000-01-01. ``protocol.values.times.precision`` handles columns, and the engines' casts
+have the same results.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def expressed(kind: SqlType) -> SqlType:
-    """The type of expressions over values of a type: what rounded a time or cut an interval is gone, as nothing that is
-    computed of them keeps to it."""
+    """The type of expressions over values of a type: without the modifier, as the results of computations with rounded
+    or truncated values need not fit it."""
     if kind.element is not None:
         return kind if (inner := expressed(kind.element)) == kind.element else replace(kind, element=inner)
     return SqlType(kind.name) if kind.modifiers and kind.name in ROUNDED else kind
 
 
 def declared(kind: SqlType, typmod: int) -> SqlType:
-    """The type of a column that keeps values of an expression with a modifier: the reverse of ``expressed``."""
+    """The type of a column that stores an expression's values with a modifier: the inverse of ``expressed``."""
     if kind.element is not None:
         return replace(kind, element=declared(kind.element, typmod))
     if kind.name not in ROUNDED or typmod < 0:
@@ -44,7 +44,7 @@ def declared(kind: SqlType, typmod: int) -> SqlType:
 
 
 def unit_of(kind: SqlType) -> int:
-    """The microseconds of which a type's values are whole numbers; 1 where it keeps them all."""
+    """The unit, in microseconds, of a type's values; 1 if the type keeps all digits."""
     if kind.name not in ROUNDED or not kind.modifiers:
         return 1
     digits = kind.modifiers[-1]
@@ -52,35 +52,35 @@ def unit_of(kind: SqlType) -> int:
 
 
 def smallest_field(kind: SqlType) -> str:
-    """The smallest field that an interval's type keeps."""
+    """The smallest field that an interval type keeps."""
     return smallest_of(kind.modifiers[0] if kind.name == "interval" and kind.modifiers else FULL_RANGE)
 
 
 def is_fitted(kind: SqlType) -> bool:
-    """Whether a type's modifier changes values, and not only says what they have anyway."""
+    """Whether a type's modifier changes values, instead of only stating a property that all values have."""
     return unit_of(kind) > 1 or smallest_field(kind) != "second"
 
 
 def rounded(microseconds: Any, unit: int) -> Any:
-    """Whole units, halves away from zero."""
+    """Rounded to whole units, halves away from zero."""
     sign = 1 - 2 * (microseconds < 0)
     return sign * ((sign * microseconds + unit // 2) // unit * unit)
 
 
 def fit_interval(kind: SqlType, months: Any, days: Any, microseconds: Any) -> tuple[Any, Any, Any]:
-    """The fields that a type keeps of an interval."""
+    """An interval reduced to the fields that a type keeps."""
     months, days, microseconds = cut((months, days, microseconds), smallest_field(kind))
     return months, days, rounded(microseconds, unit_of(kind))
 
 
 def fit_zoned(kind: SqlType, number: Any) -> Any:
-    """A time of day with a zone, as ``catalog.values.times.timetz`` has it."""
+    """A time of day with a zone, in the form of ``catalog.values.times.timetz``, rounded."""
     microseconds, west = unpacked(number)
     return packed(rounded(microseconds, unit_of(kind)), west)
 
 
 def fit_moment(value: Any, kind: SqlType) -> Any:
-    """One value of a time or an interval as its type keeps it. Raises 22008, and 0A000 for the time 24:00:00."""
+    """A time or an interval as its type stores it. Raises 22008, and 0A000 for the time 24:00:00."""
     if value is None or not is_fitted(kind):
         return value
     match value:
@@ -92,7 +92,7 @@ def fit_moment(value: Any, kind: SqlType) -> Any:
             return fit_interval(kind, months, days, microseconds)
         case int():
             return fit_zoned(kind, value)
-        case _:  # an infinite one
+        case _:  # an infinite date or timestamp
             return value
 
 
@@ -112,5 +112,5 @@ def _time(value: time, unit: int) -> time:
 
 
 def end_of_day() -> SqlError:
-    """The error of a time that is a whole day."""
+    """The error for a time of 24 hours."""
     return unsupported("time 24:00:00", "Use 23:59:59.999999 or a timestamp.")

@@ -1,7 +1,7 @@
-"""How a session's settings say that texts of dates and intervals are read.
+"""How a session's settings affect the reading of dates and intervals.
 
-Owns: ``Reading``, the order of DateStyle and the rule that comes with IntervalStyle. Texts that the catalog keeps are
-read in the default way, whatever the settings are.
+Owns: ``Reading``, the order of DateStyle and the rule of IntervalStyle. Texts stored in the catalog are read with the
+defaults, whatever the settings are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from catalog.values.times.time_fields import MDY
 
 
 class Reading(Struct, frozen=True):
-    """The order in which a date's numbers stand, and whether a sign before an interval may be that of all its fields
+    """The order of the numbers in a date, and whether a sign before an interval may apply to all its fields
     (``catalog.values.times.intervals.parse_interval``)."""
 
     dates: str = MDY

@@ -1,8 +1,8 @@
 """The fields of PostgreSQL's date and time texts.
 
-Owns: the fields of a text (ParseDateTime) and what they mean together (DecodeDateTime, DecodeTimeOnly), step by step as
-PostgreSQL 15's datetime.c takes them, since it is its cases that decide what a text means and which error it is. What
-comes of the fields is ``moments``'. Words that depend on the clock are 0A000.
+Owns: the fields of a text (ParseDateTime) and their combination (DecodeDateTime, DecodeTimeOnly), in the steps of
+PostgreSQL 15's datetime.c, since its cases decide what a text means and which error it raises. ``timestamps`` makes
+values of the fields. Words that depend on the current time raise 0A000.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from msgspec import Struct
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.zones import abbreviations, find_zone, session_zone
 
-#: The order in which a date's numbers are read where none of them tells what it is (DateStyle).
+#: The order of a date's numbers if none of them shows what it is (DateStyle).
 MDY, DMY, YMD = "MDY", "DMY", "YMD"
-#: The zone of a text: how far east of Greenwich it is, or the rules that say so.
+#: The zone in a text: its offset east of Greenwich, or a zone's rules.
 Zone = timedelta | tzinfo
 
 _FIELD: Final = re.compile(
@@ -33,7 +33,7 @@ _FIELD: Final = re.compile(
     r"|(?P<ignored>[\s!-/:-@\[-`{-~]+?)",
     re.ASCII,
 )
-#: What a word goes on with that is a date or a zone's name.
+#: Characters that continue a word that is a date or a zone's name.
 _TAIL: Final = re.compile(r"[a-z\d+/_.:-]+", re.ASCII)
 _MOST_FIELDS: Final = 25
 _LONGEST: Final = 128
@@ -57,7 +57,7 @@ _WEEK_DAYS: Final = frozenset(
         *("thu", "thur", "thurs", "thursday", "fri", "friday", "sat", "saturday"),
     )
 )
-#: Labels before a number, by what they say it is.
+#: Labels before a number, and the number's meaning.
 _LABELS: Final = {
     "y": "year",
     "m": "month",
@@ -75,7 +75,7 @@ _SECONDS: Final = frozenset(("second", "fraction"))
 _TIME: Final = frozenset(("hour", "minute")) | _SECONDS
 _ZONE: Final = frozenset(("zone",))
 _NOTHING: Final[frozenset[str]] = frozenset()
-#: A zone by a name of one's own and its hours to the west, which may be days (POSIX).
+#: A zone with a user's own name and its hours west, which may be negative or many (POSIX).
 _RULE: Final = re.compile(r"[a-z/_.:]+([+-]?)(\d+)(?::(\d+)(?::(\d+))?)?(?P<summers>.+)?", re.ASCII)
 _MOST_HOURS: Final = 167
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d(?:\.\d{3}|\.\d{6})?)?", re.ASCII)
@@ -83,7 +83,7 @@ _DAY_LENGTH: Final = len("2000-01-01")
 
 
 class Malformed(Exception):
-    """22007 (DTERR_BAD_FORMAT); the caller knows the type and the text."""
+    """22007 (DTERR_BAD_FORMAT); the caller adds the type and the text."""
 
 
 class Overflow(Exception):
@@ -91,7 +91,8 @@ class Overflow(Exception):
 
 
 class DateOverflow(Overflow):
-    """22008 for a month or a day that no year has: it may be the other one (DTERR_MD_FIELD_OVERFLOW)."""
+    """22008 for a month or day that no year has; the hint says that their order may be wrong
+    (DTERR_MD_FIELD_OVERFLOW)."""
 
 
 class Displacement(Exception):
@@ -99,7 +100,7 @@ class Displacement(Exception):
 
 
 class Moment(Struct):
-    """What a text says. A year before Christ is 0 or less; ``word`` is the whole text's where it is one of _ENDLESS."""
+    """The content of a text. A year BC is 0 or less; ``word`` is the whole text if it is one of _ENDLESS."""
 
     year: int = 0
     month: int = 0
@@ -119,8 +120,8 @@ class Field(NamedTuple):
 
 
 def decode(text: str, order: str, is_time: bool) -> Moment:
-    """The moment that a text says; of ``is_time`` only the time of day must be there. Raises the errors above, 22023
-    for a zone that does not exist, and 0A000."""
+    """The moment in a text; with ``is_time`` only the time of day is required. Raises the errors above, 22023 for an
+    unknown zone, and 0A000."""
     plain = None if is_time else _plain(text)
     if plain is not None:
         return plain
@@ -130,13 +131,12 @@ def decode(text: str, order: str, is_time: bool) -> Moment:
 
 
 def _plain(text: str) -> Moment | None:
-    """The moment of a text in the form in which DateStyle ISO writes it, which means the same in every order; None of
-    any other text."""
+    """The moment in a text in DateStyle's ISO form, which means the same in every order; None for other texts."""
     if _ISO.fullmatch(text) is None:
         return None
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:  # a day that no month has, or 24:00:00
+    except ValueError:  # a day that the month lacks, or 24:00:00
         return None
     since = found - datetime(found.year, found.month, found.day)
     microseconds = since.seconds * 1_000_000 + since.microseconds
@@ -144,7 +144,7 @@ def _plain(text: str) -> Moment | None:
 
 
 def _fields(text: str) -> list[Field]:
-    """ParseDateTime."""
+    """Splits a text into fields as ParseDateTime does."""
     found: list[Field] = []
     position = length = 0
     while position < len(text):
@@ -166,14 +166,14 @@ def _fields(text: str) -> list[Field]:
 
 
 def _goes_on(word: str, after: str) -> bool:
-    """Whether a word and what follows it are one field: a date or a zone's name."""
+    """Whether a word and the text after it form one field: a date or a zone's name."""
     if after in "-/.":
         return True
     return (after == "+" or after.isdigit()) and not _is_known(word)
 
 
 def _is_known(word: str) -> bool:
-    """Whether a word means something by itself (datetktbl)."""
+    """Whether a word has a meaning by itself (datetktbl)."""
     return (
         word in _MONTHS or word in _WEEK_DAYS or word in _LABELS or word in _RELATIVE or word in _ENDLESS
         or word in ("ad", "bc", "am", "pm", "at", "on", "t", "dst", "allballs")
@@ -188,18 +188,18 @@ def _integer(digits: str) -> int:
 
 
 def _fraction(text: str) -> int:
-    """The microseconds of a second's decimals, which begin with a point."""
+    """The microseconds of a second's fraction, which begins with a point."""
     return round(float(f"0{text}0") * _SECOND)
 
 
 class _Reader:
-    """A text's fields on their way to a moment; ``seen`` are the parts that are known (fmask)."""
+    """Combines a text's fields to a moment; ``seen`` are the parts that are known (fmask)."""
 
     def __init__(self, fields: list[Field], order: str, is_time: bool) -> None:
         self.fields, self.order, self.is_time = fields, order, is_time
         self.seen: frozenset[str] = frozenset()
         self.parts: dict[str, int] = dict.fromkeys((*_DATE, *_TIME, "day_of_year"), 0)
-        self.label = ""  # what the field before said that the next one is (ptype)
+        self.label = ""  # the meaning of the next field according to the one before it (ptype)
         self.is_short_year = self.is_julian = self.is_before_christ = self.has_month_name = False
         self.half: str | None = None
         self.zone: timedelta | None = None
@@ -207,14 +207,14 @@ class _Reader:
         self.word: str | None = None
 
     def read(self) -> None:
-        """All fields. Raises ``Malformed`` where one says again what is known."""
+        """Reads all fields. Raises ``Malformed`` if a part occurs twice."""
         for place, field in enumerate(self.fields):
             added = _READ[field.kind](self, place, field.text)
             if added & self.seen:
                 raise Malformed
             self.seen |= added
 
-    # Kinds of fields: each gives the parts that it adds (tmask).
+    # Kinds of fields: each method returns the parts that it adds (tmask).
 
     def date(self, place: int, text: str) -> frozenset[str]:
         if self.is_time:
@@ -241,7 +241,7 @@ class _Reader:
         return self._time_and_zone(text, self.seen | _DATE) if text[0].isdigit() else self._named_zone(text)
 
     def _time_and_zone(self, text: str, seen: frozenset[str]) -> frozenset[str]:
-        """hhmmss-zz"""
+        """Reads hhmmss-zz."""
         time, minus, rest = text.partition("-")
         if self.seen >= _TIME or not minus:
             raise Malformed
@@ -312,14 +312,14 @@ class _Reader:
         return self._number(text, False, self.seen | _DATE)
 
     def _labelled(self, text: str) -> frozenset[str]:
-        """A number behind what it is."""
+        """Reads a number after its label."""
         label, self.label = self.label, ""
         whole, point, rest = text.partition(".")
         value = _integer(whole or "0")
         if point and label not in ("julian", "time", "second"):
             raise Malformed
         match label:
-            case "month" if {"month", "hour"} <= self.seen:  # once there are a month and an hour
+            case "month" if {"month", "hour"} <= self.seen:  # if a month and an hour are known
                 self.parts["minute"] = value
                 return frozenset(("minute",))
             case "year" | "month" | "day" | "hour" | "minute":
@@ -343,7 +343,7 @@ class _Reader:
                 raise Malformed
 
     def spoken(self, place: int, text: str) -> frozenset[str]:
-        """A word, with a sign or without."""
+        """Reads a word, with or without a sign."""
         known = abbreviations().get(text)
         if known is not None:
             if known.east is not None:
@@ -391,7 +391,7 @@ class _Reader:
             raise Malformed
         added = frozenset(("month",))
         is_first = not self.has_month_name and self.seen & {"month", "day"} == {"month"}
-        if is_first and 1 <= self.parts["month"] <= 31:  # the number was the day's
+        if is_first and 1 <= self.parts["month"] <= 31:  # the number was the day
             self.parts["day"] = self.parts["month"]
             added = frozenset(("day",))
         self.has_month_name = True
@@ -399,7 +399,7 @@ class _Reader:
         return added
 
     def _next_is(self, place: int, label: str) -> frozenset[str]:
-        """A label, or the T before a time."""
+        """The next field is the number of a label, or the time after T."""
         if label == "time":
             after = self.fields[place + 1].kind if place + 1 < len(self.fields) else ""
             if (not self.is_time and not self.seen >= _DATE) or after not in ("number", "time", "date"):
@@ -410,7 +410,7 @@ class _Reader:
     # Parts of fields
 
     def _date(self, text: str) -> frozenset[str]:
-        """A date with separators (DecodeDate). The character behind a part is its separator, whichever."""
+        """Reads a date with separators (DecodeDate). Any character after a part is its separator."""
         parts: list[str] = []
         while text:
             text = text.lstrip("+-/_.:")
@@ -437,7 +437,7 @@ class _Reader:
         return frozenset(added)
 
     def _number(self, text: str, is_named: bool, seen: frozenset[str]) -> frozenset[str]:
-        """The next number of a date: what is there already and the order say which (DecodeNumber)."""
+        """Reads the next number of a date; the known parts and the order decide which part it is (DecodeNumber)."""
         whole, point, rest = text.partition(".")
         value = _integer(whole or "0")
         if point and len(whole) > 2:
@@ -451,7 +451,7 @@ class _Reader:
         if known == _DATE:
             return self._run_together(text, seen)
         part = self._next_part(known, len(text), is_named)
-        if part == "wrong day":  # the first number was no year
+        if part == "wrong day":  # the first number was not the year
             self.parts |= {"day": self.parts["year"], "year": value}
             self.is_short_year = False
             return frozenset(("day",))
@@ -479,7 +479,7 @@ class _Reader:
                 raise Malformed
 
     def _run_together(self, text: str, seen: frozenset[str]) -> frozenset[str]:
-        """yyyymmdd, hhmmss or hhmm (DecodeNumberField)."""
+        """Reads yyyymmdd, hhmmss or hhmm (DecodeNumberField)."""
         whole, point, rest = text.partition(".")
         if point:
             self.parts["fraction"] = _fraction(point + rest)
@@ -514,7 +514,7 @@ class _Reader:
     # The end
 
     def result(self) -> Moment:
-        """The moment, checked but for its range."""
+        """The moment, checked except for its type's range."""
         if self.word is not None:
             return Moment(word=self.word)
         self._check_date()
@@ -539,7 +539,7 @@ class _Reader:
         return ((parts["hour"] * 60 + parts["minute"]) * 60 + parts["second"]) * _SECOND + parts["fraction"]
 
     def _check_clock(self) -> None:
-        """Raises ``Overflow`` beyond the end of the day (time_overflows)."""
+        """Raises ``Overflow`` for a time after the end of the day (time_overflows)."""
         parts = self.parts
         if parts["hour"] > 24 or parts["minute"] > 59 or parts["second"] > 60 or self._clock() > _DAY:
             raise Overflow
@@ -568,7 +568,7 @@ class _Reader:
             raise Overflow
 
     def _apply_half(self) -> None:
-        """AM and PM."""
+        """Applies AM or PM."""
         if self.half is None:
             return
         if self.parts["hour"] > 12:
@@ -577,13 +577,13 @@ class _Reader:
 
 
 def _length(year: int, month: int) -> int:
-    """The days of a month."""
+    """The number of days of a month."""
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     return _LENGTHS[month - 1] + (month == 2 and is_leap)
 
 
 def _east(text: str) -> timedelta:
-    """How far east of Greenwich an offset is. Raises ``Malformed`` and ``Displacement``."""
+    """An offset in seconds east of Greenwich. Raises ``Malformed`` and ``Displacement``."""
     match = re.match(r"[+-](\d+)(?::(\d*)(?::(\d*))?)?", text, re.ASCII)
     if match is None:
         raise Malformed

@@ -1,8 +1,8 @@
 """Reading PostgreSQL's date and time texts, one at a time, in each of DateStyle's orders.
 
-Owns: what comes of a text's fields (``clock_texts``) in each type, and the errors of its input function. Columns have
-fast ways of their own, on the wire and in the engine, and come here for what is written unusually. Years before Christ
-and beyond 9999 are 0A000; an infinite date is a float, as Python has no other.
+Owns: each type's value for a text's fields (``time_fields``), and the errors of its input function. Columns are read by
+faster code, in the protocol and in the engine, which calls this module for unusual texts. Years before Christ and
+beyond 9999 raise 0A000; an infinite date is a float, as Python's dates cannot be infinite.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from catalog.values.times.zones import session_zone, to_utc
 
 _RELATIVE: Final = frozenset(("now", "today", "tomorrow", "yesterday"))
 _INFINITE: Final = {"infinity": math.inf, "-infinity": -math.inf}
-#: What carries an infinite date or timestamp: the greatest count of days or of microseconds, by its bits.
+#: The carrier of an infinite date or timestamp: the greatest count of days or of microseconds, by the number of bits.
 INFINITE_DAYS: Final = 2**31 - 1
 INFINITE_MICROSECONDS: Final = 2**63 - 1
-#: What C's isspace() takes for blank.
+#: The characters that C's isspace() treats as blank.
 _BLANKS: Final = " \t\n\v\f\r"
 _DAY: Final = 86_400_000_000
 _LAST_YEAR: Final = {"date": 5_874_897, "timestamp": 294_276}
-_FIRST_DAY: Final = (-4713, 11, 24)  # of which the year 0 is 1 before Christ
+_FIRST_DAY: Final = (-4713, 11, 24)  # in which the year 0 is 1 BC
 
 
 def parse_date(text: str, order: str = MDY) -> date | float:
@@ -36,13 +36,14 @@ def parse_date(text: str, order: str = MDY) -> date | float:
 
 
 def parse_timestamp(text: str, order: str = MDY) -> datetime | float:
-    """timestamp_in; a zone in the text is read and means nothing. Raises 22007 and 22008."""
+    """Reads a timestamp as timestamp_in does; a zone in the text is read and ignored. Raises 22007 and 22008."""
     moment = _read(text, "timestamp", order)
     return _INFINITE[moment.word] if moment.word in _INFINITE else _datetime(moment, text)
 
 
 def parse_timestamptz(text: str, zone: str, order: str = MDY) -> datetime | float:
-    """timestamptz_in: an instant in UTC; a text without a zone is read in the session's. Raises 22007 and 22008."""
+    """Reads a timestamptz as timestamptz_in does: an instant in UTC. A text without a zone is in the session's zone.
+    Raises 22007 and 22008."""
     moment = _read(text, "timestamp with time zone", order)
     if moment.word in _INFINITE:
         return _INFINITE[moment.word]
@@ -66,9 +67,8 @@ def parse_time(text: str, order: str = MDY) -> clock:
 
 
 def parse_timetz(text: str, zone: str, order: str = MDY) -> int:
-    """timetz_in, as the number of ``catalog.values.times.timetz``; a text without a zone gets the session's of that
-    day, or of today. Raises 22007, 22008 and 22009.
-    """
+    """Reads a timetz as timetz_in does, as a number of ``catalog.values.times.timetz``. A text without a zone gets the
+    offset of the session's zone on that day, or today. Raises 22007, 22008 and 22009."""
     moment = _read(text, "time with time zone", order, is_time=True)
     rules = session_zone(zone) if moment.zone is None else moment.zone
     if isinstance(rules, timedelta):
@@ -86,12 +86,12 @@ def _packed(microseconds: int, west: timedelta) -> int:
 
 
 def carried_moment(value: date | float) -> date | int:
-    """A timestamp as Arrow takes it into an array."""
+    """A timestamp in the form that Arrow accepts for an array."""
     return (INFINITE_MICROSECONDS if value > 0 else -INFINITE_MICROSECONDS) if isinstance(value, float) else value
 
 
 def carried_day(value: date | float) -> date | int:
-    """A date as Arrow takes it into an array."""
+    """A date in the form that Arrow accepts for an array."""
     return (INFINITE_DAYS if value > 0 else -INFINITE_DAYS) if isinstance(value, float) else value
 
 
@@ -125,7 +125,7 @@ def _out_of_range(name: str, text: str) -> SqlError:
 
 
 def _read(text: str, type_name: str, order: str, is_time: bool = False) -> Moment:
-    """What a text says. Raises the errors of the type's input function."""
+    """The content of a text. Raises the errors of the type's input function."""
     stripped = text.strip(_BLANKS).lower()
     if stripped in _RELATIVE:
         raise unsupported(f"{type_name} '{stripped}'", "Use now() or current_date.")

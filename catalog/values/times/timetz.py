@@ -1,4 +1,4 @@
-"""Times of day with a zone (timetz), each carried as one number that orders as PostgreSQL's timetz_cmp() does.
+"""Times of day with a zone (timetz), each carried as one number that sorts as PostgreSQL's timetz_cmp() does.
 
 Owns: the number and its parts, as plain arithmetic that takes integers and numpy's vectors alike. Two times are
 compared by the instant that they mean, then by their zones:
@@ -16,7 +16,7 @@ DAY: Final = 86_400_000_000
 _SECOND: Final = 1_000_000
 _WIDTH: Final = 18
 _MIDDLE: Final = 1 << _WIDTH - 1
-#: Seconds that a zone is less than away from Greenwich (TZDISP_LIMIT).
+#: The limit, in seconds, of a zone's distance from Greenwich (TZDISP_LIMIT); it must be less.
 LIMIT: Final = 16 * 3600
 
 
@@ -32,7 +32,7 @@ def unpacked(number: Any) -> tuple[Any, Any]:
 
 
 def offset_text(east: int) -> str:
-    """Seconds east of Greenwich as PostgreSQL shows them: ``+02``, ``-03:30``."""
+    """An offset in seconds east of Greenwich as PostgreSQL writes it: ``+02``, ``-03:30``."""
     sign, rest = "-" if east < 0 else "+", abs(east)
     text = f"{sign}{rest // 3600:02}"
     if rest % 3600:
@@ -41,7 +41,7 @@ def offset_text(east: int) -> str:
 
 
 def written(number: int) -> str:
-    """timetz_out."""
+    """The output of timetz_out."""
     microseconds, west = unpacked(number)
     seconds, fraction = divmod(microseconds, _SECOND)
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"

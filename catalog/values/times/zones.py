@@ -1,4 +1,4 @@
-"""Time zones by the names that PostgreSQL takes, for Python and for Arrow.
+"""Time zones by the names that PostgreSQL accepts, for Python and for Arrow.
 
 Owns: look-up of names, abbreviations and fixed offsets. What abbreviations mean is PostgreSQL's Default set
 (``catalog.postgres``); the rules of zones are the system's tz database. Some names are both a zone and an abbreviation,
@@ -25,29 +25,30 @@ _HOURS: Final = re.compile(r"([+-]?)(\d{1,2})(?::(\d{2}))?\Z", re.ASCII)
 _RULE: Final = re.compile(
     r"(?:[A-Za-z]{3,}|<[A-Za-z0-9:+-]*>)?([+-]?)(\d{1,2})(?::([0-5]\d))?(?::([0-5]\d))?\Z", re.ASCII
 )
-#: Hours, minutes and seconds; or hours and minutes run together.
+#: Hours, minutes and seconds with colons, or hours and minutes without.
 _DISPLACEMENT: Final = re.compile(r"([+-])(\d{1,8})(?::(\d{1,2})(?::(\d{1,2}))?)?\Z", re.ASCII)
 _NAME, _CLOCK, _DAY = (
     r"(?:[A-Za-z]{3,}|<[A-Za-z0-9:+-]{3,}>)",
     r"[0-9]{1,3}(?::[0-5]?\d){0,2}",
     r"(?:J?\d{1,3}|M\d{1,2}\.\d\.\d)",
 )
-#: A name and hours west of Greenwich, the same of summers, and the days on which these begin and end.
+#: A name and hours west of Greenwich, the same for summer time, and the days on which summer time begins and ends.
 _SUMMERS: Final = re.compile(
     rf"{_NAME}[+-]?{_CLOCK}{_NAME}(?:[+-]?{_CLOCK})?(?:,{_DAY}(?:/[+-]?{_CLOCK})?){{2}}\Z", re.ASCII
 )
 _UNRULED: Final = re.compile(rf"{_NAME}[+-]?{_CLOCK}{_NAME}(?:[+-]?{_CLOCK})?\Z", re.ASCII)
 _FARTHEST: Final = 15
-#: Names of zones that need no rules, which abbreviations and the tz database hold alike.
+#: Names of zones without rules, for which abbreviations and the tz database agree.
 UTC_NAMES: Final = ("UTC", "GMT", "Etc/UTC", "Etc/GMT", "UCT", "Zulu")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: Between two looks at a zone's clock, and the years in which they are taken.
+#: The distance between two checks of a zone's offset, and the years that are checked.
 _STEP: Final = timedelta(days=7)
 _FROM, _TO = datetime(1880, 1, 1, tzinfo=UTC), datetime(2038, 1, 1, tzinfo=UTC)
 
 
 class Abbreviation(Struct, frozen=True):
-    """What may be written behind a time: always as far ``east`` of Greenwich, or what a ``zone`` says."""
+    """A zone abbreviation after a time: a fixed offset ``east`` of Greenwich, or the meaning that a ``zone`` gives
+    it."""
 
     east: timedelta | None
     zone: str
@@ -56,7 +57,7 @@ class Abbreviation(Struct, frozen=True):
 
 @cache
 def abbreviations() -> Mapping[str, Abbreviation]:
-    """Those of PostgreSQL's Default set, in lower case."""
+    """The abbreviations of PostgreSQL's Default set, in lower case."""
     found = {}
     for row in rows("timezone_abbreviations"):
         name, meaning = str(row["abbrev"]), str(row["meaning"])
@@ -66,14 +67,14 @@ def abbreviations() -> Mapping[str, Abbreviation]:
 
 
 class _Changing(tzinfo):
-    """An abbreviation that has not always meant the same (DetermineTimeZoneAbbrevOffset)."""
+    """An abbreviation whose meaning has changed over time (DetermineTimeZoneAbbrevOffset)."""
 
     def __init__(self, name: str, zone: str) -> None:
         self._name, self._zone = name.upper(), ZoneInfo(zone)
 
     def east_at(self, moment: datetime) -> timedelta:
-        """What it means at a moment: what the zone's clock was when it last had that name, or else when it first will;
-        where it never had, what the zone's clock is."""
+        """Its offset at a moment: the zone's offset when it last had this abbreviation, else when it first has it; if
+        it never has, the zone's offset at the moment."""
         uses = [(since, east) for since, name, east in _clocks(self._zone.key) if name == self._name]
         before = [east for since, east in uses if since <= moment]
         if uses:
@@ -95,7 +96,7 @@ class _Changing(tzinfo):
 
 @cache
 def _clocks(zone: str) -> tuple[tuple[datetime, str | None, timedelta], ...]:
-    """What a zone's clock was called and how far east it was, from each moment on at which that changed."""
+    """A zone's abbreviations and offsets, each with the moment of the change to it."""
     rules = ZoneInfo(zone)
 
     def clock(moment: datetime) -> tuple[str | None, timedelta]:
@@ -123,7 +124,7 @@ def _names() -> dict[str, str]:
 
 @cache
 def find_zone(name: str) -> tzinfo:
-    """The zone of an abbreviation, of a name, or of hours east of Greenwich (``+2``, ``-03:30``). Raises 22023."""
+    """The zone for an abbreviation, a name, or hours east of Greenwich (``+2``, ``-03:30``). Raises 22023."""
     match = _HOURS.match(name)
     if match:
         offset = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
@@ -138,7 +139,7 @@ def find_zone(name: str) -> tzinfo:
 
 @cache
 def session_zone(name: str) -> tzinfo:
-    """The zone of a name or of a POSIX rule, which is what a session may have. Raises 22023."""
+    """The zone for a name or a POSIX rule, which a session's setting may be. Raises 22023."""
     known = _names().get(name.lower())
     if known is None:
         found = _posix_zone(name.upper())
@@ -150,8 +151,8 @@ def session_zone(name: str) -> tzinfo:
 
 @cache
 def _posix_zone(text: str) -> tzinfo | None:
-    """The zone that a text describes: a name, or none, and hours west of Greenwich, with the rule of its summers where
-    it has them (tzset(3)); None for any other text."""
+    """The zone that a text describes: an optional name and hours west of Greenwich, with the rule of summer time if
+    there is one (tzset(3)); None for other texts."""
     fixed = _RULE.match(text)
     if fixed is not None:
         name = re.split(r"[-+0-9]", text, maxsplit=1)[0] if text[0] != "<" else text[1 : text.index(">")]
@@ -165,7 +166,7 @@ def _posix_zone(text: str) -> tzinfo | None:
                 "a time zone with summer time but no rule for it", f"Add the rule, as in '{text},M3.2.0,M11.1.0'."
             )
         return None
-    block = struct.pack(">4sc15x6l7x", b"TZif", b"2", 0, 0, 0, 0, 1, 1)  # a zone file that has no more than the rule
+    block = struct.pack(">4sc15x6l7x", b"TZif", b"2", 0, 0, 0, 0, 1, 1)  # a zone file with only the rule
     try:
         return ZoneInfo.from_file(io.BytesIO(block + block + f"\n{text}\n".encode()))
     except ValueError:
@@ -173,36 +174,36 @@ def _posix_zone(text: str) -> tzinfo | None:
 
 
 def posix_name(text: str) -> str | None:
-    """The name by which PostgreSQL shows a zone that a text describes; None for any other text."""
+    """PostgreSQL's name of a zone that a text describes; None for other texts."""
     return text.upper() if _posix_zone(text.upper()) is not None else None
 
 
 def is_region(name: str) -> bool:
-    """Whether a zone is one of the tz database."""
+    """Whether a zone is in the tz database."""
     return name.lower() in _names()
 
 
 def is_ruled(name: str) -> bool:
-    """Whether a session's zone has summers by a rule of its own, which neither Arrow nor an engine knows."""
+    """Whether a session's zone has a summer time rule of its own, which neither Arrow nor an engine knows."""
     zone = session_zone(name)
     return isinstance(zone, ZoneInfo) and not zone.key
 
 
 def east_at(micros: int, name: str) -> int:
-    """How many microseconds east of Greenwich a zone's clock is at an instant of microseconds since 1970."""
+    """A zone's offset, in microseconds east of Greenwich, at an instant in microseconds since 1970."""
     moment = _EPOCH + timedelta(microseconds=micros)
     return (moment.astimezone(find_zone(name)).utcoffset() or timedelta()) // timedelta(microseconds=1)
 
 
 def east_of_local(micros: int, name: str) -> int:
-    """The offset of a zone at a moment of its wall clock."""
+    """A zone's offset at a local time."""
     local = _EPOCH.replace(tzinfo=None) + timedelta(microseconds=micros)
     return (local - to_utc(local, find_zone(name)).replace(tzinfo=None)) // timedelta(microseconds=1)
 
 
 def fixed_offset(name: str) -> timedelta | None:
-    """How far east of Greenwich a zone always is that is an abbreviation, or hours west of it behind a name of one's
-    own or none (POSIX); None for every other, and for abbreviations that have not always meant the same."""
+    """The constant offset of a zone that is an abbreviation, or hours west with an optional name (POSIX); None for
+    other zones, and for abbreviations whose meaning has changed."""
     known = abbreviations().get(name.lower())
     if known is not None:
         return known.east
@@ -214,7 +215,7 @@ def fixed_offset(name: str) -> timedelta | None:
 
 
 def displacement(text: str) -> timedelta | None:
-    """How far east of Greenwich ``+2``, ``-0330`` or ``+05:30:15`` is; None for what is not written so. Raises
+    """The offset of ``+2``, ``-0330`` or ``+05:30:15`` east of Greenwich; None for texts in another form. Raises
     OverflowError for offsets out of range (DecodeTimezone)."""
     match = _DISPLACEMENT.match(text)
     if match is None:
@@ -229,7 +230,7 @@ def displacement(text: str) -> timedelta | None:
 
 @cache
 def arrow_zone(name: str) -> str:
-    """The zone as Arrow names it, and UTC of one that has none (``is_ruled``). Raises 22023."""
+    """The zone by Arrow's name, UTC for a zone that Arrow lacks (``is_ruled``). Raises 22023."""
     zone = session_zone(name)
     if isinstance(zone, ZoneInfo):
         return zone.key or "UTC"
@@ -239,10 +240,10 @@ def arrow_zone(name: str) -> str:
 
 
 def to_utc(local: datetime, zone: tzinfo) -> datetime:
-    """An instant of a zone's wall clock.
+    """The instant of a local time in a zone.
 
-    A time that a change of the clock skips is read by the clock before it, one that comes twice by the clock after it
-    (DetermineTimeZoneOffset).
+    A local time that a clock change skips is read with the offset before the change, and one that it repeats with the
+    offset after it (DetermineTimeZoneOffset).
     """
     before, after = local.replace(tzinfo=zone, fold=0), local.replace(tzinfo=zone, fold=1)
     skipped = (before.utcoffset() or timedelta()) < (after.utcoffset() or timedelta())

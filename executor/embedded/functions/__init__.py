@@ -1,6 +1,7 @@
-"""What DuckDB lacks or computes otherwise than PostgreSQL: macros in SQL, and functions in Python over batches.
+"""Functions that DuckDB lacks or computes differently from PostgreSQL: macros in SQL, and Python functions over
+batches.
 
 ``library.FAMILIES`` and ``library.MACROS`` list the families, and ``library.install`` defines them in a new instance;
-``batches`` makes a function over values one over Arrow columns. A family is a file that has ``FUNCTIONS`` or
-``STATEMENTS``. Nothing here knows how a call is printed, which ``executor.embedded.printing`` does.
+``batches`` turns a function over values into one over Arrow columns. A family is a file with ``FUNCTIONS`` or
+``STATEMENTS``. Nothing here knows how a call is printed (``executor.embedded.printing``).
 """

@@ -1,8 +1,8 @@
 """Functions of the engine that are written in Python, over batches of values.
 
-Owns: ``register``, which makes known to an instance what a function over values computes, and ``Batches``, the calls
-that run in an instance's threads and that a cancelled statement leaves. NULL in, NULL out, unless a function says
-otherwise. Errors carry their SQLSTATE as macros' do.
+Owns: ``register``, which defines a function over values in an instance, and ``Batches``, the calls that run in an
+instance's threads and that a cancelled statement leaves. NULL in, NULL out, unless a function says otherwise. Errors
+carry their SQLSTATE, as those of macros do.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ _ARROW: Final = {
     "DECIMAL(38, 18)": pa.decimal128(38, 18),
     "DECIMAL(38, 20)": pa.decimal128(38, 20),
 }
-#: What DuckDB asks each function for, and would have found out anew.
+#: The parameters that DuckDB asks of each function and would otherwise determine again.
 _SIGNATURE: Final = inspect.signature(lambda *columns: None)
-#: By name: the function over values, and the type of its result.
+#: For each name, the function over values and the type of its result.
 Functions = Mapping[str, tuple[Callable[..., object], str]]
-#: The same over columns.
+#: For each name, the function over columns and the type of its result.
 ColumnFunctions = Mapping[str, tuple[Callable[..., pa.Array], str]]
 
 
-#: Counts statements and batches in the order in which they begin.
+#: Numbers statements and batches in the order in which they begin.
 ticks: Final = itertools.count(1)
 
 
 class Batches:
-    """The batches that an instance's threads compute. DuckDB does not tell which statement one is of; a statement that
-    began after a batch did is not the one."""
+    """The batches that an instance's threads compute. DuckDB does not tell a batch's statement; a statement that began
+    after the batch is not its statement."""
 
     __slots__ = ("_lock", "_stretches")
 
@@ -61,7 +61,7 @@ class Batches:
         self._lock = threading.Lock()
 
     def leave(self, batch: Callable[..., pa.Array], columns: tuple[pa.ChunkedArray, ...]) -> pa.Array:
-        """A batch's result. Raises what the engine makes 57014 of where it was interrupted."""
+        """A batch's result. If interrupted, raises an error that the engine reports as 57014."""
         stretch = Stretch(next(ticks))
         self._stretches.add(stretch)
         try:
@@ -72,7 +72,7 @@ class Batches:
             self._stretches.discard(stretch)
 
     def interrupt(self, before: float) -> None:
-        """Any thread: batches that began before a tick end."""
+        """Ends the batches that began before a tick; for any thread."""
         with self._lock:
             for stretch in tuple(self._stretches):
                 if stretch.began < before:
@@ -85,25 +85,25 @@ def error(state: str, message: str) -> ValueError:
 
 
 def raised(found: SqlError) -> ValueError:
-    """An error with all that its text may say, as ``errors.py`` reads it."""
+    """An error with all parts of its message, in the form that ``errors.py`` reads."""
     said = f"\x1e{found.detail or ''}\x1e{found.hint or ''}" if found.detail or found.hint else ""
     return error(found.sqlstate, f"{found.message}{said}")
 
 
 def register(connection: Any, functions: Functions, batches: Batches, strict: bool = True) -> None:
-    """Makes functions known to an instance and all of its connections; ``strict``: NULL for NULL."""
+    """Defines functions in an instance, for all of its connections; ``strict``: NULL for NULL."""
     for name, (function, result) in functions.items():
         create(connection, name, _left(_over_batches(function, _ARROW[result], strict), batches), result)
 
 
 def create(connection: Any, name: str, batch: Callable[..., pa.Array], result: str) -> None:
-    """Makes a function over columns known."""
-    batch.__annotations__ = {}  # DuckDB would evaluate them
+    """Defines a function over columns."""
+    batch.__annotations__ = {}  # so that DuckDB does not evaluate them while planning
     connection.create_function(name, batch, None, result, type="arrow", null_handling="special")
 
 
 def register_columns(connection: Any, functions: ColumnFunctions, batches: Batches) -> None:
-    """The same of functions over columns, which may have nulls."""
+    """Defines functions over columns, which may have nulls."""
     for name, (function, result) in functions.items():
         create(connection, name, _left(function, batches), result)
 

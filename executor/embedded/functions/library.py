@@ -1,8 +1,9 @@
-"""The functions and macros that our SQL calls, made known to a new instance.
+"""The functions and macros that the printed SQL calls, and their installation in a new instance.
 
-Owns: ``FAMILIES`` and ``MACROS``, what there is of them, and the file that keeps the macros. DuckDB takes 0.3 ms for a
-macro, and 6 ms to copy them all from a database, so that the first instance leaves them in one, beside the modules'
-bytecode and by its rules: made anew where the texts or DuckDB are others, and not at all where Python writes none.
+Owns: ``FAMILIES`` and ``MACROS``, the lists of them, and the file that keeps the macros. DuckDB takes 0.3 ms to create
+a macro, but only 6 ms to copy all of them from a database. So the first instance stores them in a database file beside
+the modules' bytecode, with the same rules: it is rewritten if the texts or DuckDB change, and not written if Python
+writes no bytecode.
 """
 
 from __future__ import annotations
@@ -81,12 +82,12 @@ MACROS: Final = "".join(
         text_forms,
     )
 )
-#: The catalog of an instance in memory, and what the file's is called in it.
+#: The catalog of an instance in memory, and the name of the file's catalog in it.
 _OWN, _KEPT = "memory", "kept"
 
 
 def install(database: Any, query: steered_calls.Query, running: batches.Batches) -> None:
-    """Makes all functions and macros known to a new instance in memory, and so to all of its connections."""
+    """Defines all functions and macros in a new in-memory instance, for all of its connections."""
     database.begin()
     for family in FAMILIES:
         batches.register(database, family.FUNCTIONS, running)
@@ -104,13 +105,13 @@ def install(database: Any, query: steered_calls.Query, running: batches.Batches)
 
 
 def kept_macros() -> Path:
-    """Where the macros of these texts and of this DuckDB are kept."""
+    """The file for the macros of these texts and this version of DuckDB."""
     version = hashlib.sha256(f"{duckdb.__version__}\n{MACROS}".encode()).hexdigest()[:16]
     return Path(cache_from_source(__file__)).with_name(f"macros-{version}.duckdb")
 
 
 def _read(database: Any, path: Path) -> bool:
-    """Whether the macros were there; a file that is damaged, or may not be looked at, is as none."""
+    """Whether the macros could be copied; a damaged or unreadable file counts as missing."""
     try:
         _with_kept(database, path, "READ_ONLY", f"COPY FROM DATABASE {_KEPT} TO {_OWN}")
     except duckdb.Error:
@@ -119,7 +120,7 @@ def _read(database: Any, path: Path) -> bool:
 
 
 def _write(database: Any, path: Path) -> None:
-    """Keeps the macros where the folder may be written; another process may do the same at the same time."""
+    """Writes the file, if the folder is writable; another process may do so concurrently."""
     new = path.with_suffix(f".{secrets.token_hex(4)}")
     with contextlib.suppress(OSError, duckdb.Error):
         path.parent.mkdir(exist_ok=True)

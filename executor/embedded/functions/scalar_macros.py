@@ -1,7 +1,7 @@
-"""DuckDB macros of functions that PostgreSQL has and DuckDB has not, or has with other edges.
+"""DuckDB macros of functions that DuckDB lacks, or whose edge cases differ from PostgreSQL's.
 
-Owns: their SQL text, by family. ``macros.py`` says how a macro binds its arguments once and how it raises; the macros
-there are made before these.
+Owns: their SQL text, by family. ``numeric_macros`` explains how a macro evaluates its arguments once and how it raises
+errors; its macros must be created before these.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ CREATE MACRO ms_unbase64(s) AS ms_base64_bytes(ms_blank_free(s));
 
 
 def _justified(days: str, months: str) -> str:
-    """The last step of justify_hours and justify_interval: days and time of one sign."""
+    """The last step of justify_hours and justify_interval: gives days and time the same sign."""
     return (
         "CASE WHEN v.d > 0 AND v.t < 0"
         f" THEN ms_interval_total({months}, {days} - 1, v.t + 86400000000)"
@@ -91,7 +91,7 @@ def _justified(days: str, months: str) -> str:
 
 
 _MONTHS: Final = "m: ms_interval_months(x), d: ms_interval_day(x), t: ms_interval_micros(x)"
-#: timestamp.c, interval_justify_interval, after time has become days and days months.
+#: timestamp.c, interval_justify_interval, after time was carried to days and days to months.
 _ONE_SIGN: Final = let(
     "m: v.m + v.d // 30, d: v.d % 30, t: v.t",
     let(
@@ -172,7 +172,7 @@ CREATE MACRO ms_to_timestamp(x) AS CASE
     ELSE make_timestamptz(round_even(x * 1e6, 0)::BIGINT) END;
 """
 
-#: Of sums of squares, and of a group's values in order without NULLs (orderedsetaggs.c).
+#: Statistics from sums of squares, and from a group's values in order without NULLs (orderedsetaggs.c).
 _AGGREGATES: Final = f"""
 CREATE MACRO ms_covar_samp(sxy, n) AS CASE WHEN n > 1 THEN sxy / (n - 1) END;
 CREATE MACRO ms_corr(sxx, syy, sxy) AS CASE WHEN sxx = 0 OR syy = 0 THEN NULL ELSE sxy / sqrt(sxx * syy) END;
@@ -207,7 +207,7 @@ CREATE MACRO ms_mode(s) AS {
 };
 """
 
-#: Pieces of to_char(): of a number as text, ``s``, which has its decimals.
+#: Parts of to_char(); ``s`` is a number as text, with its decimals.
 _FORMATS: Final = """
 CREATE MACRO ms_ordinal_suffix(s) AS CASE WHEN right(s, 2) IN ('11', '12', '13') THEN 'th'
     WHEN right(s, 1) = '1' THEN 'st' WHEN right(s, 1) = '2' THEN 'nd' WHEN right(s, 1) = '3' THEN 'rd' ELSE 'th' END;
@@ -236,7 +236,7 @@ CREATE MACRO ms_char_sign(s, plus) AS CASE WHEN starts_with(s, '-') THEN '-'
     WHEN s IS NOT NULL THEN plus END;
 """
 
-#: Of to_timestamp().
+#: Parts of to_timestamp().
 _READING: Final = """
 CREATE MACRO ms_month_number(name) AS (strpos('janfebmaraprmayjunjulaugsepoctnovdec', lower(name)) + 2) // 3;
 CREATE MACRO ms_half_day(hour, noon) AS hour % 12 + CASE WHEN lower(noon) = 'pm' THEN 12 ELSE 0 END;

@@ -1,9 +1,9 @@
-"""``late`` in DuckDB: functions with an argument that a column gives, where PostgreSQL's form needs a constant.
+"""``late`` in DuckDB: calls with a computed argument where PostgreSQL's function is otherwise printed with a constant.
 
-Owns: ``register``, which defines the functions ``late_*`` in an instance, one for each type of results (``RESULTS``).
-Each gets a batch of rows and a description of the call in JSON, groups the rows by the values of the arguments that are
-constants elsewhere (``planner.bind.calls.overloading.deferred_calls``), and computes every group by a relation of its
-own. The relation stays prepared on another connection of the instance. Errors carry their SQLSTATE as macros' do.
+Owns: ``register``, which defines the functions ``late_*`` in an instance, one for each result type (``RESULTS``). Each
+takes a batch of rows and a description of the call in JSON, groups the rows by the values of the arguments that are
+otherwise constants (``planner.bind.calls.overloading.deferred_calls``), and evaluates one relation per group. The
+relation stays prepared on another connection of the instance. Errors carry their SQLSTATE, as those of macros do.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from planner.algebra.nodes import Column, ColumnRef, Literal, Project, Relation,
 from planner.bind.binder import bind_values
 from planner.bind.calls.overloading.deferred_calls import STRICT, places
 
-#: (relation, its leaves' tables, time zone) -> its rows.
+#: Arguments: a relation, its leaves' tables and the time zone; returns the relation's rows.
 Query = Callable[[Relation, dict[str, pa.Table], str], pa.Table]
-#: Result types, by the name that their function ends with.
+#: Result types, by the suffix of the function's name.
 RESULTS: Final = {
     "text": "VARCHAR",
     "bytea": "BLOB",
@@ -43,7 +43,7 @@ _RELATIONS: Final = 256
 
 
 def register(connection: Any, query: Query) -> None:
-    """Makes the functions known to an instance, whose ``query`` runs a relation on a connection of its own."""
+    """Defines the functions in an instance; ``query`` runs a relation on another connection of the instance."""
 
     def batch(*columns: pa.ChunkedArray) -> pa.Array:
         what, *values = columns
@@ -57,7 +57,7 @@ def register(connection: Any, query: Query) -> None:
 
 
 def _computed(what: str, columns: list[pa.ChunkedArray], query: Query) -> pa.Array:
-    """The call over a batch, in the order of its rows."""
+    """The results of the call for a batch, in the order of its rows."""
     name, kinds, kind, time_zone = decode(json.loads(what), _CLASSES)
     names = [f"a{place}" for place in range(len(columns))]
     arrays = [column.cast(item.arrow) for column, item in zip(columns, kinds, strict=True)]
@@ -83,7 +83,8 @@ def _computed(what: str, columns: list[pa.ChunkedArray], query: Query) -> pa.Arr
 def _groups(
     table: pa.Table, rows: np.ndarray, constants: tuple[int, ...]
 ) -> Iterator[tuple[np.ndarray, tuple[object, ...]]]:
-    """The rows that have each combination of the constants' values, and these; none for NULL, which gives NULL."""
+    """The rows for each combination of the constants' values, and the values; rows with a NULL are left out, as their
+    result is NULL."""
     codes = np.zeros(len(rows), np.int64)
     dictionaries = []
     for place in constants:
@@ -102,7 +103,7 @@ def _groups(
 
 
 def _literal(value: Any) -> object:
-    """The value of a literal; an interval's is in microseconds."""
+    """The value of a literal; intervals are in microseconds."""
     if isinstance(value, pa.MonthDayNano):
         return value.months, value.days, value.nanoseconds // 1000
     return value
@@ -117,7 +118,7 @@ def _leaf(kinds: tuple[SqlType, ...]) -> Snapshot:
 def _relation(
     name: str, kinds: tuple[SqlType, ...], kind: SqlType, values: tuple[object, ...], time_zone: str
 ) -> Relation:
-    """The call's constant form over the rows of a group."""
+    """The constant form of the call, over the rows of a group."""
     leaf = _leaf(kinds)
     arguments: list[Scalar] = [ColumnRef(column) for column in leaf.columns]
     for place, value in zip(places(name, len(kinds)), values, strict=True):

@@ -24,7 +24,7 @@ from planner.lowering.documents import comes_on_lines, is_row
 
 
 class Surroundings:
-    """What surrounds an aggregate's arguments: DISTINCT, FILTER, ORDER BY, and OVER for one over a window."""
+    """The parts of an aggregate call around its arguments: DISTINCT, FILTER, ORDER BY, and OVER for a window call."""
 
     def __init__(self, distinct: bool, where: Expr | None, order: list[Expr], over: Expr | None = None) -> None:
         self.distinct = distinct
@@ -33,7 +33,8 @@ class Surroundings:
         self.over = over
 
     def as_a_set(self) -> Surroundings:
-        """The same for an aggregate to which neither order nor repetition of its values means anything."""
+        """The same parts without DISTINCT and ORDER BY, for an aggregate that ignores order and repetition of its
+        values."""
         return Surroundings(False, self.where, [], self.over)
 
     def call(self, name: str, *arguments: Expr, where: Expr | None = None) -> Expr:
@@ -67,14 +68,14 @@ def _plain(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Ex
 
 
 def _bits(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
-    """Bitwise, of integers, or of bit strings, which are texts of digits."""
+    """A bitwise aggregate of integers, or of bit strings, which are texts of digits."""
     if node.type.name != "bit":
         return around.call(node.function, *arguments)
     return macro("ms_bit_text", around.call(node.function, macro("ms_text_bit", arguments[0])))
 
 
 def _union(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
-    """range_agg."""
+    """range_agg: the union of ranges."""
     return _united(around, arguments[0], node.arguments[0].type)
 
 
@@ -84,7 +85,7 @@ def _united(around: Surroundings, argument: Expr, kind: SqlType) -> Expr:
 
 
 def _intersection(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
-    """What is above all lower cuts and below all upper ones; the cuts of an empty range are below all others."""
+    """The range above all lower cuts and below all upper ones; the cuts of an empty range are below all others."""
     if (kind := node.arguments[0].type).name in MULTIRANGES:
         return multiranges.complement(_united(around, multiranges.complement(arguments[0], kind), kind), kind)
     around = around.as_a_set()
@@ -95,17 +96,17 @@ def _intersection(_: Any, node: AggregateCall, around: Surroundings, arguments: 
 
 
 def _beside(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
-    """What stands beside an extreme value, also where that is NULL."""
+    """min_by and max_by: the value beside the extreme one, also if that value is NULL."""
     return around.call({"min_by": "arg_min_null", "max_by": "arg_max_null"}[node.function], *arguments)
 
 
 def _rows(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
-    """As many of the least or greatest rows, in order."""
+    """The given number of least or greatest rows, in order."""
     return around.call(node.function.removesuffix("_rows"), *arguments)
 
 
 def _merged_rows(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
-    """The same of what ``_rows`` has made."""
+    """Merges results of ``_rows``."""
     rows, count = arguments
     order = "list_sort" if node.function == "merged_min_rows" else "list_reverse_sort"
     together = function(order, function("flatten", around.call("list", rows)))
@@ -113,7 +114,7 @@ def _merged_rows(_: Any, node: AggregateCall, around: Surroundings, arguments: l
 
 
 def _list(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
-    """string_agg and array_agg; distinct values come sorted, as PostgreSQL finds them."""
+    """string_agg and array_agg; distinct values are sorted, as in PostgreSQL."""
     if node.type.name == "bytea":
         digits = [function("hex", argument) for argument in arguments]
         return function("unhex", _delimited(node, around, digits))
@@ -126,7 +127,7 @@ def _list(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Exp
 
 
 def _delimited(node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
-    """string_agg() with each value's own delimiter before it, but the first's."""
+    """string_agg() with each value's own delimiter before it, except before the first."""
     if around.distinct:
         raise unsupported("string_agg(DISTINCT) with a computed delimiter", "Give the delimiter as a constant.")
     value, delimiter = arguments
@@ -137,7 +138,7 @@ def _delimited(node: AggregateCall, around: Surroundings, arguments: list[Expr])
 
 
 def _documents(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
-    """json_agg and json_object_agg over values that are documents already; rows and arrays come one to a line."""
+    """json_agg and json_object_agg over documents; rows and arrays are placed one to a line."""
     item = node.arguments[-1]
     if len(arguments) == 1 and node.type.name == "json" and comes_on_lines(item) and not is_row(item):
         return operand(
@@ -160,7 +161,8 @@ def _joined(around: Surroundings, items: Expr, separator: Expr) -> Expr:
 
 
 def _sum(printer: EntryPoints, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
-    """DuckDB sums integers in hugeint and decimals in 38 digits, both checked; of intervals, the three parts."""
+    """DuckDB sums integers as hugeints and decimals with 38 digits, both with overflow checks; for intervals, the three
+    parts."""
     kind = node.type.name
     if kind == "interval":
         if around.distinct:
@@ -188,7 +190,7 @@ def _avg(printer: EntryPoints, node: AggregateCall, around: Surroundings, argume
 
 
 def _variance(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
-    """Exact over integers and numerics: of count, sum and sum of squares in hugeint units."""
+    """Exact over integers and numerics: computed from count, sum and sum of squares in hugeint units."""
     argument = node.arguments[0].type
     if node.type.name != "numeric":
         return _float_variance(node, around, *arguments)
@@ -197,7 +199,7 @@ def _variance(_: Any, node: AggregateCall, around: Surroundings, arguments: list
     units = arithmetic.units(arithmetic.narrowed(arguments[0], argument, scale), narrow, scale)
     squares = exp.Mul(this=units.copy(), expression=units.copy())
     total = around.call("sum", units)
-    if around.distinct:  # x and -x have one square
+    if around.distinct:  # x and -x have equal squares
         zero = exp.Literal.number(0)
         low = around.call("sum", squares.copy(), where=exp.LT(this=units.copy(), expression=zero))
         high = around.call("sum", squares, where=exp.GTE(this=units.copy(), expression=zero.copy()))
@@ -211,7 +213,7 @@ def _variance(_: Any, node: AggregateCall, around: Surroundings, arguments: list
 
 
 def _float_variance(node: AggregateCall, around: Surroundings, value: Expr) -> Expr:
-    """DuckDB's has no spread in one value, be it infinite; PostgreSQL's is NaN then (float8_accum)."""
+    """For a single infinite value, DuckDB's variance is zero; PostgreSQL's is NaN (float8_accum)."""
     name = node.function
     if around.distinct or not _is_read(node.arguments[0]):
         result = around.call(name, value)
@@ -223,21 +225,21 @@ def _float_variance(node: AggregateCall, around: Surroundings, value: Expr) -> E
 
 
 def _is_read(scalar: Scalar) -> bool:
-    """Whether a value is a column's, in whatever type: it may be written several times, and costs nothing then."""
+    """Whether a value is a column, in whatever type: writing it several times then costs nothing."""
     while isinstance(scalar, Cast):
         scalar = scalar.argument
     return isinstance(scalar, ColumnRef)
 
 
 def _squares(node: AggregateCall, around: Surroundings, value: Expr) -> Expr:
-    """The sum of squared distances from the mean; NULL of no values.
+    """The sum of squared distances from the mean; NULL for no values.
 
-    DuckDB keeps a running mean, which far from zero is rounded to more than what one value moves it by. So x = h + r:
-    the whole part h is added up in integers without loss. h is 0 where x is near enough to zero, or too far to square:
+    DuckDB keeps a running mean, which far from zero is rounded to more than one value's contribution. So x = h + r: the
+    whole part h is summed in integers without loss. h is 0 if x is near enough to zero, or too large to square:
 
         sum (x - mean)^2 = sum (h - mean h)^2 + 2 n covar_pop(h, r) + n var_pop(r)
 
-    What is computed for each row would be computed for each of these; its running mean has to do.
+    A computed argument would be evaluated again for each of these terms, so for it the running mean is used.
     """
     if not _is_read(node.arguments[0]):
         return exp.Mul(this=around.call("var_pop", value.copy()), expression=around.call("count", value.copy()))
@@ -254,7 +256,7 @@ def _squares(node: AggregateCall, around: Surroundings, value: Expr) -> Expr:
 
 
 def _regression(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
-    """Made of the sums of squares, as PostgreSQL's final functions make them (float.c)."""
+    """Computed from the sums of squares, as in PostgreSQL's final functions (float.c)."""
 
     def part(name: str) -> Expr:
         return around.call(name, *(item.copy() for item in arguments))
@@ -285,7 +287,7 @@ def _paired_spread(_: Any, __: AggregateCall, around: Surroundings, arguments: l
 
 
 def _merged_spread(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
-    """States without a value do not count."""
+    """Merges spreads; states without values do not count."""
     (state,) = arguments
     counted = exp.GT(
         this=function("list_extract", state.copy(), exp.Literal.number(1)), expression=exp.Literal.number(0)
@@ -294,8 +296,8 @@ def _merged_spread(_: Any, node: AggregateCall, around: Surroundings, arguments:
 
 
 def _set_of(around: Surroundings) -> tuple[Expr, Expr]:
-    """The list of a group's values in order, without NULLs, and that order."""
-    ordered = around.order[0]  # what follows it is the order of arrival
+    """The list of a group's values in order, without NULLs, and the sort order."""
+    ordered = around.order[0]  # further sort keys are the order of arrival
     values = Surroundings(False, around.where, [ordered.copy()], None)
     present = exp.Not(this=exp.Paren(this=exp.Is(this=operand(ordered.this.copy()), expression=exp.null())))
     return values.call("list", ordered.this.copy(), where=present), ordered
@@ -307,7 +309,7 @@ def _percentile(printer: EntryPoints, node: AggregateCall, around: Surroundings,
 
 
 def _mode(printer: EntryPoints, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
-    """The most frequent value; of several, the first in order."""
+    """The most frequent value; of several, the first in sort order."""
     values, _ = _set_of(around)
     return macro("ms_mode", values)
 

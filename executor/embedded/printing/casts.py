@@ -1,8 +1,8 @@
-"""Casts as PostgreSQL does them, in DuckDB: rounding, text forms, lengths and errors.
+"""Casts in DuckDB with PostgreSQL's results: rounding, text forms, lengths and errors.
 
-Owns: ``cast``. Text from a value is PostgreSQL's output function, a value from text its input function (with the syntax
-that DuckDB reads). Rounding: numeric to integer and to a smaller scale half away from zero (DuckDB's too), float to
-integer half to even (DuckDB's too), float to numeric by its 15 (float4: 6) significant digits.
+Owns: ``cast``. A cast to text is the type's output function, and one from text its input function (with the syntax that
+DuckDB reads). Rounding: numeric to integer and to a smaller scale half away from zero (like DuckDB), float to integer
+half to even (like DuckDB), float to numeric by its 15 (float4: 6) significant digits.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from executor.printing.nodes import Expr, case, function, number, operand, text
 from planner.algebra.nodes import Cast, Literal, Value
 from planner.scales.nested import shown_kind
 
-#: A day before which a text may end with BC.
+#: The day before which a text may end with BC.
 _EARLY: Final = "0001-01-03"
 _DOCUMENTS: Final = frozenset(("json", "jsonb"))
 
 
 def cast(printer: EntryPoints, argument: Expr, node: Cast) -> Expr:
-    """The conversion of one expression."""
+    """One expression converted to a type."""
     source, target = node.argument.type, node.type
     if expressed(source) == target:
         return argument
@@ -97,12 +97,12 @@ def cast(printer: EntryPoints, argument: Expr, node: Cast) -> Expr:
 
 
 def _is_oid(value: Value) -> bool:
-    """Whether an integer is an oid as it is."""
+    """Whether a value is an integer that serves as an oid unchanged."""
     return isinstance(value, int) and 0 <= value < 1 << 32
 
 
 def _bits(argument: Expr, node: Cast) -> Expr:
-    """A bit string, read from a text, in its length: cut or filled up by an explicit cast."""
+    """A bit string, read from a text, with its declared length: an explicit cast truncates or pads it."""
     source, target = node.argument.type, node.type
     digits = argument if source.name in BITS else function(f"form_{target.name}", argument)
     if not target.modifiers or source == target:
@@ -118,7 +118,7 @@ def _to(printer: EntryPoints, argument: Expr, source: SqlType, target: SqlType) 
 
 
 def _elements(printer: EntryPoints, argument: Expr, node: Cast) -> Expr:
-    """From an array of another type, element by element; a parameter's digits are its own already."""
+    """From an array of another type, element by element; a parameter already has its own digits."""
     source, target = node.argument.type, node.type
     assert target.element is not None
     if "shaped" in (source.name, target.name):
@@ -140,7 +140,7 @@ def _elements(printer: EntryPoints, argument: Expr, node: Cast) -> Expr:
 
 
 def _row(printer: EntryPoints, argument: Expr, node: Cast) -> Expr:
-    """From a row of the same fields, or from one that was shown, whose numbers are texts."""
+    """From a row with the same fields, or from a row prepared for output, whose numbers are texts."""
     source, target = node.argument.type, node.type
     if node.explicit or source != shown_kind(target):
         return cast_row(printer, argument, source, target)
@@ -161,7 +161,8 @@ def _plain(printer: EntryPoints, argument: Expr, name: str) -> Expr:
 
 
 def _times(printer: EntryPoints, argument: Expr, source: SqlType, target: SqlType) -> Expr:
-    """Between date and time types (the session's time zone between timestamptz and the others), and all the rest."""
+    """Between date and time types (with the session's time zone between timestamptz and the others), and all remaining
+    casts."""
     pair = (source.name, target.name)
     if pair == ("json", "jsonb"):
         return function("doc_jsonb", argument)
@@ -175,20 +176,20 @@ def _times(printer: EntryPoints, argument: Expr, source: SqlType, target: SqlTyp
         return argument
     if source.name == "timestamptz" and target.name in ("timestamp", "date", "time"):
         return _times(printer, local(printer, argument), SqlType("timestamp"), target)
-    if pair == ("timestamp", "time"):  # an infinite timestamp has none
+    if pair == ("timestamp", "time"):  # an infinite timestamp has no time of day
         return exp.TryCast(this=argument, to=printer.type(target))
     if target.name == "timestamptz" and source.name in ("timestamp", "date"):
         return local(printer, _to(printer, argument, source, SqlType("timestamp")))
     if source.name == "time" and target.name == "interval":
         return function("to_microseconds", function("epoch_us", argument))
-    if source.name == "interval" and target.name == "time":  # the time of day that its time part reaches from midnight
+    if source.name == "interval" and target.name == "time":  # the time of day at this distance from midnight
         midnight = _plain(printer, text("00:00:00"), "time")
         return operand(exp.Add(this=midnight, expression=macro("ms_interval_time", argument)))
     return _to(printer, argument, source, target)
 
 
 def to_text(printer: EntryPoints, argument: Expr, source: SqlType) -> Expr:
-    """PostgreSQL's output of a value."""
+    """A value's text as PostgreSQL's output function writes it."""
     if source.name in VECTORS:
         return function("array_to_string", argument, text(" "))
     if source.name == "shaped" and source.element is not None:
@@ -242,7 +243,7 @@ def jsonb_value(printer: EntryPoints, value: Expr, target: SqlType) -> Expr:
 
 
 def _looked_up(value: Expr, these: Sequence[int | str], those: Sequence[int | str]) -> Expr:
-    """What stands among ``those`` where the value stands among ``these``; else NULL."""
+    """The item of ``those`` at the place where ``these`` has the value; NULL if none has it."""
     keys, values = (
         exp.Array(expressions=[text(item) if isinstance(item, str) else number(item) for item in items])
         for items in (these, those)
@@ -251,8 +252,8 @@ def _looked_up(value: Expr, these: Sequence[int | str], those: Sequence[int | st
 
 
 def _with_era(printer: EntryPoints, argument: Expr, source: SqlType, written: Expr) -> Expr:
-    """A date's or timestamp's text with BC at its end. Its year tells quicker than the text whether that is looked for,
-    but what is no column would be computed once more for it."""
+    """A date's or timestamp's text with BC at its end if needed. A column's year is checked, which is quicker than
+    checking the text; another expression would have to be computed twice for that."""
     moved = macro("ms_era_text", written)
     if not is_simple(argument):
         return moved
@@ -271,7 +272,7 @@ def _zoned_text(printer: EntryPoints, argument: Expr) -> Expr:
 
 
 def shown(printer: EntryPoints, value: Expr, kind: SqlType) -> Expr:
-    """A value by its output function, which for boolean and character(n) is not its cast."""
+    """A value's text by its output function, which for boolean and character(n) differs from the cast to text."""
     if kind.name == "bpchar" and kind.modifiers:
         return function("rpad", value, number(kind.modifiers[0]), text(" "))
     if kind.name == "xml":
@@ -288,12 +289,13 @@ def _array_text(printer: EntryPoints, argument: Expr, element: SqlType) -> Expr:
 
 
 def _item_texts(printer: EntryPoints, items: Expr, element: SqlType) -> Expr:
-    """Elements as an array's text has them."""
+    """Elements in the form of an array's text."""
     return each(items, lambda item: macro("ms_array_item", shown(printer, item, element)))
 
 
 def _length(value: Expr, source: SqlType, target: SqlType, explicit: bool) -> Expr:
-    """varchar(n), char(n), name and "char": cut by an explicit cast, else 22001; a bpchar keeps no trailing blanks."""
+    """varchar(n), char(n), name and "char": an explicit cast truncates, other casts raise 22001; a bpchar loses its
+    trailing blanks."""
     if target.name == "name":
         return function("left", value, number(LONGEST_NAME))
     if target.name == "char":
@@ -327,7 +329,7 @@ def _row_from_text(printer: EntryPoints, argument: Expr, target: SqlType) -> Exp
 
 
 def _from_text(printer: EntryPoints, argument: Expr, target: SqlType) -> Expr:
-    """PostgreSQL's input of a text."""
+    """A text read as PostgreSQL's input function does."""
     if target.enum is not None:
         found = _looked_up(argument, target.enum.labels, target.enum.places)
         return exp.Cast(this=macro("ms_enum", argument.copy(), found, text(str(target))), to=printer.type(target))

@@ -1,13 +1,13 @@
 """How types, literals, parameters, casts, aggregates and leaves are written for DuckDB.
 
-Owns: ``DuckPrinter``. The functions are in ``functions.py``, the casts in ``casts.py``, macros in ``macros.py``. Knows
-no connection. Every expression it prints has, in DuckDB, the type of its SqlType, but for decimals, whose precision may
-be less (DuckDB keeps products of narrow decimals in 18 digits, checked) until the statement's last cast
-(``connection.conform``).
+Owns: ``DuckPrinter``. The functions are in ``scalar_functions.py``, the casts in ``casts.py``, macros in
+``executor.embedded.functions``. Knows no connection. Every printed expression has the type of its SqlType in DuckDB,
+except for decimals, whose precision may be smaller (DuckDB keeps products of narrow decimals in 18 digits, with checks)
+until the statement's last cast (``connection.conform``).
 
-With ``wide`` decimals are computed in 38 digits throughout: the second attempt where the first one overflowed. With
-``apart`` each join's rows are kept before anything reads them: the second attempt where the first one failed within
-DuckDB, whose joins (2.0.0) raise when one gets the dictionaries of another through a join by other than equality
+With ``wide``, decimals are computed with 38 digits throughout: the second attempt after an overflow. With ``apart``,
+each join's rows are materialized before they are read: the second attempt after a failure within DuckDB, whose joins
+(2.0.0) raise if one gets the dictionaries of another through a join by other than equality
 (https://github.com/duckdb/duckdb/issues/24807).
 """
 
@@ -76,7 +76,7 @@ from planner.scales.nested import given_kind, written_kind
 
 #: The attached database that holds the tables.
 STORE: Final = "store"
-#: More rows than there are.
+#: A number larger than any number of rows.
 _ALL: Final = (1 << 63) - 1
 
 _TYPES: Final[dict[str, Any]] = {
@@ -104,7 +104,7 @@ _TYPES: Final[dict[str, Any]] = {
 }
 
 
-#: Integers that are no constants as they stand.
+#: Integers whose literals need a cast.
 _WIDE: Final = (exp.DataType.Type.SMALLINT, exp.DataType.Type.BIGINT)
 
 
@@ -129,7 +129,7 @@ def type_text(sql_type: SqlType) -> str:
 
 
 def _generator() -> Generator:
-    """This thread's: it takes as long to make as a node takes to print, several times over."""
+    """This thread's generator: making one takes several times as long as printing a node."""
     found: Generator | None = getattr(_own, "generator", None)
     if found is None:
         found = _own.generator = DuckGenerator(dialect=DuckDB(), identify=True)
@@ -140,7 +140,7 @@ _own = threading.local()
 
 
 class DuckPrinter(Printer):
-    """Prints algebra for DuckDB; ``timezone`` is the session's, for what timestamptz means locally."""
+    """Prints algebra for DuckDB; ``timezone`` is the session's, for the local time of a timestamptz."""
 
     functions: ClassVar[Mapping[str, Build]] = FUNCTIONS
 
@@ -153,20 +153,20 @@ class DuckPrinter(Printer):
         apart: bool = False,
         planned_once: bool = False,
     ) -> None:
-        """``planned_once``: a statement whose parameters stand once each, to be planned at PREPARE alone."""
+        """``planned_once``: the statement is planned only at PREPARE; each of its parameters must occur once."""
         super().__init__()
         self.wide = wide
         self._apart = apart
         self._planned_once = planned_once
         self.timezone = timezone
-        #: Leaves that are read of files, by their engine names.
+        #: Leaves that are read from files, by their engine names.
         self._read = read
-        #: Types of the parameters met, by index: what EXECUTE must pass, in order.
+        #: Types of the parameters that occur, by index: EXECUTE passes them in this order.
         self.parameters: dict[int, SqlType] = {}
 
     def print_relation(self, relation: Relation) -> str:
-        """An interval leaves the engine in nanoseconds: 0A000 for one whose time they do not hold."""
-        if not isinstance(relation, With):  # whose parts come here, each for itself
+        """The text of a statement. An interval leaves the engine in nanoseconds; 0A000 if its time does not fit."""
+        if not isinstance(relation, With):  # its parts are counted separately
             relation = close_conditions(separate_outer_values(relation))
         printed = super().print_relation(relation)
         if not any(holds(column.type, _is_interval) for column in relation.columns):
@@ -179,12 +179,12 @@ class DuckPrinter(Printer):
         return f"SELECT {', '.join(shown)} FROM ({printed})"
 
     def in_zone(self, name: str) -> str:
-        """DuckDB's functions are given the zone."""
+        """Sets the zone that is passed to DuckDB's functions."""
         before, self.timezone = self.timezone, name
         return before
 
     def generator(self) -> Generator:
-        """DuckDB's."""
+        """DuckDB's generator."""
         return _generator()
 
     def _join(self, node: Join, left: Block, right: Block, on: Expr | None) -> Block:
@@ -196,7 +196,7 @@ class DuckPrinter(Printer):
         return duck_type(sql_type)
 
     def literal(self, literal: Literal) -> Expr:
-        """A constant; all but int4, bool and text are cast from text."""
+        """A constant; all types except int4, bool and text are cast from text."""
         value, name = literal.value, literal.type.name
         if value is None:
             return exp.Cast(this=exp.null(), to=duck_type(literal.type))
@@ -229,15 +229,14 @@ class DuckPrinter(Printer):
         )
 
     def _items(self, values: Sequence[Any], element: SqlType) -> list[Expr]:
-        """Constants in a list that is cast, to which integers need no cast of their own."""
+        """Constants in a list that is cast as a whole, in which integers need no cast."""
         if all(type(item) is int for item in values) and duck_type(element).this in _WIDE:
             return [number(item) for item in values]
         return [self.literal(Literal(item, element)) for item in values]
 
     def parameter(self, parameter: Parameter) -> Expr:
-        """$n, cast to its type. DuckDB's own numbering is that of the parameters in use. A numeric without digits comes
-        as text, so that its own may be counted; a path as the client wrote it.
-        """
+        """$n, cast to its type. DuckDB numbers the parameters that are used. A numeric of undeclared scale is passed as
+        text, so that its decimals can be counted, and a jsonpath as the client wrote it."""
         self.parameters.setdefault(parameter.index, written_kind(parameter.type))
         place = list(self.parameters).index(parameter.index) + 1
         value = exp.Cast(this=exp.Parameter(this=exp.Literal.number(place)), to=duck_type(parameter.type))
@@ -250,8 +249,8 @@ class DuckPrinter(Printer):
         return exp.Ordered(this=value, desc=key.descending, nulls_first=key.nulls_first)
 
     def _window(self, node: Window, block: Block, rest: Iterator[Any]) -> Block:
-        """The first rows of groups as structs, in which DuckDB gathers them, have no -0.0: a number that is computed
-        hides them from it."""
+        """A window call. DuckDB collects the first rows of groups as structs, which must not contain -0.0; a computed
+        number prevents this."""
         hides = not isinstance(node.input, Scan) and _has_float(node.input)
         numbers = (
             function("abs", value) if hides and call.function == "row_number" else value
@@ -260,16 +259,15 @@ class DuckPrinter(Printer):
         return super()._window(node, block, numbers)
 
     def _limit(self, node: Limit, block: Block, rest: Iterator[Any]) -> Block:
-        """A lateral item's first row is gathered in the same way, but where OFFSET is written."""
+        """A lateral item's LIMIT. DuckDB collects its first row in the same way, unless OFFSET is written."""
         block = super()._limit(node, block, rest)
         if block.limit is not None and block.offset is None and _has_float(node):
             block.offset = number(0)
         return block
 
     def leaf(self, leaf: Scan | Snapshot | Delta) -> str:
-        """Tables are in the attached store, files are read; all other leaves are registered on the connection, and so
-        are tables where files are read.
-        """
+        """Tables are in the attached database, files are read; all other leaves are registered on the connection, as
+        are tables in queries that read files."""
         own = super().leaf(leaf)
         read = self._read.get(leaf_name(leaf))
         if read is not None:
@@ -277,44 +275,44 @@ class DuckPrinter(Printer):
         is_table = isinstance(leaf, Scan) and leaf.kind == "table" and not self._read
         if is_table:
             return f"{self.name(STORE)}.{self.name('main')}.{own}"
-        # A condition with parameters that DuckDB moves to a scan has the statement planned at each EXECUTE; none passes
-        # a LIMIT.
+        # If DuckDB moves a condition with parameters to a scan, it plans the statement at each EXECUTE; no condition
+        # moves below a LIMIT.
         return f"{own} LIMIT {_ALL}" if self._planned_once else own
 
     def source(self, leaf: Scan | Snapshot | Delta, name: str) -> str:
-        """A leaf's column; the row identity of a table, and of what is kept in one, is DuckDB's rowid."""
+        """A leaf's column. The row identity of a table, or of a kept result, is DuckDB's rowid."""
         own = name == ROW_ID and leaf_name(leaf) not in self._read
         return super().source(leaf, "rowid" if own else name)
 
     def cast(self, argument: Expr, node: Cast) -> Expr:
-        """See ``casts``."""
+        """A cast, see ``casts``."""
         return casts.cast(self, argument, node)
 
     def to_text(self, value: Expr, kind: SqlType) -> Expr:
-        """See ``casts``."""
+        """A cast to text, see ``casts``."""
         return casts.to_text(self, value, kind)
 
     def shown(self, value: Expr, kind: SqlType) -> Expr:
-        """See ``casts``."""
+        """An output function, see ``casts``."""
         return casts.shown(self, value, kind)
 
     def call(self, node: Call, arguments: list[Expr]) -> Expr:
-        """See ``functions``."""
+        """A function call, see ``scalar_functions``."""
         if node.function not in BYTEA and any(item.type.name == "bytea" for item in node.arguments):
             raise unsupported(f"function {node.function} of bytea")
         return super().call(node, arguments)
 
     def aggregate(self, node: AggregateCall, arguments: list[Expr], where: Expr | None, order: list[Expr]) -> Expr:
-        """An aggregate; what needs several of DuckDB's is made of them."""
+        """An aggregate, which may consist of several of DuckDB's."""
         build = AGGREGATES.get(node.function)
         if build is None:
             raise unsupported(f"aggregate {node.function}")
         return build(self, node, Surroundings(node.distinct, where, order), arguments)
 
     def window(self, node: WindowCall, arguments: list[Expr], where: Expr | None, over: Expr) -> Expr:
-        """An aggregate over a window is made of the same calls; ``windows`` has the other functions.
+        """An aggregate over a window uses the same calls; ``windows`` has the other functions.
 
-        Distances between integers are added to them in a type that no sum of theirs leaves.
+        Distances in RANGE frames are added to integers in a type that none of the sums overflows.
         """
         if node.mode == "range" and node.offsets and node.order_by[0].expression.type.name in INTEGERS:
             (key,) = over.args["order"].expressions
@@ -330,17 +328,17 @@ class DuckPrinter(Printer):
         return function("unnest", items)
 
     def places(self, items: list[Expr]) -> Expr:
-        """The list of numbers."""
+        """A list of the numbers from 1."""
         lengths = [function("coalesce", function("len", item), exp.Literal.number(0)) for item in items]
         last = lengths[0] if len(lengths) == 1 else function("greatest", *lengths)
         return function("generate_series", exp.Literal.number(1), last)
 
     def series(self, node: Unnest, alias: str) -> Expr | None:
-        """See ``sets``."""
+        """A FROM item for generate_series, see ``set_functions``."""
         return set_functions.table(self, node, alias)
 
     def subquery_scalar(self, node: ScalarSubquery, select: Expr) -> Expr:
-        """DuckDB raises on a second row by itself (scalar_subquery_error_on_multiple_rows)."""
+        """A scalar subquery. DuckDB itself raises on a second row (scalar_subquery_error_on_multiple_rows)."""
         return exp.Subquery(this=select)
 
 
@@ -353,7 +351,7 @@ def _is_interval(kind: SqlType) -> bool:
 
 
 def _checked(value: Expr, kind: SqlType) -> Expr:
-    """A value whose intervals, and those within it, fit into nanoseconds."""
+    """A value, checked that the intervals in it fit in nanoseconds."""
     if not holds(kind, _is_interval):
         return value
     if kind.row is not None:
@@ -372,7 +370,7 @@ def _fields_checked(row: Expr, kind: SqlType) -> list[Expr]:
 
 
 def _interval(value: object) -> Expr:
-    """INTERVAL from (months, days, microseconds)."""
+    """An INTERVAL from (months, days, microseconds)."""
     assert isinstance(value, tuple)
     months, days, micros = value
     parts = [function(name, number(count)) for name, count in (("to_months", months), ("to_days", days))]
@@ -384,7 +382,7 @@ def _interval(value: object) -> Expr:
 
 
 def _written(value: object) -> str:
-    """A value as DuckDB reads it."""
+    """A value in the form that DuckDB reads."""
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
         return value.astimezone(datetime.UTC).isoformat(sep=" ")
     if isinstance(value, datetime.datetime):

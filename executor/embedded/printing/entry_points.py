@@ -1,8 +1,8 @@
-"""What the builders of single expressions ask of the whole printer, which is recursive by nature.
+"""The interface through which builders of single expressions call the whole printer recursively.
 
-An array's text has the texts of its elements, and a cast of a row casts its fields. A builder of one family gets these
-from the printer that it is handed, so that the families do not import each other. ``dialect.DuckPrinter`` implements
-them once, by ``casts`` and ``scalar_functions``.
+An array's text contains the texts of its elements, and a cast of a row casts its fields. A family's builder gets these
+from the printer that is passed to it, so that the families do not import each other. ``dialect.DuckPrinter`` implements
+them with ``casts`` and ``scalar_functions``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class EntryPoints(Protocol):
 
     #: The session's time zone.
     timezone: str
-    #: Whether decimals are computed in 38 digits throughout.
+    #: Whether decimals are computed with 38 digits throughout.
     wide: bool
 
     def type(self, sql_type: SqlType) -> Expr:
@@ -35,11 +35,11 @@ class EntryPoints(Protocol):
         ...
 
     def call(self, node: Call, arguments: list[Expr]) -> Expr:
-        """A call of the allow-list over printed arguments."""
+        """A call from the allow-list, over printed arguments."""
         ...
 
     def cast(self, argument: Expr, node: Cast) -> Expr:
-        """A printed argument in another type."""
+        """A printed argument cast to another type."""
         ...
 
     def to_text(self, value: Expr, kind: SqlType) -> Expr:
@@ -47,5 +47,5 @@ class EntryPoints(Protocol):
         ...
 
     def shown(self, value: Expr, kind: SqlType) -> Expr:
-        """A value's text by its output function, which for boolean and character(n) is not its cast."""
+        """A value's text by its output function, which for boolean and character(n) differs from the cast to text."""
         ...

@@ -1,8 +1,8 @@
-"""DuckDB's generator of sqlglot, with short ways for the nodes of which statements have most.
+"""sqlglot's generator for DuckDB, with fast methods for the most frequent nodes.
 
-Owns: ``DuckGenerator``. sqlglot's own methods ask each node for every clause of every dialect, which takes most of the
-time of printing. A writer here prints a node that has no other parts than those it names, and leaves all others to
-sqlglot. The text is sqlglot's, but for the order of NULLs, which is always written.
+Owns: ``DuckGenerator``. sqlglot's own methods check each node for every clause of every dialect, which takes most of
+the time of printing. A fast method prints a node that has only the parts that the method names, and leaves all others
+to sqlglot. The text is sqlglot's, except that the order of NULLs is always written.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from executor.printing.nodes import Expr
 
 
 class DuckGenerator(DuckDB.Generator):  # type: ignore[misc]
-    """Prints nodes without comments, on one line, with every name in quotes (``identify``)."""
+    """Prints nodes without comments, on one line, with all names in quotes (``identify``)."""
 
     def sql(self, expression: Any, key: str | None = None, comment: bool = True) -> str:
-        """A node, or the one under ``key`` of its parts; "" for none."""
+        """The text of a node, or of its part ``key``; "" for None."""
         if key is not None and expression:
             expression = expression.args.get(key)
         kind = type(expression)
@@ -34,7 +34,7 @@ class DuckGenerator(DuckDB.Generator):  # type: ignore[misc]
         return written
 
     def ordered_sql(self, expression: Any) -> str:
-        """``x ASC NULLS LAST`` and the like."""
+        """``x ASC NULLS LAST`` and similar."""
         direction = "DESC" if expression.args.get("desc") else "ASC"
         nulls = "FIRST" if expression.args.get("nulls_first") else "LAST"
         return f"{self.sql(expression.args['this'])} {direction} NULLS {nulls}"
@@ -154,7 +154,7 @@ _OPERATORS: Final[Mapping[type[Any], str]] = {
     exp.Mul: " * ",
     exp.Is: " IS ",
 }
-#: The parts of which a node may consist that is written here, and how it is written.
+#: For each node with a fast method, the parts that it may have, and the method.
 _WRITERS: Final[Mapping[type[Any], tuple[frozenset[str], _Writer]]] = {
     kind: (frozenset(parts), write)
     for kind, parts, write in (

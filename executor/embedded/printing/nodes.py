@@ -1,7 +1,7 @@
 """Nodes that only DuckDB knows: casts to its types, and calls of our macros whose arguments are evaluated once.
 
-A macro's argument is pasted wherever the macro names it. What is more than a column or a constant is therefore bound
-by a lambda over a list of one struct, so that nesting macros does not multiply their text:
+A macro's argument is pasted wherever the macro names it. Arguments other than columns and constants are therefore bound
+by a lambda over a list of one struct, so that nested macros do not multiply their text:
 
     macro('f', a + 1, b)    list_extract(list_transform([{'a0': a + 1}], LAMBDA m : f(m.a0, b)), 1)
 """
@@ -24,7 +24,7 @@ from planner.algebra.walk import walk
 TEXTS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown", "void", "char")) | OPAQUE
 INTEGERS: Final = frozenset(("int2", "int4", "int8", "xid", "cid", "xid8")) | OIDS
 FLOATS: Final = frozenset(("float4", "float8"))
-#: Functions whose text, or DuckDB's macro of them, names an argument several times.
+#: Functions whose text, or whose macro in DuckDB, names an argument several times.
 _REPEATING: Final = frozenset(("nullif", "to_char", "read_moment"))
 _SIMPLE: Final = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Parameter)
 
@@ -59,7 +59,7 @@ def macro(name: str, *arguments: Expr) -> Expr:
 
 
 def bound(value: Expr, body: Callable[[Expr], Expr]) -> Expr:
-    """``body`` of a value that is evaluated once, however often it is named there."""
+    """``body`` of a value that is evaluated once, even if ``body`` names it several times."""
     if is_simple(value):
         return body(value)
     name = exp.Identifier(this="v", quoted=True)
@@ -68,19 +68,19 @@ def bound(value: Expr, body: Callable[[Expr], Expr]) -> Expr:
 
 
 def once(value: Expr, source: Scalar, body: Callable[[Expr], Expr]) -> Expr:
-    """``body`` of a value that it repeats: bound where the value repeats one itself, which would double at each level;
-    else written out, which the engine computes faster."""
+    """``body`` of a value that it repeats. The value is bound if it contains a repetition itself, which would double
+    its text at each level; otherwise it is written out, which the engine computes faster."""
     return bound(value, body) if repeats(source) else body(value)
 
 
 def repeats(scalar: Scalar) -> bool:
-    """Whether an argument stands several times in a scalar's text."""
+    """Whether a scalar's text repeats one of its arguments."""
     return any(isinstance(node, Call) and node.function in _REPEATING for node in walk(scalar))
 
 
 def in_zone(zone: str, value: Expr) -> Expr:
-    """A zone's wall clock at an instant, or the instant of its wall clock; a zone that DuckDB does not know by name, or
-    as hours and minutes, by the kernel."""
+    """The local time in a zone at an instant, or the instant of a local time. For a zone that is neither known to
+    DuckDB by name nor given as hours and minutes, by the kernel."""
     if is_region(zone):
         return function("timezone", text(zone), value)
     east = fixed_offset(zone)
@@ -92,18 +92,18 @@ def in_zone(zone: str, value: Expr) -> Expr:
 
 
 def local(printer: EntryPoints, value: Expr) -> Expr:
-    """A timestamptz as the session's local timestamp; and back."""
+    """A timestamptz as the session's local timestamp, or the reverse."""
     return in_zone(printer.timezone, value)
 
 
 def each(items: Expr, body: Callable[[Expr], Expr]) -> Expr:
-    """A list with ``body`` of each element."""
+    """A list with ``body`` applied to each element."""
     name = exp.Identifier(this="e", quoted=True)
     return function("list_transform", items, exp.Lambda(this=body(exp.Column(this=name)), expressions=[name.copy()]))
 
 
 def called(name: str, *arguments: Expr) -> Expr:
-    """A function of DuckDB's, or one of our macros."""
+    """A call of a function of DuckDB or of a macro."""
     return macro(name, *arguments) if name.startswith("ms_") else function(name, *arguments)
 
 

@@ -1,6 +1,7 @@
-"""Parquet files as a FROM item of DuckDB's: it reads the columns in use, and skips row groups by their statistics.
+"""Parquet files as a FROM item of DuckDB, which reads only the needed columns and skips row groups by their statistics.
 
-Owns: the text of it, for files of which the caller has seen that each has the columns in types that only get wider.
+Owns: its text. The caller must have checked that each file has the columns, in types that can be widened to the
+declared ones.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ _RAISED: Final = """error('!22021!invalid byte sequence for encoding "UTF8": 0x0
 
 
 def select(rows: FileRows, type_text: Callable[[SqlType], str]) -> str:
-    """SELECT of some columns of files under their declared names, and of the number of a row's file; ``type_text``
+    """A SELECT of some columns of files under their declared names, and of the number of a row's file; ``type_text``
     writes a type."""
     columns = [f"{_value(column, type_text(column.type))} AS {_name(column.name)}" for column in rows.columns]
     columns.append(f"file_index AS {_name(ROW_ID)}")
     paths = ", ".join(map(_text, rows.paths))
     source = f"read_parquet([{paths}], hive_partitioning = false, union_by_name = false)"
-    # Filters, and not the values: so comparisons with these still find row groups by their statistics.
+    # The check is a filter and not part of the value, so that comparisons with these columns still skip row groups by
+    # statistics.
     checks = [f"NOT contains({_name(column.name)}, {_ZERO})" for column in rows.columns if _is_text(column)]
     where = f" WHERE CASE WHEN {' AND '.join(_or_null(check) for check in checks)} THEN true ELSE {_RAISED} END"
     return f"SELECT {', '.join(columns)} FROM {source}{where if checks else ''}"
@@ -34,7 +36,7 @@ def _or_null(check: str) -> str:
 
 
 def _is_text(column: FileColumn) -> bool:
-    """Whether a file may have values that PostgreSQL's type has not: texts with a zero byte."""
+    """Whether a file may have values that PostgreSQL's type cannot hold: texts with a zero byte."""
     return column.values is None and column.type.name in ("text", "varchar", "bpchar")
 
 
@@ -43,12 +45,13 @@ def _value(column: FileColumn, kind: str) -> str:
         return _partition(column.values, kind)
     name = _name(column.name)
     value = name if column.is_own else f"CAST({name} AS {kind})"
-    # Nothing is known of what a CASE gives, so that row groups stay whose NaN no statistics tell of.
+    # DuckDB knows nothing about the result of a CASE, so it does not skip row groups whose NaN values are missing from
+    # the statistics.
     return f"CASE WHEN {name} IS NULL THEN NULL ELSE {value} END" if column.guarded else value
 
 
 def _partition(values: tuple[str | None, ...], kind: str) -> str:
-    """The value that belongs to a row's file."""
+    """The partition value of a row's file."""
     if len(set(values)) == 1:
         return f"CAST({_text(values[0])} AS {kind})"
     listed = ", ".join(map(_text, values))

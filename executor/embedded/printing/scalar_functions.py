@@ -1,7 +1,7 @@
-"""The allow-list in DuckDB's SQL: every scalar function of ``planner.algebra.functions`` with PostgreSQL's meaning.
+"""The allow-list in DuckDB's SQL: every scalar function of ``planner.algebra.functions`` with PostgreSQL's semantics.
 
-Owns: ``FUNCTIONS``, the table from canonical name to a builder of sqlglot nodes, and the builders that need no more
-than a line; the others are in ``arithmetic``, ``textual`` and ``temporal``.
+Owns: ``FUNCTIONS``, the table from canonical name to a builder of sqlglot nodes, and the one-line builders; the others
+are in ``arithmetic``, ``textual`` and ``temporal``.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ from executor.embedded.printing.times.timetz import at_zone
 from executor.printing.nodes import Build, Expr, binary, chain, function, number, operand, text
 from planner.algebra.nodes import Call, Cast, Literal, Scalar
 
-#: Functions that take bytea.
+#: Functions of bytea.
 BYTEA: Final = frozenset(bytea.FUNCTIONS) | frozenset(
     (
         *("eq", "ne", "lt", "le", "gt", "ge", "in", "is_null", "is_not_null", "is_distinct", "is_not_distinct"),
@@ -98,12 +98,12 @@ BYTEA: Final = frozenset(bytea.FUNCTIONS) | frozenset(
 
 
 def _named(name: str) -> Build:
-    """A DuckDB function or macro of the same meaning and type."""
+    """A function or macro of DuckDB with PostgreSQL's result and type."""
     return lambda printer, arguments, node: called(name, *arguments)
 
 
 def _retyped(name: str) -> Build:
-    """A DuckDB function whose result is cast to the type that PostgreSQL gives it."""
+    """A function of DuckDB whose result is cast to PostgreSQL's type."""
     return lambda printer, arguments, node: cast_to(printer, called(name, *arguments), node.type)
 
 
@@ -124,7 +124,7 @@ def _chained(kind: type[Any]) -> Build:
 
 
 def _extreme(name: str, by_pair: str) -> Build:
-    """GREATEST and LEAST; intervals and jsonb by their comparison, which DuckDB's function does not follow."""
+    """GREATEST and LEAST; for intervals and jsonb by PostgreSQL's comparison, which DuckDB's function does not use."""
 
     def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         if node.type.name not in ("interval", "jsonb"):
@@ -138,12 +138,12 @@ def _extreme(name: str, by_pair: str) -> Build:
 
 
 def _null_if(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """DuckDB's is a macro that names its first argument twice."""
+    """NULLIF. DuckDB's is a macro that names its first argument twice."""
     return macro("nullif", *arguments) if repeats(node.arguments[0]) else function("nullif", *arguments)
 
 
 def _negated(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """Of an integer a difference, whose overflow's message says the type."""
+    """Negation. For integers it is a difference, so that the overflow's message names the type."""
     value = operand(arguments[0])
     found = exp.Sub(this=number(0), expression=value) if node.type.name in INTEGERS else exp.Neg(this=value)
     return cast_to(printer, found, node.type)
@@ -167,13 +167,13 @@ def _truth(default: bool, negated: bool) -> Build:
 
 def _in(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     first, *others = _ordered(arguments, node)
-    if node.arguments[0].type.name in OIDS | {"int8"}:  # the engine gives constants the column's type by itself
+    if node.arguments[0].type.name in OIDS | {"int8"}:  # the engine itself gives constants the column's type
         others = [_number(item, other) for item, other in zip(node.arguments[1:], others, strict=True)]
     return exp.In(this=operand(first), expressions=others)
 
 
 def _number(scalar: Scalar, printed: Expr) -> Expr:
-    """A constant that is an integer, or one cast to an oid, as a number; all else as it is printed."""
+    """A constant integer, or one cast to an oid, as a number; other expressions as printed."""
     value = scalar.argument if isinstance(scalar, Cast) and scalar.type.name in OIDS else scalar
     if isinstance(value, Literal) and isinstance(value.value, int) and 0 <= value.value < 1 << 32:
         return number(value.value)
@@ -188,7 +188,7 @@ def _error(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
 
 
 def _steered(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """The call of ``late_*`` that a call of ``late`` is."""
+    """The call of ``late_*`` for a call of ``late``."""
     name, *given = node.arguments
     assert isinstance(name, Literal)
     if node.type.name not in steered_calls.RESULTS:

@@ -1,4 +1,4 @@
-"""What set-returning functions yield, in DuckDB: lists, and generate_series of integers as a table of its own.
+"""The results of set-returning functions in DuckDB: lists, and for generate_series of integers a table.
 
 Owns: ``SETS``, the builders of these lists, and ``table``, which needs no memory for a long series.
 """
@@ -19,12 +19,12 @@ from planner.algebra.nodes import Call, Cast, Literal, Unnest, Values
 from planner.algebra.walk import RELATIONS, used_columns, walk
 
 _INTEGERS: Final = ("int4", "int8")
-#: Digits of a numeric step that, times a number of steps, stay within 38.
+#: The most digits of a numeric step for which its product with a number of steps stays within 38 digits.
 _STEP: Final = 20
 
 
 def table(printer: EntryPoints, node: Unnest, alias: str) -> Expr | None:
-    """generate_series(first, last, step) in FROM, of integers that no other item of FROM has a part in."""
+    """generate_series(first, last, step) of integers in FROM, with arguments that use no other item of FROM."""
     if len(node.items) != 1 or node.ordinality is not None or node.input != Values((), ((),)):
         return None
     ((column, call),) = node.items
@@ -45,7 +45,7 @@ def table(printer: EntryPoints, node: Unnest, alias: str) -> Expr | None:
 
 
 def _series(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """generate_series() as a list; each moment is the one before it and a step, as in PostgreSQL."""
+    """generate_series() as a list; each timestamp is the one before it plus the step, as in PostgreSQL."""
     element = node.type.element
     assert element is not None
     if element.name == "numeric":
@@ -62,7 +62,7 @@ def _subscripts(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr
     values = node.arguments[0]
     while isinstance(values, Cast):
         values = values.argument
-    is_vector = values.type.name in VECTORS  # which begins at 0, as an array, too
+    is_vector = values.type.name in VECTORS  # it begins at 0, like the subscripts of the vector
     low, dimension = number(0 if is_vector else 1), node.arguments[1]
     if len(arguments) == 2:
         count = function("len", arguments[0])

@@ -1,4 +1,5 @@
-"""Text functions whose edges differ between PostgreSQL and DuckDB: concatenation, patterns, substrings, padding."""
+"""Text functions whose edge cases differ between PostgreSQL and DuckDB: concatenation, patterns, substrings,
+padding."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ from executor.printing.nodes import Build, Expr, binary, case, chain, function, 
 from planner.algebra.nodes import Call, Cast, Literal, Scalar
 from planner.algebra.walk import walk
 
-#: Functions that make a long text of a short one.
+#: Functions that can make a long text from a short one.
 _GROWING: Final = frozenset(("repeat", "lpad", "rpad"))
 _TEXTUAL: Final = frozenset(("text", "varchar", "bpchar", "bytea"))
-#: Bytes of the longest value (MaxAllocSize, less a header).
+#: The most bytes of a value (MaxAllocSize, less a header).
 _LONGEST: Final = (1 << 30) - 5
-#: Characters that replace others, which make no text too long that is not.
+#: A replacement of so few characters that it makes no text too long that was not.
 _SHORT: Final = 64
 
 
@@ -31,25 +32,25 @@ def concat(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     whole = chain(exp.DPipe, arguments if node.type.name == "bytea" else _texts(printer, arguments, node))
     if not _is_large(node):
         return whole
-    if _least(node) > _LONGEST:  # the engine would make the parts before it looks
+    if _least(node) > _LONGEST:  # the engine would compute the parts before it checks the size
         return cast_to(printer, function("error", text("!54000!requested length too large")), node.type)
     return macro("ms_limited", chain(exp.Add, [_size(printer, item) for item in node.arguments]), operand(whole))
 
 
 def replace(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """Where the result may be much longer than the text, no longer than a value may be."""
+    """replace. If the result may be much longer than the text, its size is checked before it is computed."""
     _, old, new = node.arguments
     is_short = isinstance(old, Literal) and isinstance(new, Literal) and len(str(new.value)) <= _SHORT
     return function("replace", *arguments) if is_short and not _is_large(node) else macro("ms_replace", *arguments)
 
 
 def _is_large(node: Scalar) -> bool:
-    """Whether a part of it makes a long text of a short one."""
+    """Whether a part of an expression makes a long text from a short one."""
     return any(isinstance(item, Call) and item.function in _GROWING for item in walk(node))
 
 
 def _least(value: Scalar) -> int:
-    """How many bytes a text has at least, as far as constants tell."""
+    """The least number of bytes of a text, as far as constants determine it."""
     if isinstance(value, Cast) and value.type.name in _TEXTUAL:
         return _least(value.argument)
     if isinstance(value, Literal):
@@ -66,7 +67,7 @@ def _least(value: Scalar) -> int:
 
 
 def _size(printer: EntryPoints, value: Scalar) -> Expr:
-    """How many bytes a text has at least, found without making it where it is made of a short one."""
+    """The least number of bytes of a text, found without computing the text if it is made from a short one."""
     while isinstance(value, Cast) and value.type.name in _TEXTUAL:
         value = value.argument
     if isinstance(value, Call) and value.function == "repeat":
@@ -95,13 +96,13 @@ def concat_ws(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
 
 
 def overlay(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """Without a count, as many characters as are put in."""
+    """overlay; without a count, it replaces as many characters as it inserts."""
     count = arguments[3] if len(arguments) == 4 else function("length", arguments[1].copy())
     return macro("ms_overlay", *arguments[:3], count)
 
 
 def like(kind: type[Any]) -> Build:
-    """LIKE; the escape is the backslash, named only where a pattern may hold one (DuckDB is faster without)."""
+    """LIKE. The escape is the backslash, and is named only if a pattern may contain one (DuckDB is faster without)."""
 
     def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         pattern = node.arguments[1]
@@ -120,7 +121,7 @@ def regex_count(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr
 
 
 def regex_extract(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """NULL where nothing matches."""
+    """substring() by a regular expression; NULL without a match."""
     value, pattern, _, options = arguments
     matched = function("regexp_matches", value.copy(), pattern.copy(), options.copy())
     return case([(matched, function("regexp_extract", *arguments))], exp.null())
@@ -174,7 +175,8 @@ def octet_length(printer: EntryPoints, arguments: list[Expr], node: Call) -> Exp
 
 
 def regex_matches(ignore_case: bool) -> Build:
-    """~ and ~*: a constant pattern that RE2 reads alike is RE2's."""
+    """~ *; a constant pattern that RE2 matches in the same way is left to RE2. ~*: a constant pattern that RE2 reads
+    alike is RE2's."""
 
     def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         value, pattern = arguments
@@ -188,7 +190,7 @@ def regex_matches(ignore_case: bool) -> Build:
 
 
 def regex_split(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """By RE2 where it finds the same separators."""
+    """regexp_split; by RE2 if it finds the same separators."""
     pattern, flags = node.arguments[1], node.arguments[2] if len(node.arguments) > 2 else Literal("", TEXT)
     if isinstance(pattern, Literal) and isinstance(flags, Literal) and flags.value in ("", "i"):
         found = read(str(pattern.value), flags.value == "i")

@@ -1,7 +1,7 @@
-"""Window functions that are no aggregates, in DuckDB's SQL.
+"""Window functions that are not aggregates, in DuckDB's SQL.
 
-Owns: where DuckDB's arguments and results differ from PostgreSQL's: counts are checked (22014, 22016), and a result
-that PostgreSQL types as integer is cast to it.
+Owns: the differences between DuckDB's and PostgreSQL's arguments and results: counts are checked (22014, 22016), and
+results of type integer in PostgreSQL are cast to it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from executor.printing.nodes import Expr, binary, case, function, text
 from planner.algebra.functions import WINDOW_FUNCTIONS
 from planner.algebra.nodes import WindowCall
 
-#: The argument that must be positive, and PostgreSQL's error where it is not.
+#: The argument that must be positive, and PostgreSQL's error if it is not.
 _POSITIVE: Final = {
     "ntile": (0, "!22014!argument of ntile must be greater than zero"),
     "nth_value": (1, "!22016!argument of nth_value must be greater than zero"),

@@ -1,7 +1,7 @@
-"""Foreign keys' actions on rows that refer to keys that vanish: ON DELETE and ON UPDATE with CASCADE and SET.
+"""Foreign key actions on rows whose referenced keys vanish: ON DELETE and ON UPDATE with CASCADE and SET.
 
-Owns: ``Actions``. Rows may follow others that follow, until nothing more changes. ``checks`` tests afterwards that no
-row refers to what is gone.
+Owns: ``Actions``. Changed rows may cause further actions, until nothing changes any more. Afterwards, ``checks`` tests
+that no row refers to a missing one.
 """
 
 from __future__ import annotations
@@ -20,28 +20,27 @@ from planner.algebra.nodes import ROW_ID
 
 
 class FollowerRules(Protocol):
-    """What a statement asks of the rows that follow others by an action."""
+    """The rules for rows that a foreign key action changes."""
 
     def check(self, table: Table, rows: pa.Table) -> None:
-        """CHECK and domains over rows that come. Raises 23502 and 23514."""
+        """Checks CHECK constraints and domains of new rows. Raises 23502 and 23514."""
         ...
 
     def defaults(self, table: Table, names: tuple[str, ...], rows: pa.Table) -> Mapping[str, pa.ChunkedArray]:
-        """The values of some columns' defaults, for each of some rows."""
+        """The default values of some columns, for each of the rows."""
         ...
 
 
 class Actions:
-    """Those of one statement."""
+    """The actions of one statement."""
 
     def __init__(self, referring: Referring, following: FollowerRules | None) -> None:
         self._referring = referring
         self._following = following
 
     def act(self) -> None:
-        """Adds what they change, until nothing more changes. Raises 0A000, 23503 where a default has no partner, and
-        what checks raise of rows that followed.
-        """
+        """Adds the changes of actions until there are no more. Raises 0A000, 23503 if a default value has no partner,
+        and the errors of checks on changed rows."""
         pending, followed = list(self._referring.changes), dict[int, None]()
         while pending:
             table = self._referring.definitions[pending.pop(0)]
@@ -63,8 +62,8 @@ class Actions:
         return self._following
 
     def _follow(self, table: Table, child: Table, reference: ForeignKey, action: str, change: Change) -> bool:
-        """Does to rows that refer to keys that vanish what the action says: to those that stay, and to those that come,
-        which another action or the statement itself has changed. Whether there are any."""
+        """Applies an action to the rows that refer to vanished keys: to stored rows, and to new rows that another
+        action or the statement itself has made. Returns whether there are any."""
         keys = self._referring.vanished(table, reference.target_columns, change)
         if change.updated:
             self._refuse_shifted(table, child, reference, change)
@@ -84,7 +83,7 @@ class Actions:
     def _follow_again(
         self, child: Table, reference: ForeignKey, action: str, places: pa.ChunkedArray, change: Change
     ) -> None:
-        """The action for rows that come."""
+        """Applies the action to new rows."""
         known = self._referring.changes[child.oid]
         if action == "c" and not change.updated:
             self._referring.changes[child.oid] = known.without(places)
@@ -93,8 +92,8 @@ class Actions:
         self._referring.changes[child.oid] = known.with_new(places, followed.inserted)
 
     def _refuse_shifted(self, table: Table, child: Table, reference: ForeignKey, change: Change) -> None:
-        """Raises 0A000 where a key goes from one row to another and something refers to it: PostgreSQL lets it follow
-        the row, one row after the other."""
+        """Raises 0A000 if a key that is referenced moves from one row to another: PostgreSQL lets references follow the
+        row, one row after the other."""
         if change.keeps(reference.target_columns):
             return
         columns = reference.target_columns
@@ -120,7 +119,8 @@ class Actions:
         return replacement(ids, old, _with(old, self._moved(old, child, reference, change)))
 
     def _stored(self, child: Table, reference: ForeignKey) -> list[tuple[str, str | None]]:
-        """A reference's columns and the target's, then the scales of these; None where the target keeps none."""
+        """A reference's columns and the target's, then the target's scales; None for a scale that the target does not
+        keep."""
         keeping, kept = (
             {column.name for column in table.columns if column.keeps_scale}
             for table in (child, self._referring.definitions[reference.target])
@@ -132,7 +132,7 @@ class Actions:
         return [*pairs, *scales]
 
     def _moved(self, rows: pa.Table, child: Table, reference: ForeignKey, change: Change) -> dict[str, Any]:
-        """ON UPDATE CASCADE: the new keys of the old ones, by the child's columns."""
+        """ON UPDATE CASCADE: the new keys for the old ones, under the names of the child's columns."""
         names, stored = list(reference.target_columns), self._stored(child, reference)
         old = change.deleted.select(names).rename_columns([f"o{i}" for i in range(len(names))])
         new = {own: change.inserted.column(other) for own, other in stored if other is not None}
@@ -151,7 +151,7 @@ class Actions:
 
 
 def _with(rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
-    """The rows with other values in some columns. Raises 22003 where a column does not have them."""
+    """The rows with other values in some columns. Raises 22003 if a column cannot hold its value."""
     for name, values in columns.items():
         place = rows.schema.get_field_index(name)
         field = rows.schema.field(place)

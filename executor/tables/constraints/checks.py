@@ -2,9 +2,9 @@
 
 Owns: NOT NULL (23502), unique keys (23505), and foreign keys in both directions (23503). CHECK is evaluated by
 ``statements.effects``, which has the bound expressions; the changes of foreign keys' actions come first (``actions``).
-A statement's changes are one ``Change`` per table. The partner of a key or a reference after the statement is the
-stored table without the rows that go and with those that come. A deferred key that lacks a partner, or is there twice,
-is only noted (``deferral``).
+A statement's changes are one ``Change`` per table. Keys and references are checked against the table after the
+statement: the stored rows without the deleted and with the inserted ones. A deferred key that has no partner, or occurs
+twice, is only recorded (``deferral``).
 
 See https://www.postgresql.org/docs/15/ddl-constraints.html.
 """
@@ -33,7 +33,7 @@ Statement = dict[int, Change]
 
 
 def check_not_null(table: Table, rows: pa.Table) -> None:
-    """Raises 23502 for the first column that must have a value and has none."""
+    """Raises 23502 for the first NOT NULL column that has a NULL."""
     primary = {name for key in table.keys if key.primary for name in key.columns}
     for column, values in zip(table.stored, rows.columns, strict=True):
         if (column.not_null or column.name in primary) and values.null_count:
@@ -42,7 +42,7 @@ def check_not_null(table: Table, rows: pa.Table) -> None:
 
 
 def refuse_referenced(definitions: Mapping[int, Table], table: Table, together: Set[int]) -> None:
-    """TRUNCATE of tables that others refer to. Raises 0A000, as PostgreSQL says it."""
+    """Refuses TRUNCATE of tables to which others refer, in PostgreSQL's words. Raises 0A000."""
     for other in definitions.values():
         if other.oid not in together and any(key.target == table.oid for key in other.foreign_keys):
             detail = f'Table "{other.name}" references "{table.name}".'
@@ -51,7 +51,7 @@ def refuse_referenced(definitions: Mapping[int, Table], table: Table, together: 
 
 
 class Checker:
-    """Checks one statement's changes, after it has added what foreign keys' actions change."""
+    """Checks one statement's changes, after adding the changes of foreign key actions."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class Checker:
         self._referring = Referring(connection, definitions, changes)
         self._actions = Actions(self._referring, following)
         self.changes = changes
-        #: What waits for the commit.
+        #: The checks to repeat at COMMIT.
         self.deferred: list[Deferred] = []
 
     def check(self) -> None:
-        """Adds the actions' changes, then checks everything. Raises 23502, 23503, 23505."""
+        """Adds the actions' changes, then checks all. Raises 23502, 23503, 23505."""
         self._actions.act()
         for oid, change in self.changes.items():
             table = self._definitions[oid]
@@ -102,13 +102,13 @@ class Checker:
         return self._connection.rows(f"{query} LIMIT 1")
 
     def _repeated(self, table: Table, key: Key) -> str:
-        """The keys that come twice."""
+        """The keys that occur twice among new rows."""
         known = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in key.columns)
         rows = key.among(f'"__new{table.oid}"')
         return f"SELECT {listed(key.columns)} FROM {rows} WHERE {known} GROUP BY ALL HAVING count(*) > 1"
 
     def _taken(self, table: Table, key: Key, change: Change) -> str:
-        """The keys of rows that stay and of rows that come."""
+        """The keys that both a remaining row and a new row have."""
         same = " AND ".join(f"t.{quoted(name)} = n.{quoted(name)}" for name in key.columns)
         new = key.among(f'"__new{table.oid}"')
         rest = f"{key.stored(table)} t SEMI JOIN {new} n ON {same}"
@@ -124,7 +124,7 @@ class Checker:
     # Foreign keys -----------------------------------------------------------------------------------------------
 
     def _check_reference(self, table: Table, reference: ForeignKey, change: Change) -> None:
-        """Every row that comes has its partner."""
+        """Checks that every new row has its partner."""
         other = self.changes.get(reference.target)
         keys_stay = other is None or other.keeps(reference.target_columns)
         if not change.inserted.num_rows or (keys_stay and change.keeps(reference.columns)):
@@ -158,7 +158,7 @@ class Checker:
         self.deferred.append(Deferred(changed.oid, child.oid, constraint.name, absent))
 
     def _children(self, table: Table, child: Table, reference: ForeignKey, change: Change) -> pa.Table | None:
-        """Rows of ``child`` that stay and refer to keys that vanish, with their row ids first."""
+        """Remaining rows of ``child`` that refer to vanished keys, with their row ids first."""
         keys = self._referring.vanished(table, reference.target_columns, change)
         return None if keys is None else self._referring.staying(child, reference, keys)
 
@@ -173,7 +173,8 @@ class Checker:
                 raise self._referring.violation(table, child, reference, rows)
 
     def _check_restricted(self, table: Table, child: Table, reference: ForeignKey, change: Change) -> None:
-        """RESTRICT never waits, and takes no other row with the key for the one that had it."""
+        """Checks RESTRICT, which is never deferred; unlike NO ACTION, it does not accept another row that now has the
+        key."""
         for action, part in ((reference.on_update, change.replaced), (reference.on_delete, change.removed)):
             keys = self._referring.given_up(table, reference.target_columns, part) if action == "r" else None
             rows = None if keys is None else self._referring.staying(child, reference, keys)

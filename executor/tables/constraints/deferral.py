@@ -1,8 +1,8 @@
-"""Keys and foreign keys that are checked when a transaction commits: which these are, and what is left to check.
+"""Deferred constraints: which keys and foreign keys are checked at COMMIT, and what is left to check.
 
-Owns: SET CONSTRAINTS' choices, and the check of keys that lacked a partner, or were there twice, when their statement
-ended. A key that was in order then, or that has no rows any more, can only be broken by another statement, which notes
-it itself.
+Owns: the effects of SET CONSTRAINTS, and the check of keys that had no partner, or occurred twice, when their statement
+ended. A key that was valid then, or that no row has any more, can be broken only by another statement, which records it
+itself.
 
 https://www.postgresql.org/docs/15/sql-set-constraints.html
 """
@@ -25,26 +25,26 @@ from executor.tables.error_rows import pair
 
 
 class Timing(Struct, frozen=True):
-    """SET CONSTRAINTS so far: of all, and of some by table and name since."""
+    """The SET CONSTRAINTS so far: the last one of ALL, and those by table and name since."""
 
     every: bool | None = None
     named: Mapping[tuple[int, str], bool] | None = None
 
     def set(self, named: Iterable[tuple[int, str]] | None, deferred: bool) -> Timing:
-        """After one more SET CONSTRAINTS."""
+        """The timing after one more SET CONSTRAINTS."""
         if named is None:
             return Timing(deferred)
         return Timing(self.every, {**(self.named or {}), **dict.fromkeys(named, deferred)})
 
     def waits(self, table: Table, constraint: ForeignKey | UniqueKey) -> bool:
-        """Whether a constraint is checked at the end."""
+        """Whether a constraint is checked at COMMIT."""
         if not constraint.deferrable:
             return False
         chosen = (self.named or {}).get((table.oid, constraint.name), self.every)
         return constraint.deferred if chosen is None else chosen
 
     def holds(self, definitions: Mapping[int, Table], item: Deferred) -> bool:
-        """Whether what was left to the end still is."""
+        """Whether the checks recorded for later are still deferred."""
         table = definitions.get(item.child)
         if table is None:
             return False
@@ -53,8 +53,8 @@ class Timing(Struct, frozen=True):
 
 
 class Deferred(Struct, frozen=True):
-    """A statement changed ``changed`` so that a constraint of ``child`` waits to be checked; ``keys`` are those of its
-    values whose partner is missing or that are there twice, if any."""
+    """A statement changed the table ``changed`` such that a constraint of ``child`` must be checked later; ``keys`` are
+    the key values that have no partner or occur twice, if any."""
 
     changed: int  # oid
     child: int  # oid
@@ -63,13 +63,13 @@ class Deferred(Struct, frozen=True):
 
 
 class Settled(Struct, frozen=True):
-    """What waited of some foreign keys, by table and name, has been checked."""
+    """The deferred checks of some foreign keys, by table and name, are done."""
 
     references: frozenset[tuple[int, str]]
 
 
 def waiting(journal: Iterable[object]) -> list[Deferred]:
-    """What is left to check."""
+    """The checks that are still to be done."""
     found: list[Deferred] = []
     for entry in journal:
         if isinstance(entry, Deferred):
@@ -80,7 +80,7 @@ def waiting(journal: Iterable[object]) -> list[Deferred]:
 
 
 def settle(connection: Connection, definitions: Mapping[int, Table], items: Iterable[Deferred]) -> None:
-    """Checks what waited: each key together. Raises 23503 and 23505."""
+    """Does the deferred checks, all keys of a constraint together. Raises 23503 and 23505."""
     gathered: dict[tuple[int, str, bool], list[pa.Table]] = {}
     for item in items:
         if item.keys is not None:
@@ -93,7 +93,7 @@ def settle(connection: Connection, definitions: Mapping[int, Table], items: Iter
             continue
         reference = None if child is None else next((key for key in child.foreign_keys if key.name == name), None)
         if child is None or reference is None:
-            continue  # it went meanwhile
+            continue  # the constraint was dropped meanwhile
         found = _broken(connection, child, definitions[reference.target], reference, pa.concat_tables(keys))
         if found is None:
             continue
@@ -116,7 +116,7 @@ def _require_once(connection: Connection, table: Table, key: Key, keys: pa.Table
 
 
 def repeated(table: Table, key: Key, values: tuple[object, ...]) -> SqlError:
-    """A key that comes twice."""
+    """The error 23505: a key occurs twice."""
     message = f'duplicate key value violates unique constraint "{key.name}"'
     detail = f"Key {key.shown(values)} already exists."
     return SqlError("23505", message, detail, about=subject(table, constraint=key.name))
@@ -139,21 +139,21 @@ def _broken(
 
 
 def require_whole(table: Table, reference: ForeignKey, rows: pa.Table) -> None:
-    """MATCH FULL over rows that come. Raises 23503 for one with a null beside a value."""
+    """Checks MATCH FULL for new rows. Raises 23503 for a row with a NULL beside a value."""
     nulls = np.column_stack([rows.column(name).is_null().to_numpy() for name in reference.columns])
     if np.any(nulls.any(axis=1) & ~nulls.all(axis=1)):
         raise mixed(table, reference)
 
 
 def mixed(table: Table, reference: ForeignKey) -> SqlError:
-    """A row with a null beside a value under MATCH FULL."""
+    """The error 23503: under MATCH FULL, a row has a NULL beside a value."""
     message = f'insert or update on table "{table.name}" violates foreign key constraint "{reference.name}"'
     detail = "MATCH FULL does not allow mixing of null and nonnull key values."
     return SqlError("23503", message, detail, about=subject(table, constraint=reference.name))
 
 
 def missing(table: Table, reference: ForeignKey, target: Table, values: tuple[object, ...]) -> SqlError:
-    """A row that refers to nothing."""
+    """The error 23503: a row refers to a missing row."""
     message = f'insert or update on table "{table.name}" violates foreign key constraint "{reference.name}"'
     key = pair(table, reference.columns, values)
     detail = f'Key {key} is not present in table "{target.name}".'
@@ -161,7 +161,7 @@ def missing(table: Table, reference: ForeignKey, target: Table, values: tuple[ob
 
 
 def still_referenced(child: Table, reference: ForeignKey, table: Table, values: tuple[object, ...]) -> SqlError:
-    """A row that others refer to."""
+    """The error 23503: other rows refer to a row."""
     message = (
         f'update or delete on table "{table.name}" violates foreign key constraint "{reference.name}" '
         f'on table "{child.name}"'
@@ -172,7 +172,7 @@ def still_referenced(child: Table, reference: ForeignKey, table: Table, values: 
 
 
 def require_settled(journal: Iterable[object], table: Table, command: str) -> None:
-    """Raises 55006 where a table is to be changed of which something waits."""
+    """Raises 55006 if a table with deferred checks is to be altered."""
     if any(item.changed == table.oid for item in waiting(journal)):
         message = f'cannot {command} "{table.name}" because it has pending trigger events'
         raise SqlError("55006", message)

@@ -1,7 +1,7 @@
-"""Rows that refer to others, as a statement leaves them: the stored ones that do not go, and those that come.
+"""Rows that refer to others, as a statement leaves them: stored rows that are not deleted, and new rows.
 
-Owns: ``Referring``: which keys a statement takes away, and which rows refer to them. ``actions`` and ``checks`` decide
-what becomes of these rows.
+Owns: ``Referring``: which keys a statement removes, and which rows refer to them. ``actions`` and ``checks`` decide
+what happens to these rows.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from planner.algebra.nodes import ROW_ID
 
 
 class Referring(Struct):
-    """One statement's; ``changes`` are those of its tables so far."""
+    """The referring rows of one statement; ``changes`` are its changes by table so far."""
 
     connection: Connection
     definitions: Mapping[int, Table]
     changes: dict[int, Change]
 
     def bind(self, table: Table) -> None:
-        """Makes a table's changes known to the engine."""
+        """Makes a table's changes available to the engine."""
         bound(self.connection, table, self.changes.get(table.oid) or nothing(table))
 
     def remaining(self, table: Table) -> str:
-        """A table without the rows that go, as a FROM item."""
+        """A table's stored rows without the deleted ones, as a FROM item."""
         change = self.changes.get(table.oid)
         if change is None or not len(change.row_ids):
             return stored(table)
         return f'(SELECT *, rowid FROM {stored(table)} WHERE rowid NOT IN (SELECT {ROW_ID} FROM "__gone{table.oid}"))'
 
     def referencing(self, table: Table) -> list[tuple[Table, ForeignKey]]:
-        """The foreign keys to a table, each with the table that has it."""
+        """The foreign keys to a table, each with the table that contains it."""
         return [
             (other, reference)
             for other in self.definitions.values()
@@ -49,7 +49,7 @@ class Referring(Struct):
         ]
 
     def vanished(self, table: Table, columns: tuple[str, ...], change: Change) -> pa.Table | None:
-        """Keys that no row has any more after the statement; None when there are none."""
+        """The keys that no row has after the statement; None if there are none."""
         if not change.deleted.num_rows:
             return None
         old = change.deleted.select(list(columns))
@@ -65,14 +65,14 @@ class Referring(Struct):
         return keys if keys.num_rows else None
 
     def given_up(self, table: Table, columns: tuple[str, ...], change: Change) -> pa.Table | None:
-        """The keys of rows that go, or that have another one now; None when there are none."""
+        """The keys of rows that are deleted or get another key; None if there are none."""
         if not change.updated:
             return change.deleted.select(list(columns)) if change.deleted.num_rows else None
         keys = None if change.keeps(columns) else self.changed_keys(table, columns, change)
         return keys if keys is not None and keys.num_rows else None
 
     def changed_keys(self, table: Table, columns: tuple[str, ...], change: Change, also: str = "") -> pa.Table:
-        """The old keys of the pairs that have another one now; ``also`` may name the new ones, "__after<oid>"."""
+        """The old keys of the pairs with a new key; ``also`` may name the new keys, "__after<oid>"."""
         places = pa.array(range(change.updated), pa.int64())
         rows = (change.deleted.select(list(columns)), change.inserted.select(list(columns)))
         before, after = f"__before{table.oid}", f"__after{table.oid}"
@@ -87,7 +87,7 @@ class Referring(Struct):
         return keys
 
     def staying(self, child: Table, reference: ForeignKey, keys: pa.Table) -> pa.Table | None:
-        """Rows of ``child`` that stay and refer to some of these keys, with their row ids first."""
+        """Remaining rows of ``child`` that refer to some of these keys, with their row ids first."""
         self.bind(child)
         name = f"__keys{child.oid}"
         self.connection.bind({name: keys.rename_columns([f"k{i}" for i in range(keys.num_columns)])})
@@ -102,7 +102,7 @@ class Referring(Struct):
         return rows if rows.num_rows else None
 
     def coming(self, child: Table, reference: ForeignKey, keys: pa.Table) -> pa.ChunkedArray | None:
-        """The places of rows of ``child`` that come and refer to some of these keys; None where there are none."""
+        """The places of new rows of ``child`` that refer to some of these keys; None if there are none."""
         known = self.changes.get(child.oid)
         if known is None or not known.inserted.num_rows:
             return None
@@ -121,15 +121,15 @@ class Referring(Struct):
         return found if len(found) else None
 
     def refers(self, child: Table, reference: ForeignKey, keys: pa.Table) -> bool:
-        """Whether rows that stay or come refer to some of these keys."""
+        """Whether remaining or new rows refer to some of these keys."""
         return self.staying(child, reference, keys) is not None or self.coming(child, reference, keys) is not None
 
     def violation(self, table: Table, child: Table, reference: ForeignKey, rows: pa.Table) -> SqlError:
-        """23503 of the first of some rows of ``child``."""
+        """The error 23503 for the first of some rows of ``child``."""
         values = tuple(rows.column(name)[0].as_py() for name in reference.columns)
         return still_referenced(child, reference, table, values)
 
 
 def numbered(rows: pa.Table, places: pa.ChunkedArray | pa.Array) -> pa.Table:
-    """The rows, each with a number before it."""
+    """The rows, with a number as their first column."""
     return rows.add_column(0, pa.field(ROW_ID, pa.int64()), places)

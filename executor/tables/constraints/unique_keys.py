@@ -1,8 +1,8 @@
-"""What makes rows unique, as SQL asks for it: keys over columns, and indexes over expressions or a part of the rows.
+"""Unique keys over columns, and unique indexes over expressions or a part of the rows, as SQL parts.
 
-Owns: ``Key``. The parts of an index are computed over the rows that are looked at, and are NULL, which nothing meets,
-in a row that the index leaves out. Where NULLs are alike, a part is a row of the one value, which is never NULL and
-equals another whose value is NULL, too.
+Owns: ``Key``. The parts of an index are computed over the rows to check; they are NULL, which equals nothing, in a row
+that is not in the index. With NULLS NOT DISTINCT, a part is a row of the one value: it is never NULL, and equals
+another such row whose value is NULL, too.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from planner.bind.changes.index_expressions import IndexParts
 
 
 class Key(Struct, frozen=True):
-    """A unique key: the names of its parts in the rows that ``among`` gives, their texts and types, and the table's
-    columns that they depend on. ``nulls_alike``: a part is a row of its value."""
+    """A unique key: the names of its parts in the rows of ``among``, their texts and types, and the table columns on
+    which they depend. ``nulls_alike``: a part is a row of its value."""
 
     name: str
     columns: tuple[str, ...]
@@ -36,7 +36,7 @@ class Key(Struct, frozen=True):
     nulls_alike: bool = False
 
     def among(self, item: str, row_ids: bool = False) -> str:
-        """Rows, a FROM item, with the parts beside their columns."""
+        """Rows, as a FROM item, with the parts beside their columns."""
         if not self.computed:
             return item
         rowid = ", rowid" if row_ids else ""
@@ -44,11 +44,11 @@ class Key(Struct, frozen=True):
         return f"(SELECT *, {', '.join(self.computed)} FROM {below})"
 
     def stored(self, table: Table) -> str:
-        """The table's rows with the parts, and their row ids."""
+        """The table's rows with the parts and their row ids."""
         return self.among(stored(table), row_ids=True)
 
     def shown(self, values: tuple[object, ...]) -> str:
-        """The parts and their values, as an error shows them."""
+        """The parts and their values in an error's form."""
         if self.nulls_alike:
             values = tuple(value[0] for value in values if isinstance(value, tuple))
         written = (shown(value, kind) for value, kind in zip(values, self.kinds, strict=True))
@@ -56,7 +56,7 @@ class Key(Struct, frozen=True):
 
 
 def key_of(table: Table, key: UniqueKey | Index) -> Key:
-    """A table's key or unique index."""
+    """The key of a table's constraint or unique index."""
     if isinstance(key, UniqueKey) and not key.nulls_alike:
         kinds = {column.name: column.type for column in table.columns}
         return Key(key.name, key.columns, key.columns, tuple(kinds[name] for name in key.columns), key.columns)
@@ -93,5 +93,5 @@ def _values(bound: IndexParts, index: Index) -> Iterator[str]:
 
 
 def enforced(table: Table) -> list[UniqueKey | Index]:
-    """All that makes a table's rows unique."""
+    """All unique keys and unique indexes of a table."""
     return [*table.keys, *(index for index in table.indexes if index.unique)]

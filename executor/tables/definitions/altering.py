@@ -1,7 +1,7 @@
-"""Changes of a stored table's columns in place, and checks of rows that are stored already.
+"""Changes of a stored table's columns in place, and checks of stored rows.
 
-Owns: the steps' SQL, which recovery repeats from the log, and PostgreSQL's errors for a constraint that a table's rows
-break when it is added.
+Owns: the SQL of these steps, which recovery repeats from the log, and PostgreSQL's errors for stored rows that violate
+a new constraint.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Step = tuple[str, ...]
 
 
 def add_step(column: ColumnDefinition, value: Literal) -> Step:
-    """A column that has one value in all rows."""
+    """The step that adds a column with the same value in all rows."""
     return ("add", column.name, type_text(column.type), DuckPrinter().print_scalar(value))
 
 
 def apply_step(connection: Connection, table: Table, step: Step) -> None:
-    """Changes a stored table's columns."""
+    """Applies one step to a stored table."""
     match step:
         case ("drop", name):
             words = f"DROP COLUMN {quoted(name)}"
@@ -43,21 +43,21 @@ def apply_step(connection: Connection, table: Table, step: Step) -> None:
 
 
 def _is_known(before: Table, key: UniqueKey | Index) -> bool:
-    """Whether the rows of a table are known to be unique by a key that it has now."""
+    """Whether an existing key already makes a table's rows unique in these columns."""
     if isinstance(key, Index):
         return key in before.indexes
     return any(old.columns == key.columns and old.nulls_alike >= key.nulls_alike for old in before.keys)
 
 
 class Verifier:
-    """Checks the stored rows of a table against what is new in its definition."""
+    """Checks a table's stored rows against the new parts of its definition."""
 
     def __init__(self, connection: Connection, definitions: Mapping[int, Table]) -> None:
         self._connection = connection
         self._definitions = definitions
 
     def verify(self, before: Table, table: Table, rewritten: bool) -> None:
-        """Raises 23502, 23503 and 23505. ``rewritten``: everything counts as new."""
+        """Checks the new constraints. ``rewritten``: all constraints count as new. Raises 23502, 23503 and 23505."""
         known = {column.name for column in before.columns if column.not_null and not rewritten}
         for column in table.columns:
             if column.not_null and column.name not in known:

@@ -1,8 +1,8 @@
-"""The catalog in the tables' file: now and then a whole document, and after it one for each change.
+"""The catalog in the tables' file: a complete document, followed by one document for each change.
 
-Owns: where the documents are kept, and when the changes have become so long that a whole one takes their place, which
-bounds what a definition writes to its own size and what a start reads to twice the catalog's. Their content belongs to
-``executor.definitions.stored_catalog``.
+Owns: where the documents are stored, and when a new complete document replaces the changes. This limits the size that a
+definition writes to its own size, and the size that a start reads to twice the catalog's.
+``executor.definitions.stored_catalog`` defines the content.
 """
 
 from __future__ import annotations
@@ -18,35 +18,36 @@ from executor.embedded.printing.dialect import STORE
 
 _META: Final = f"{STORE}.main.__millstream"
 _CHANGES: Final = f"{STORE}.main.__changes"
-#: Characters of changes up to which no whole document is written.
+#: The most characters of changes without a new complete document.
 _FEW: Final = 64 << 10
 
 
 class Documents(Struct, frozen=True):
-    """A whole document (None: there is none yet), and the changes after it in order, each with its record's LSN."""
+    """The complete document (None: there is none yet), and the changes after it in order, each with its record's
+    LSN."""
 
     whole: str | None = None
     changes: tuple[tuple[int, str], ...] = ()
     size: int = 0  # characters of the changes
 
     def then(self, lsn: int, changes: Sequence[str]) -> Documents:
-        """These, and the changes of one record."""
+        """The documents with the changes of one more record."""
         more = tuple((lsn, change) for change in changes)
         return replace(self, changes=self.changes + more, size=self.size + sum(map(len, changes)))
 
     @property
     def lsn(self) -> int:
-        """The last change's, which the file then contains; 0 where there is none after the whole document."""
+        """The LSN of the last change, which the file then contains; 0 without changes after the complete document."""
         return self.changes[-1][0] if self.changes else 0
 
     @property
     def is_long(self) -> bool:
-        """Whether a whole document should take the changes' place."""
+        """Whether a complete document should replace the changes."""
         return self.whole is None or self.size > max(_FEW, len(self.whole))
 
 
 def load(connection: Connection) -> Documents:
-    """What the file has; it is made ready for more."""
+    """Reads the file's documents and prepares the file for more."""
     connection.execute(f"CREATE TABLE IF NOT EXISTS {_CHANGES}(place BIGINT, lsn BIGINT, document VARCHAR)")
     whole = next((text for (text,) in connection.rows(f"SELECT value FROM {_META} WHERE key = 'catalog'")), None)
     changes = connection.rows(f"SELECT lsn, document FROM {_CHANGES} ORDER BY lsn, place")
@@ -54,7 +55,7 @@ def load(connection: Connection) -> Documents:
 
 
 def save(connection: Connection, known: Documents, lsn: int, changes: Sequence[str]) -> Documents:
-    """Adds the changes of one record to what the file has. Transactions that do so at once do not conflict."""
+    """Adds the changes of one record to the file. Concurrent transactions that do so do not conflict."""
     places = enumerate(changes)
     rows = ", ".join(f"({place}, {lsn}, {_quoted(change)})" for place, change in places)
     connection.execute(f"INSERT INTO {_CHANGES} VALUES {rows}")
@@ -62,7 +63,7 @@ def save(connection: Connection, known: Documents, lsn: int, changes: Sequence[s
 
 
 def compact(connection: Connection, lsn: int, document: str) -> Documents:
-    """All of the catalog takes the place of what the file has, in a transaction that sees all changes up to an LSN."""
+    """Replaces the file's documents with the complete catalog, in a transaction that sees all changes up to an LSN."""
     connection.execute(f"DELETE FROM {_CHANGES}")
     connection.execute(f"DELETE FROM {_META} WHERE key = 'catalog'")
     connection.execute(f"INSERT INTO {_META} VALUES ('catalog', {_quoted(document)}), ('applied_lsn', '{lsn}')")

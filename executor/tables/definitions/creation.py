@@ -1,6 +1,6 @@
 """Tables and their definitions in DuckDB's file.
 
-Owns: the statements that make, drop and describe a table, and which definitions DuckDB cannot hold.
+Owns: the statements that create, drop and describe a table, and which definitions DuckDB cannot store.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DEFINITIONS: Final = f"{STORE}.main.__tables"
 
 
 def create_table(connection: Connection, table: Table) -> None:
-    """A new table without rows. Raises 0A000."""
+    """Creates a table without rows. Raises 0A000."""
     require_storable(table)
     columns = ", ".join(f"{quoted(column.name)} {type_text(column.type)}" for column in table.stored)
     connection.execute(f"CREATE TABLE {stored(table)}({columns or '__no_column BOOLEAN'})")
@@ -28,13 +28,13 @@ def create_table(connection: Connection, table: Table) -> None:
 
 
 def drop_table(connection: Connection, table: Table) -> None:
-    """A table and its rows go."""
+    """Drops a table and its rows."""
     connection.execute(f"DROP TABLE {stored(table)}")
     connection.execute(f"DELETE FROM {_DEFINITIONS} WHERE oid = {table.oid}")
 
 
 def define_table(connection: Connection, table: Table) -> None:
-    """Another definition over the same columns."""
+    """Stores another definition for a table with the same columns."""
     connection.execute(f"UPDATE {_DEFINITIONS} SET definition = '{_document(table)}' WHERE oid = {table.oid}")
 
 
@@ -43,7 +43,7 @@ def _document(table: Table) -> str:
 
 
 def require_storable(table: Table) -> None:
-    """Raises 0A000 for columns that DuckDB does not keep apart."""
+    """Raises 0A000 for columns whose names DuckDB does not distinguish."""
     lowered = [column.name.lower() for column in table.stored]
     if len(set(lowered)) < len(lowered) or "rowid" in lowered:
         raise unsupported('columns that differ only in case, or one called "rowid"', "Choose other names.")

@@ -1,13 +1,13 @@
-"""Statements that find rows by key and change them, without the tables' DuckDB.
+"""Statements that find rows by key and change them without DuckDB.
 
-``UPDATE t SET n = n + 1 WHERE key = 7`` reads one row that is at hand (``executor.traces.keyed_rows``) and computes
-another of it. Owns: which relations read at most one row of one table by a unique key, their rows, the effect of an
-INSERT, UPDATE or DELETE over them (``effects`` computes it as ever), and whether the keys of the new rows are free and
-what they refer to is there. Whatever is not certain here is left to the engine, which sees the tables and has the
-errors.
+``UPDATE t SET n = n + 1 WHERE key = 7`` reads one row in memory (``executor.traces.keyed_rows``) and computes its new
+version. Owns: which relations read at most one row of one table by a unique key, the reading of these rows, the effect
+of an INSERT, UPDATE or DELETE over them (``effects`` computes it as for other statements), and the check that the new
+rows' keys are free and that the rows they refer to exist. Whenever this is uncertain, the statement goes to the engine,
+which sees the tables and raises the errors.
 
-The rows are locked: what is committed of them, and what others have done whose place before this transaction is fixed
-(``unsettled``), stays as it is, and only the transaction's own changes are above it.
+The rows are locked. So neither the committed rows nor the changes of other transactions with a fixed place before this
+one (``unsettled``) can change any more; the transaction's own changes come on top of them.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from planner.lowering.effects import calls_of
 from planner.statements.statement import Delete, Insert, Update
 
 _READINGS: Final = 512
-#: Rows of a statement that are few.
+#: The most rows of a statement handled here.
 _FEW: Final = 64
 _FIRST: Final = pa.array([0], pa.int64())
 
 
 class KeyedTables(Protocol):
-    """The store that keeps tables' committed rows by key, and computes what reads no table."""
+    """The store that keeps tables' committed rows by key, and evaluates relations that read no table."""
 
     def find(self, table: Table) -> TableRows | None:
-        """A table's rows, if they are at hand, all that is committed included."""
+        """A table's rows, if they are in memory, including all committed changes."""
         ...
 
     def at_hand(self, table: Table) -> TableRows | None:
@@ -67,11 +67,11 @@ class KeyedTables(Protocol):
 
 
 class NotByKey(Exception):
-    """The engine must see the tables."""
+    """The engine must read the tables."""
 
 
 class ByKey(Struct, frozen=True):
-    """The row that a scan comes down to, as the leaf ``row``: by a key's columns and their values."""
+    """The row that a scan finds, as the leaf ``row``: by a key's columns and their values."""
 
     scan: Scan
     row: Snapshot
@@ -80,8 +80,8 @@ class ByKey(Struct, frozen=True):
 
 
 class Reading(Struct, frozen=True):
-    """A relation over leaves: those that are bound to it, and perhaps a row by key. ``draws``: it calls functions with
-    an effect."""
+    """A relation over leaves: its bound leaves and possibly a row found by key. ``draws``: it calls functions with an
+    effect."""
 
     original: Relation
     relation: Relation
@@ -91,13 +91,13 @@ class Reading(Struct, frozen=True):
 
 
 class Readings:
-    """What is known of relations, so that it is found once. For the writer alone."""
+    """How relations are read, each analysed once. Used by the writer's thread only."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Relation, Reading | None]] = {}
 
     def get(self, relation: Relation, tables: Mapping[int, Table]) -> Reading:
-        """How a relation is read. Raises NotByKey for one that the engine must read."""
+        """How a relation is read. Raises NotByKey if the engine must read it."""
         known = self._known.get(id(relation))
         if known is None or known[0] is not relation:
             if len(self._known) >= _READINGS:
@@ -137,10 +137,10 @@ def _reading(relation: Relation, tables: Mapping[int, Table]) -> Reading | None:
 
 
 class Store(Protocol):
-    """The transaction's owner."""
+    """The owner of the transaction."""
 
     definitions: dict[int, Table]
-    #: The LSN that is committed last, and those at which tables last changed.
+    #: The LSN committed last, and the LSNs at which tables last changed.
     applied_lsn: int
     changed: dict[int, int]
     backlog: Backlog
@@ -150,15 +150,15 @@ class Store(Protocol):
 
     @property
     def catalog(self) -> Documents:
-        """What is stored of the catalog."""
+        """The stored documents of the catalog."""
         ...
 
     def connect(self) -> Connection:
-        """A connection that sees all that was committed."""
+        """A connection that sees all committed changes."""
         ...
 
     def release(self, connection: Connection) -> None:
-        """Gives it back."""
+        """Returns a connection."""
         ...
 
 
@@ -170,7 +170,7 @@ class KeyedWriter:
         self._readings = store.readings
         self._unsettled = store.unsettled
         self._own: dict[int, Overlay] = {}
-        #: The last LSN of which it has found a row that was not durable then.
+        #: The last LSN of a row that was not durable when this transaction read it.
         self.found = 0
         self._effects = Effects(self._ask, relations)
         self._definitions: Mapping[int, Table] = {}
@@ -185,7 +185,7 @@ class KeyedWriter:
         time_zone: str,
         tables: Mapping[int, Table],
     ) -> pa.Table | None:
-        """A relation's rows; None where the engine must find them."""
+        """A relation's rows; None if the engine must read them."""
         self._definitions = tables
         try:
             return self._ask(relation, bindings, parameters, time_zone)
@@ -217,7 +217,7 @@ class KeyedWriter:
             return None
         row = found.table
         if row.num_rows > 1:
-            row = row.slice(found.place, 1).take(_FIRST)  # memory of its own, for the log
+            row = row.slice(found.place, 1).take(_FIRST)  # a copy for the log
         arrays = [_FIRST if name == ROW_ID else row.column(name) for name in by_key.scan.sources]
         return pa.Table.from_arrays(arrays, names=[str(at) for at in range(len(arrays))])
 
@@ -228,7 +228,7 @@ class KeyedWriter:
         return rows
 
     def find_at_once(self, table: Table, columns: Columns, key: Key) -> Row:
-        """The row with a key where all is at hand. Raises NotByKey where it is not."""
+        """The row with a key, if all that is needed is in memory. Raises NotByKey otherwise."""
         rows = None if self._tables is None else self._tables.at_hand(table)
         if rows is None:
             raise NotByKey
@@ -240,7 +240,7 @@ class KeyedWriter:
         row = None if own is None or columns not in own.keys else own.get(columns, key)
         if row is not None:
             return row
-        unsettled = self._unsettled.get(table.oid, columns, key)  # what is settled is in the rows before it leaves here
+        unsettled = self._unsettled.get(table.oid, columns, key)  # settled changes are in the rows first
         if unsettled is not None:
             self.found = max(self.found, unsettled[0])
             return unsettled[1]
@@ -252,7 +252,7 @@ class KeyedWriter:
     # Changing ---------------------------------------------------------------------------------------------------
 
     def effect(self, statement: Modification, arguments: Arguments, tables: Mapping[int, Table]) -> Effect | None:
-        """A statement's effect, of which row ids mean nothing; None where the engine must compute it."""
+        """A statement's effect, without valid row ids; None if the engine must compute it."""
         self._definitions = tables
         try:
             return self._effects.of(statement, arguments)
@@ -260,7 +260,8 @@ class KeyedWriter:
             return None
 
     def suits(self, statement: Modification, tables: Mapping[int, Table]) -> bool:
-        """Whether a statement may be computed here. What calls functions with an effect is not computed twice."""
+        """Whether a statement may be computed here. Functions with an effect must not be called a second time by the
+        engine."""
         self._definitions = tables
         if self._tables is None:
             return False
@@ -277,7 +278,7 @@ class KeyedWriter:
             return False
 
     def takes(self, effect: Effect, tables: Mapping[int, Table]) -> bool:
-        """Whether all constraints are sure to hold after an effect."""
+        """Whether all constraints certainly hold after an effect."""
         self._definitions = tables
         try:
             return all(self._takes(tables[oid], change) for oid, change in effect.changes.items())
@@ -310,7 +311,7 @@ class KeyedWriter:
         return len(set(keys)) == len(keys) and next(taken, None) is None
 
     def _may_meet(self, table: Table, index: Index, change: Change) -> bool:
-        """Whether a unique index over expressions, or of a part of the rows, must be asked."""
+        """Whether a unique index over expressions, or over a part of the rows, must be checked."""
         return change.inserted.num_rows > 0 and not change.keeps(key_of(table, index).uses)
 
     def _has_partner(self, table: Table, reference: ForeignKey, change: Change) -> bool:
@@ -328,7 +329,7 @@ class KeyedWriter:
         return all(self._find(target, reference.target_columns, each).place is not None for each in keys)
 
     def _is_missed(self, table: Table, change: Change) -> bool:
-        """Whether a row may refer to one that goes."""
+        """Whether another row may refer to a deleted one."""
         if not change.deleted.num_rows:
             return False
         return any(
@@ -338,14 +339,14 @@ class KeyedWriter:
         )
 
     def note(self, entry: RowsChanged) -> None:
-        """What the transaction has changed."""
+        """Records a change of the transaction."""
         own = self._own.get(entry.table.oid)
         if own is None:
             own = self._own[entry.table.oid] = Overlay(keys_of(entry.table))
         own.put(entry)
 
     def renew(self, journal: Iterable[Entry]) -> None:
-        """What it has changed is no more than that."""
+        """Replaces the recorded changes, after a rollback."""
         self._own.clear()
         for entry in journal:
             assert isinstance(entry, RowsChanged)

@@ -1,8 +1,8 @@
-"""ON CONFLICT: which of the rows that an INSERT proposes meet a row with their key.
+"""ON CONFLICT: which of the rows proposed by an INSERT conflict with a row that has their key.
 
-Owns: the meaning of a row after row execution, computed set by set: a row meets what the table held before the
-statement, or an earlier row of the statement. A NULL in a key meets nothing. DO UPDATE may touch a row only once
-(21000). See https://www.postgresql.org/docs/15/sql-insert.html#SQL-ON-CONFLICT.
+Owns: the semantics of execution row after row, computed on whole sets: a row conflicts with a row in the table before
+the statement, or with an earlier row of the statement. A NULL in a key conflicts with nothing. DO UPDATE may change a
+row only once (21000). See https://www.postgresql.org/docs/15/sql-insert.html#SQL-ON-CONFLICT.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from executor.tables.changes import listed, names_of
 from executor.tables.constraints.unique_keys import Key
 from planner.algebra.nodes import ROW_ID
 
-#: The name of a row's place among those proposed; no table's column has it.
+#: The column for a row's place among the proposed rows; no table has a column of this name.
 _PLACE: Final = "__ordinal"
 _ITSELF: Final = Key(_PLACE, (_PLACE,), (_PLACE,), (INT8,), (_PLACE,))
 
 
 class Meetings(Struct, frozen=True):
-    """Proposed rows whose key is in the table: their places, and the rows that they met, in order of the places."""
+    """Proposed rows whose key is in the table: their places, and the existing rows with the key, in order of the
+    places."""
 
     places: pa.ChunkedArray
     row_ids: pa.ChunkedArray
@@ -37,9 +38,10 @@ class Meetings(Struct, frozen=True):
 
 
 def undisputed(connection: Connection, table: Table, keys: Sequence[Key], rows: pa.Table) -> pa.Table:
-    """DO NOTHING: the rows that meet neither one of the table nor an earlier one of these, by any of the keys.
+    """DO NOTHING: the proposed rows that conflict neither with the table nor with an earlier one of these, by any key.
 
-    Each round takes the rows that come first with each of their keys, and drops those that meet one of them.
+    Each round takes the rows that are the first with each of their keys, and drops the rows that conflict with one of
+    them.
     """
     if not keys or not rows.num_rows:
         return rows
@@ -63,7 +65,7 @@ def undisputed(connection: Connection, table: Table, keys: Sequence[Key], rows: 
 
 
 def meetings(connection: Connection, table: Table, key: Key, rows: pa.Table) -> Meetings:
-    """DO UPDATE: the rows that meet one of the table. Raises 21000 where two others have one key."""
+    """DO UPDATE: the proposed rows that conflict with the table. Raises 21000 if two other rows have the same key."""
     proposed = _numbered(table, rows)
     name = f"__proposed{table.oid}"
     columns = [pa.field(_PLACE, pa.int64()), pa.field(ROW_ID, pa.int64()), *schema_of(table)]
@@ -91,10 +93,10 @@ def check_once(
     updates: tuple[pa.ChunkedArray, pa.ChunkedArray, pa.Table, pa.Table],
     rows: pa.Table,
 ) -> None:
-    """Raises 21000 where a row would meet one that an earlier row of the statement has updated.
+    """Raises 21000 if a row conflicts with one that an earlier row of the statement has updated.
 
-    ``updates``: places, row ids, old and new rows. A new key is met by a later row that proposes it; an old one is
-    free again for a later row, which is more than is told from sets.
+    ``updates`` has places, row ids, old and new rows. A later row that proposes a new key conflicts with it, and a
+    later row could use an old key again; the latter cannot be decided on whole sets.
     """
     places, row_ids, old, new = updates
     names = list(key.uses)
@@ -138,7 +140,7 @@ def _known(key: Key, alias: str) -> str:
 
 
 def _without(connection: Connection, table: Table, rows: pa.Table, others: str, key: Key) -> pa.Table:
-    """The rows whose key is not in the others, which have its parts."""
+    """The rows whose key is not among the others' keys; ``others`` has the key's parts."""
     name = f"__proposed{table.oid}"
     connection.bind({name: rows})
     kept, proposed = listed(rows.schema.names, "p"), key.among(quoted(name))
@@ -150,7 +152,7 @@ def _without(connection: Connection, table: Table, rows: pa.Table, others: str, 
 
 
 def _first(connection: Connection, table: Table, rows: pa.Table, keys: Sequence[Key]) -> pa.Table:
-    """The rows before which no row has any of their keys."""
+    """The rows such that no earlier row has any of their keys."""
     name = f"__proposed{table.oid}"
     first = " AND ".join(
         f"(NOT ({_known(key, 'p')}) OR p.{_PLACE} = min(p.{_PLACE}) OVER (PARTITION BY {listed(key.columns, 'p')}))"

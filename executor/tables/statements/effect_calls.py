@@ -1,7 +1,7 @@
-"""Statements that call functions with an effect: the calls are made here, in the order of the rows, by no engine.
+"""Calls of functions with an effect in statements: made here, in the order of the rows, and not by an engine.
 
-Owns: the results of a step's calls beside its rows, and relations taken apart before (``planner/lowering/effects``).
-Values come from ``executor/tables/sequences``; what becomes of notifications is the server's matter.
+Owns: the results of a step's calls beside its rows, for relations that were split (``planner/lowering/effects``).
+Values come from ``executor/tables/sequences``; the server sends notifications.
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ from planner.bind.state.context import Context
 from planner.cancellation import cancelled
 from planner.lowering.effects import Drawing, Site, Step, calls_of, take_apart
 
-#: Takes a channel and a payload. Raises 22023.
+#: Sends a notification with a channel and a payload. Raises 22023.
 Notify = Callable[[str, str], None]
-#: Calls a session function by its name with the values of a row.
+#: Calls a session function by name with the values of a row.
 Ask = Callable[[str, list[Value]], Value]
-#: Values, or whether a row has one.
+#: Values, or a mask of the rows that have one.
 Numbers = npt.NDArray[Any]
 _REMEMBERED: Final = 1024
-#: Of these privileges each function wants one.
+#: Functions on sequences, each with the privileges of which it requires one.
 _LETTERS: Final = {"nextval": "Uw", "currval": "Ur", "setval": "w"}
-#: Functions that are called with NULL, too.
+#: Functions that are called even with a NULL argument.
 _TAKE_NULL: Final = ("pg_notify", "session_call")
-#: Functions of advisory locks that tell nothing.
+#: Functions of advisory locks that return nothing.
 _VOID: Final = frozenset(name for name in ADVISORY if "_try_" not in name and "unlock" not in name) | {UNLOCK_ALL}
 
 
-#: A relation's drawing; None where it calls no such function.
+#: The drawing of a relation; None if it calls no such function.
 Drawings = Remembered[Relation, Drawing | None]
 
 
 def drawings() -> Drawings:
-    """Drawings of relations, each found once."""
+    """The drawings of relations, each computed once."""
     return Remembered(lambda relation: take_apart(relation) if calls_of(relation) else None, _REMEMBERED)
 
 
 class Caller(Struct, frozen=True):
-    """The caller: a session, with the sequences as its transaction sees them."""
+    """The caller: a session, with the sequences that its transaction sees."""
 
     drawings: Drawings
     sequences: SessionSequences
@@ -72,7 +72,7 @@ class Caller(Struct, frozen=True):
     user: str = BOOTSTRAP_NAME
 
     def evaluate(self, relation: Relation, run: Run) -> pa.Table:
-        """A relation's rows: those of its steps one after the other, and of the rest over them."""
+        """A relation's rows: its steps are evaluated one after the other, then the rest over them."""
         drawing = self.drawings(relation)
         if drawing is None:
             return run(relation, NOTHING)
@@ -91,7 +91,7 @@ class Caller(Struct, frozen=True):
         return numbered(rows)
 
     def _ranges(self, step: Step, places: list[Numbers]) -> list[pa.Array] | None:
-        """All calls at once, where each is nextval of one constant sequence; None where order among them matters."""
+        """All values at once, if each call is nextval of one constant sequence; None if the order of calls matters."""
         constant = all(site.function == "nextval" and _oid(site) is not None for site in step.sites)
         whole = [site.selector is None for site in step.sites]
         if not constant or (len(step.sites) > 1 and not all(whole)):
@@ -108,7 +108,8 @@ class Caller(Struct, frozen=True):
         return found
 
     def _calls(self, step: Step, rows: pa.Table, places: list[Numbers]) -> list[pa.Array]:
-        """Row by row, and in a row from left to right. Raises 57014 where the statement is cancelled meanwhile."""
+        """Makes the calls row by row, and within a row from left to right. Raises 57014 if the statement is cancelled
+        meanwhile."""
         arguments = [[self._column(argument, rows) for argument in site.arguments] for site in step.sites]
         results: list[list[Value]] = [[] for _ in step.sites]
         for row in range(rows.num_rows):
@@ -157,7 +158,7 @@ class Caller(Struct, frozen=True):
             raise SqlError("25006", f"cannot execute {function}() in a read-only transaction")
 
     def _sequence(self, named: object, function: str) -> Sequence:
-        """What a call names. Raises 42P01, 42809, and 42501 where the caller may not make it."""
+        """The sequence of a call. Raises 42P01, 42809, and 42501 if the caller lacks the privilege."""
         if isinstance(named, int):
             found = self.catalog.objects.get(named)
         else:
@@ -173,7 +174,8 @@ class Caller(Struct, frozen=True):
         return found
 
     def _require(self, sequence: Sequence, letters: str) -> None:
-        """One of some privileges on a sequence; an identity column's comes with the column."""
+        """Requires one of some privileges on a sequence; for an identity column's sequence, the column's privileges
+        suffice."""
         roles, role = self.catalog.roles, self.catalog.roles.find(self.user)
         if is_temporary(sequence) or (role is not None and role.superuser) or _is_identity(self.catalog, sequence):
             return
@@ -191,13 +193,13 @@ def _is_identity(catalog: Catalog, sequence: Sequence) -> bool:
 
 
 def _oid(site: Site) -> int | None:
-    """The sequence that a call names by a constant."""
+    """The oid of the sequence that a call names with a constant."""
     argument = site.arguments[0]
     return argument.value if isinstance(argument, Literal) and isinstance(argument.value, int) else None
 
 
 def _places(site: Site, rows: pa.Table) -> Numbers:
-    """The rows in which a call is made."""
+    """The rows for which a call is made."""
     if site.selector is None:
         return np.ones(rows.num_rows, np.bool_)
     found: Numbers = rows.column(column_name(site.selector)).to_numpy() == site.place
@@ -205,7 +207,7 @@ def _places(site: Site, rows: pa.Table) -> Numbers:
 
 
 def _scattered(values: Numbers, places: Numbers) -> pa.Array:
-    """The values in their rows, in order."""
+    """The values, in order, in the rows for which the calls were made."""
     if len(values) == len(places):
         return pa.array(values)
     whole = np.zeros(len(places), np.int64)

@@ -1,8 +1,8 @@
-"""What a statement would change, computed before anything of it is applied.
+"""The effect of a statement, computed before any of it is applied.
 
-Owns: the rows that INSERT, UPDATE, DELETE and MERGE take away and bring, CHECK (23514) and NOT NULL (23502) over these,
-and RETURNING. All of a statement reads the tables as they were before it, whatever it changes. Keys and references are
-``constraints.py``'s.
+Owns: the rows that INSERT, UPDATE, DELETE and MERGE delete and insert, CHECK (23514) and NOT NULL (23502) over them,
+and RETURNING. Every part of a statement reads the tables as they were before it. Keys and references are checked in
+``constraints``.
 """
 
 from __future__ import annotations
@@ -48,37 +48,37 @@ from planner.statements.statement import (
 )
 
 _RELATIONS: Final = 512
-#: A row's place among those proposed and the identity of the one that it met, as columns.
+#: Columns for a row's place among the proposed rows, and for the row id of the row that it conflicts with.
 _PLACE, _MET = Column(-1, "place", INT8, False), Column(-2, "met", INT8, False)
 
 Modification = RowChange | Modifying
 
 
 class Arguments(Struct, frozen=True):
-    """What a statement runs with besides the tables."""
+    """A statement's inputs other than the tables."""
 
     parameters: Parameters
     bindings: Bindings
     time_zone: str
     evaluate: Evaluate = plainly
-    #: Rows that the statement changes already, by table.
+    #: Rows that the statement has already changed, by table.
     taken: Mapping[int, Change] = field(default_factory=dict)
 
 
 class Effect(Struct, frozen=True):
-    """Changes by table, how many rows the statement counts, and RETURNING's rows."""
+    """A statement's changes by table, its row count, and RETURNING's rows."""
 
     changes: Mapping[int, Change]
     count: int
     returned: pa.Table | None = None
 
 
-#: Relations over bound rows by what they were made for, of all transactions, so that each stays prepared.
+#: Relations over bound rows by their purpose, shared by all transactions so that each stays prepared.
 OverRows = dict[int, tuple[object, Relation]]
 
 
 class Effects(Struct):
-    """Computes effects by what ``ask`` finds; where rows may meet others of their keys, over a connection."""
+    """Computes effects from the rows that ``ask`` finds; if rows may conflict by key, over a connection."""
 
     ask: Callable[[Relation, Bindings, Parameters, str], pa.Table]
     relations: OverRows
@@ -128,7 +128,7 @@ class Effects(Struct):
     def _upsert(
         self, statement: Insert, update: Upsert, met: Meetings, rows: pa.Table, arguments: Arguments
     ) -> tuple[Change, pa.Table, np.ndarray[Any, np.dtype[np.bool_]]]:
-        """The change, the rows as they are then in the order in which they were proposed, and which are updated."""
+        """The change, the resulting rows in the order in which they were proposed, and a mask of the updated ones."""
         table, conflict = statement.target, statement.conflict
         assert isinstance(table, Table) and conflict is not None
         both = (_PLACE, _MET, *update.old, *statement.row)
@@ -183,7 +183,8 @@ class Effects(Struct):
         return rows.filter(pa.array(is_free))
 
     def _modifying(self, statement: Modifying, arguments: Arguments) -> Effect:
-        """All parts' changes as one: each sees what the ones before it returned, and the tables as they were."""
+        """All parts' changes together. Each part sees the rows returned by the parts before it, and the tables as they
+        were."""
         changes: dict[int, Change] = {}
         for name, part in statement.parts:
             effect = self.of(part, replace(arguments, taken=changes))
@@ -197,7 +198,7 @@ class Effects(Struct):
         return replace(effect, changes=_together(changes, effect.changes))
 
     def _merge(self, statement: Merge, arguments: Arguments) -> Effect:
-        """Each clause's rows at once: no clause sees what another does."""
+        """The changes of each MERGE clause; no clause sees another's changes."""
         table, change = statement.target, nothing(statement.target)
         found = self._query(statement.relation, arguments)
         for index, action in enumerate(statement.actions):
@@ -225,7 +226,7 @@ class Effects(Struct):
     def complete(
         self, table: Table, generated: Generated, row: tuple[Column, ...], rows: pa.Table, arguments: Arguments
     ) -> pa.Table:
-        """New rows under the table's names and types, with the values of generated columns."""
+        """New rows under the table's column names and types, with the values of generated columns."""
         if generated:
             rows = self._evaluate(self._over_rows(generated, row, generated), row, rows, arguments)
         return typed(table, rows)
@@ -233,7 +234,7 @@ class Effects(Struct):
     def check(
         self, table: Table, checks: Checks, row: tuple[Column, ...], rows: pa.Table, arguments: Arguments
     ) -> None:
-        """CHECK: false is a violation, NULL is none (23514). NOT NULL comes first, as in PostgreSQL."""
+        """Checks NOT NULL (23502), then CHECK, as PostgreSQL does: false is a violation, NULL is not (23514)."""
         check_not_null(table, rows)
         if not checks or not rows.num_rows:
             return
@@ -252,13 +253,13 @@ class Effects(Struct):
     def computed(
         self, outputs: tuple[tuple[Column, Scalar], ...], row: tuple[Column, ...], rows: pa.Table, arguments: Arguments
     ) -> pa.Table:
-        """Expressions for each of some rows, whose columns are ``row``."""
+        """Expressions evaluated for each of some rows with the columns ``row``."""
         return self._evaluate(Project(bound(row), outputs), row, rows, arguments)
 
     def _returned(
         self, returning: Returning | None, row: tuple[Column, ...], rows: pa.Table, arguments: Arguments
     ) -> pa.Table | None:
-        """RETURNING over rows whose columns are ``row`` by position or, where they are more, by name."""
+        """RETURNING over rows whose columns are ``row``, by position or, if there are further columns, by name."""
         if returning is None:
             return None
         if rows.num_columns != len(row):
@@ -272,7 +273,7 @@ class Effects(Struct):
         outputs: tuple[tuple[Column, Scalar], ...],
         predicate: Scalar | None = None,
     ) -> Relation:
-        """Expressions over rows that are bound as a leaf; one relation per statement, so that it stays prepared."""
+        """Expressions over rows bound as a leaf: one relation per statement, so that it stays prepared."""
         known = self.relations.get(id(owner))
         if known is None:
             leaf: Relation = bound(row)
@@ -304,7 +305,7 @@ class Effects(Struct):
 
 
 def parts_of(statement: Modification) -> list[RowChange]:
-    """The single changes of a statement."""
+    """The single changes in a statement."""
     if not isinstance(statement, Modifying):
         return [statement]
     return [part for part in statement.statements if not isinstance(part, Query)]
@@ -318,12 +319,12 @@ def _together(first: Mapping[int, Change], second: Mapping[int, Change]) -> dict
 
 
 def numbered(rows: pa.Table) -> pa.Table:
-    """Rows as a leaf of them names its columns."""
+    """Rows under the column names of a leaf."""
     return rows.rename_columns([str(index) for index in range(rows.num_columns)])
 
 
 def typed(table: Table, rows: pa.Table | None) -> pa.Table:
-    """Rows under the table's names and types, position by position; None has none."""
+    """Rows under the table's column names and types, by position; an absent column (None) becomes NULL."""
     if rows is None:
         return schema_of(table).empty_table()
     return pa.Table.from_arrays(rows.columns, schema=schema_of(table))

@@ -1,7 +1,7 @@
-"""Rows that follow others by a foreign key's action: their defaults, and the conditions that they must meet afterwards.
+"""Rows changed by a foreign key action: their defaults, and the conditions that they must meet.
 
-Owns: binding a table's DEFAULT, CHECK and domains for such rows. They are bound when an action has found rows, by the
-catalog that the statement sees: a statement knows the tables that it names, and not those that follow them.
+Owns: binding a table's DEFAULT, CHECK and domains for such rows. This happens only when an action has found rows, with
+the catalog that the statement sees, since a statement does not name the tables that its actions change.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from planner.bind.state.environment import Binding
 
 
 class Following(Struct):
-    """One statement's."""
+    """The rules for one statement."""
 
     effects: Effects
     arguments: Arguments
     catalog: Catalog
 
     def check(self, table: Table, rows: pa.Table) -> None:
-        """CHECK and domains over rows that come. Raises 23502 and 23514."""
+        """Checks CHECK constraints and domains of new rows. Raises 23502 and 23514."""
         row, context = _row(table.stored), Context(self.catalog)
         checks = tuple((item.name, bind_expression(item.expression, row, context)) for item in table.checks)
         domains = guards(self._binding(), table.columns, row[: len(table.columns)])
         self.effects.check(table, (*domains, *checks), row, rows, self.arguments)
 
     def defaults(self, table: Table, names: tuple[str, ...], rows: pa.Table) -> dict[str, pa.ChunkedArray]:
-        """The values of some columns' defaults, for each of some rows. Raises what these raise."""
+        """The default values of some columns, for each of the rows. Raises the errors of the defaults' expressions."""
         row, binding, found = _row(table.stored), self._binding(), []
         for place, column in enumerate(table.columns):
             if column.name in names:

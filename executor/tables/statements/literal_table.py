@@ -1,6 +1,6 @@
-"""Literal rows as Arrow, without an engine.
+"""Literal rows of VALUES as Arrow, without an engine.
 
-Owns: which rows of VALUES need none (``executor.rows.literal_rows`` says how a value fits its column).
+Owns: which rows need no engine (``executor.rows.literal_rows`` checks how a value fits its column).
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from planner.algebra.nodes import Cast, Literal, Parameter, Scalar, Value, Value
 
 
 def literals(row: tuple[Scalar, ...], parameters: Parameters, time_zone: str) -> tuple[Value, ...] | None:
-    """A literal row without an engine; None where that is needed. Raises what a value that does not fit raises."""
+    """The values of a literal row; None if an engine is needed. Raises the error of a value that does not fit."""
     rows = literal_rows((tuple([_local(item, parameters, time_zone) for item in row]),), tuple(parameters))
     return None if rows is None else rows[0]
 
 
 def has_rows(values: Values) -> bool:
-    """Whether literal rows have rows as values."""
+    """Whether literal rows contain row values."""
     return any(holds(column.type, _is_row) for column in values.columns)
 
 
 def literal_table(values: Values, parameters: Parameters, time_zone: str) -> pa.Table | None:
-    """Literal rows, columns c<id>; None where a cell needs an engine."""
+    """Literal rows as a table with columns c<id>; None if a cell needs an engine."""
     rows = [literals(row, parameters, time_zone) for row in values.rows]
     if not rows or None in rows or not values.columns or has_rows(values):
         return None
@@ -50,7 +50,7 @@ def _is_row(kind: SqlType) -> bool:
 
 
 def _local(item: Scalar, parameters: Parameters, time_zone: str) -> Scalar:
-    """CURRENT_TIMESTAMP for a timestamp without time zone, as that is at the session's place."""
+    """CURRENT_TIMESTAMP for a timestamp without time zone: the session's local time."""
     if not isinstance(item, Cast) or item.explicit or not isinstance(item.argument, Literal | Parameter):
         return item
     if (item.argument.type, expressed(item.type)) != (TIMESTAMPTZ, TIMESTAMP):

@@ -1,8 +1,8 @@
-"""Which locks a statement that changes rows takes, found before it runs.
+"""The locks that a statement with changes takes, determined before it runs.
 
-Owns: the modes on relations that PostgreSQL takes for such statements, and the locks on referenced keys: rows that come
-to refer to others share the keys of these, and rows that go, or get other keys, keep such rows away until their
-transaction ends. Where rows follow by a foreign key's action, so does the lock on the rows of their table.
+Owns: PostgreSQL's lock modes on relations for such statements, and the locks on referenced keys: new references share
+the lock on the referenced table's keys, and deletes and key changes exclude new references until their transaction
+ends. If a foreign key action changes rows, the rows of their table are locked as well.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from planner.statements.statement import Delete, Insert, Merge, RowChange, Updat
 
 Need = tuple[Target, Mode]
 _MOST: Final = 512
-#: What was found of statements, for as long as the tables are defined as they were.
+#: The results by statement, valid as long as the tables' definitions do not change.
 _KNOWN: Final[dict[int, tuple[Modification, Mapping[int, Table], list[Need]]]] = {}
-#: Names of columns that a statement may change; None: any of them.
+#: Names of the columns that a statement may change; None for all.
 Assigned = frozenset[str] | None
 
 
 def needs(statement: Modification, tables: Mapping[int, Table]) -> list[Need]:
-    """The locks of a statement, but for those on the rows that it changes itself."""
+    """The locks of a statement, except those on the rows that it changes itself."""
     known = _KNOWN.get(id(statement))
     if known is None or known[0] is not statement or known[1] is not tables:
         if len(_KNOWN) >= _MOST:
@@ -49,7 +49,7 @@ def _needs(statement: Modification, tables: Mapping[int, Table]) -> list[Need]:
 
 
 def of_insertion(table: Table) -> list[Need]:
-    """The locks of rows that come, as by COPY."""
+    """The locks for inserting rows, as COPY does."""
     return [(Relation(table.oid), Mode.ROW_EXCLUSIVE), *_of_references(table, None)]
 
 
@@ -72,7 +72,7 @@ def _of_part(part: RowChange, table: Table, tables: Mapping[int, Table]) -> Iter
 
 
 def _of_references(table: Table, assigned: Assigned) -> Iterator[Need]:
-    """Rows come, or refer to others than before."""
+    """The locks for rows that are new or refer to other rows than before."""
     for reference in table.foreign_keys:
         if assigned is None or not assigned.isdisjoint(reference.columns):
             yield Keys(reference.target), Mode.ROW_EXCLUSIVE
@@ -80,7 +80,7 @@ def _of_references(table: Table, assigned: Assigned) -> Iterator[Need]:
 
 
 def _of_keys(table: Table, assigned: Assigned, tables: Mapping[int, Table], deletes: bool) -> Iterator[Need]:
-    """Rows go, or get other keys, and others follow them."""
+    """The locks for rows that are deleted or get other keys, and for the rows that follow them by actions."""
     pending, seen = [(table, assigned, deletes)], {table.oid}
     while pending:
         parent, columns, goes = pending.pop()
@@ -101,7 +101,7 @@ def _of_keys(table: Table, assigned: Assigned, tables: Mapping[int, Table], dele
 
 
 def referring(table: Table, tables: Mapping[int, Table]) -> Iterator[tuple[Table, ForeignKey]]:
-    """The foreign keys to a table, each with the table that has it."""
+    """The foreign keys to a table, each with the table that contains it."""
     for other in tables.values():
         for reference in other.foreign_keys:
             if reference.target == table.oid:
@@ -109,7 +109,7 @@ def referring(table: Table, tables: Mapping[int, Table]) -> Iterator[tuple[Table
 
 
 def neighbours(oids: set[int], tables: Mapping[int, Table]) -> set[int]:
-    """These tables, and all that foreign keys connect with them, directly or by others."""
+    """These tables, and all tables connected with them by foreign keys, directly or through others."""
     links = _links(tables)
     found, pending = set(oids), list(oids)
     while pending:
@@ -133,7 +133,7 @@ _links: Final = Remembered(_find_links, 8)
 
 
 def assigned_by(statement: Update) -> Assigned:
-    """The columns that an UPDATE gives other values: all but those that its relation passes on."""
+    """The columns that an UPDATE changes: all except those that its relation passes on unchanged."""
     found = set[str]()
     for stored, old, new in zip(statement.target.stored, statement.old, statement.new, strict=True):
         if _traced(statement.relation, old) != _traced(statement.relation, new):
@@ -142,7 +142,7 @@ def assigned_by(statement: Update) -> Assigned:
 
 
 def _traced(relation: Algebra, column: Column) -> Scalar:
-    """What a column of projections is over what is below them."""
+    """A column of projections, expressed over the relation below them."""
     value: Scalar = ColumnRef(column)
     while isinstance(relation, Project) and isinstance(value, ColumnRef):
         value = next(

@@ -1,9 +1,9 @@
-"""Changes of one row by key, so plain that the event loop's thread makes them.
+"""Changes of one row by key that are simple enough for the event loop's thread.
 
-Owns: which INSERT, UPDATE and DELETE these are for a catalog's tables, and the one row that goes or comes: computed
-value by value, where the writer's own way (``effects``) computes relations. Of a change that could break a constraint
-only the unique keys of a new row are looked up; where anything else could, or a value is out of the ordinary, the
-statement goes that way.
+Owns: which INSERT, UPDATE and DELETE these are for a catalog's tables, and the computation of the deleted or inserted
+row, value by value (the general way, ``effects``, computes relations). Of the constraints, only the unique keys of a
+new row are looked up. If another constraint could be violated, or a value is unusual, the statement takes the general
+way.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from planner.algebra.nodes import (
 from planner.statements.statement import Delete, Insert, Update
 
 RowChange = Insert | Update | Delete
-#: The row with a key, or the place None. Raises NotByKey where that cannot be told at once.
+#: Finds the row with a key, None if there is none. Raises NotByKey if that cannot be decided at once.
 Find = Callable[[Table, Columns, Key], Row]
 
 
 class Found(Struct, frozen=True):
-    """How an UPDATE or DELETE finds its row: by key, under a condition, from columns by their places."""
+    """How an UPDATE or DELETE finds its row: by key, with a condition, and with columns by their places."""
 
     shape: Shape
     by_key: ByKey
@@ -55,7 +55,7 @@ class Found(Struct, frozen=True):
     places: Mapping[Column, int]
 
     def only_key(self, parameters: Sequence[Any]) -> tuple[Columns, Key] | None:
-        """The key of the row where no other column is one. Raises NotByKey where it is NULL."""
+        """The row's key, if the table has no other keys. Raises NotByKey if it is NULL."""
         if len(self.shape.keys) > 1:
             return None
         key = tuple([key_value(item, parameters) for item in self.by_key.values])
@@ -64,7 +64,7 @@ class Found(Struct, frozen=True):
         return self.by_key.columns, key
 
     def row(self, find: Find, parameters: Sequence[Any]) -> tuple[ValueRow, Rows]:
-        """The row, by itself and as a relation has it. Raises NotByKey where there is none."""
+        """The row, and the row as a relation has it. Raises NotByKey if there is none."""
         key = tuple([key_value(item, parameters) for item in self.by_key.values])
         if None in key:
             raise NotByKey
@@ -80,7 +80,7 @@ class Found(Struct, frozen=True):
 
 
 class Assigned(Struct, frozen=True):
-    """What a column becomes."""
+    """The new value of a column."""
 
     place: int
     value: Computed
@@ -89,7 +89,7 @@ class Assigned(Struct, frozen=True):
 
 
 class RowUpdate(Struct, frozen=True):
-    """UPDATE of one row: what its columns become, those aside that stay."""
+    """UPDATE of one row: the new values of the changed columns."""
 
     found: Found
     assigned: tuple[Assigned, ...]
@@ -100,15 +100,15 @@ class RowUpdate(Struct, frozen=True):
         return self.found.shape.table
 
     def key(self, parameters: Sequence[Any]) -> tuple[Columns, Key] | None:
-        """The row's only key, where it has no others; None where the row must be found first."""
+        """The row's key, if the table has no other keys; None if the row must be found first."""
         return self.found.only_key(parameters)
 
     def keys(self, change: ChangedRow) -> list[tuple[Columns, Key]]:
-        """The keys by which the change's row is locked."""
+        """The keys by which the changed row is locked."""
         return _keys(self.found.shape, change.old)
 
     def change(self, find: Find, parameters: Sequence[Any], time_zone: str) -> ChangedRow:
-        """The old row and the new. Raises NotByKey for whatever is out of the ordinary."""
+        """The old row and the new one. Raises NotByKey for any unusual case."""
         shape = self.found.shape
         old, rows = self.found.row(find, parameters)
         values = list(old.values)
@@ -131,15 +131,15 @@ class RowDelete(Struct, frozen=True):
         return self.found.shape.table
 
     def key(self, parameters: Sequence[Any]) -> tuple[Columns, Key] | None:
-        """The row's only key, where it has no others; None where the row must be found first."""
+        """The row's key, if the table has no other keys; None if the row must be found first."""
         return self.found.only_key(parameters)
 
     def keys(self, change: ChangedRow) -> list[tuple[Columns, Key]]:
-        """The keys by which the change's row is locked."""
+        """The keys by which the deleted row is locked."""
         return _keys(self.found.shape, change.old)
 
     def change(self, find: Find, parameters: Sequence[Any], time_zone: str) -> ChangedRow:
-        """The row that goes. Raises NotByKey where there is none."""
+        """The deleted row. Raises NotByKey if there is none."""
         return ChangedRow(self.found.shape.table, self.found.row(find, parameters)[0], None)
 
 
@@ -161,11 +161,11 @@ class RowInsert(Struct, frozen=True):
         return None
 
     def keys(self, change: ChangedRow) -> list[tuple[Columns, Key]]:
-        """The keys that the new row takes."""
+        """The new row's keys."""
         return _keys(self.shape, change.new)
 
     def change(self, find: Find, parameters: Sequence[Any], time_zone: str) -> ChangedRow:
-        """The row that comes, whose keys are free. Raises NotByKey where one is not, and what a value raises."""
+        """The new row. Raises NotByKey if one of its keys is taken, and the errors of values."""
         cells = literals(self.row, parameters, time_zone)
         if cells is None or any(cells[place] is None for place in self.required):
             raise NotByKey
@@ -179,7 +179,7 @@ class RowInsert(Struct, frozen=True):
 
 
 def _keys(shape: Shape, row: ValueRow | None) -> list[tuple[Columns, Key]]:
-    """All keys of a row that have no NULL."""
+    """All keys of a row without NULLs."""
     found = [] if row is None else [(columns, row.key(columns)) for columns in shape.keys]
     return [(columns, key) for columns, key in found if None not in key]
 
@@ -188,7 +188,7 @@ RowPlan = RowUpdate | RowDelete | RowInsert
 
 
 def row_plan(statement: RowChange, definitions: Mapping[int, Table]) -> RowPlan | None:
-    """How a statement changes one row of a table; None where it may do anything else."""
+    """The plan of a statement that changes one row of a table; None if the statement may do anything else."""
     table = statement.target
     if not isinstance(table, Table) or is_temporary(table) or not table.columns or statement.returning is not None:
         return None
@@ -271,7 +271,7 @@ def _update(
 
 
 def _is_referenced(table: Table, touched: set[str] | None, definitions: Mapping[int, Table]) -> bool:
-    """Whether a row may refer to some columns of one of the table, or to any."""
+    """Whether a foreign key may refer to some columns of the table, or to any."""
     return any(
         reference.target == table.oid and (touched is None or touched.intersection(reference.target_columns))
         for other in definitions.values()
@@ -280,7 +280,8 @@ def _is_referenced(table: Table, touched: set[str] | None, definitions: Mapping[
 
 
 def _traced(relation: Relation, column: Column) -> Scalar | None:
-    """What a column of projections is, over what is below them; None where they compute one after the other."""
+    """A column of projections, expressed over the relation below them; None if a projection computes over a computed
+    column."""
     value: Scalar = ColumnRef(column)
     while isinstance(relation, Project):
         if not isinstance(value, ColumnRef):

@@ -1,14 +1,15 @@
-"""Queries and expressions as PostgreSQL's catalogs show them (ruleutils.c): every name, cast and parenthesis written.
+"""Queries and expressions as PostgreSQL's catalogs show them (ruleutils.c): with every name, cast and parenthesis.
 
-``queries`` and ``expressions`` make of a parse tree what PostgreSQL's analysis makes of it (``trees``): each column
-with the item of FROM that it is of, each call with what it means, each cast, whether somebody wrote it or not.
-``item_names`` gives the items of FROM different names, ``printer`` and ``layout`` write the whole.
+``queries`` and ``expressions`` repeat PostgreSQL's analysis of a parse tree and give ``trees``: each column with its
+item of FROM, each call with the function that it means, each explicit or implicit cast. ``item_names`` gives the items
+of FROM different names; ``printer`` and ``layout`` write the text.
 
-What is not known here in every detail raises ``AsWrittenError``: its text is then what the user wrote.
+A construct that is not known here in every detail raises ``AsWrittenError``; the catalogs then show the user's own
+text.
 """
 
 from __future__ import annotations
 
 
 class AsWrittenError(Exception):
-    """What these modules have no text of."""
+    """These modules have no text for a construct."""

@@ -1,7 +1,7 @@
 """The scope of an expression or a query: the columns and WITH queries that its names mean.
 
-Owns: ``Place``, one level of queries with those around it, the oids of types (a domain has its own), and ``Analysis``,
-by which expressions and FROM reach queries.
+Owns: ``Place``, one level of queries with the levels around it, the oids of types (a domain has its own), and
+``Analysis``, through which expressions and FROM reach queries.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from planner.bind.lookup.type_names import BY_OID, declared_typmod
 from planner.bind.state.bind_state import BindState
 from planner.bind.state.with_names import Visible
 
-#: Types whose names as format_type() prints them mean a length of 1.
+#: Types whose names, as format_type() prints them, mean a length of 1.
 _ANY_LENGTH: Final = {"bpchar": "bpchar", "bit": '"bit"'}
-#: A column by the name that the text gives it.
+#: A column with its name in the text.
 Named = tuple[str, Node]
 
 
@@ -37,10 +37,11 @@ class Analysis(Struct, frozen=True):
 
 
 class Place(Struct, eq=False):
-    """One level of queries. ``named`` are items of FROM, ``visible`` the columns that go without a qualifier,
-    ``merges`` those that JOIN ... USING makes one, by name.
+    """One level of queries.
 
-    ``is_kept``: the text is one that the catalog keeps, which names types by oid. Others have ``MARK`` before schemas.
+    ``named`` are the items of FROM, ``visible`` the columns that need no qualifier, ``merges`` the columns that JOIN
+    ... USING merges, by name. ``is_kept``: the catalog stores the text, so that it names types by oid; other texts have
+    ``MARK`` before schemas.
     """
 
     binding: BindState
@@ -56,15 +57,15 @@ class Place(Struct, eq=False):
 
     @property
     def catalog(self) -> Catalog:
-        """What there is."""
+        """The catalog that names refer to."""
         return self.binding.context.catalog
 
     def inside(self, outer: Place | None = None) -> Place:
-        """The place of a query within; ``outer`` is what it sees beside WITH queries, by default this one."""
+        """The place of an inner query. ``outer`` is the level whose columns it sees, by default this one."""
         return Place(self.binding, self.analysis, self.is_kept, outer or self, ctes=self.ctes)
 
     def type_name(self, oid: int, typmod: int = -1) -> str:
-        """A type as format_type() shows it, users' types in kept texts by oid."""
+        """A type as format_type() shows it; in stored texts, users' types by oid."""
         if oid < FIRST_OID:
             return _built_in(oid, typmod)
         declared = self.catalog.declared(oid + 1 - oid % 2)
@@ -74,12 +75,12 @@ class Place(Struct, eq=False):
         return name if oid % 2 else f"{name}[]"
 
     def base(self, oid: int) -> int:
-        """A type's oid; of a domain that of what it is over."""
+        """A type's oid, for a domain the oid of its base type."""
         found = self.catalog.declared(oid)
         return found.base.oid if isinstance(found, Domain) else oid
 
     def bases(self, nodes: Sequence[Node]) -> list[int]:
-        """The types of operands and arguments as resolution takes them."""
+        """The types of operands and arguments, as function resolution needs them."""
         return [self.base(item.oid) for item in nodes]
 
     def column(self, names: Sequence[str]) -> Node:
@@ -101,7 +102,7 @@ class Place(Struct, eq=False):
         return any((item.schema, item.name, item.has_alias) == (schema, name, False) for item in self.sources)
 
     def is_last_with(self, name: str) -> bool:
-        """Whether no item of FROM around this level has that name, so that its schema need not be asked for."""
+        """Whether no item of FROM in an outer level has this name, so that the schema need not be compared."""
         level = self.outer
         while level is not None and name not in level.named:
             level = level.outer
@@ -123,7 +124,7 @@ def _built_in(oid: int, typmod: int) -> str:
 
 
 def columns_of(item: CatalogObject) -> dict[str, ColumnOf]:
-    """A relation's columns by today's names."""
+    """A relation's columns by their current names."""
     return {
         column.name: ColumnOf(
             column.name, column.domain or column.type.oid, -1 if column.is_computed else declared_typmod(column.type)

@@ -33,7 +33,7 @@ _NONDEFAULT, _RANGE, _ROWS, _GROUPS, _BETWEEN = 0x1, 0x2, 0x4, 0x8, 0x10
 _START_UNBOUNDED, _END_UNBOUNDED, _START_CURRENT, _END_CURRENT = 0x20, 0x100, 0x200, 0x400
 _START_PRECEDING, _END_PRECEDING, _START_FOLLOWING, _END_FOLLOWING = 0x800, 0x1000, 0x2000, 0x4000
 _EXCLUSIONS: Final = {0x8000: "CURRENT ROW", 0x10000: "GROUP", 0x20000: "TIES"}
-#: Functions that SQL writes in words of its own.
+#: Functions for which SQL has its own syntax.
 _IN_WORDS: Final = frozenset(("timezone", "extract", "overlaps", "position", "substring", "overlay", "normalize"))
 _TRIMS: Final = frozenset(("btrim", "ltrim", "rtrim"))
 
@@ -69,7 +69,7 @@ def analyse_call(place: Place, node: Any) -> Node:
 
 
 def _resolved(place: Place, names: Sequence[str], given: Sequence[Node]) -> Candidate | TypeCall | None:
-    """The function that a call means, PostgreSQL's own or a user's."""
+    """The function that a call means: PostgreSQL's own or a user's."""
     users: list[PgProc] = []
     if not place.is_kept:
         schema = names[-2] if len(names) > 1 else None
@@ -80,7 +80,7 @@ def _resolved(place: Place, names: Sequence[str], given: Sequence[Node]) -> Cand
 
 
 def _called(place: Place, found: Candidate, given: Sequence[Node]) -> Call:
-    """A call with its arguments as the function takes them."""
+    """A call with its arguments converted to the function's parameter types."""
     function, targets = found.function, found.arguments
     sources = place.bases(given)
     kinds = (polymorphic_types(sources, targets) or {}) if ANYTHING.intersection(targets) else {}
@@ -111,7 +111,7 @@ def _in_words(call: Call, node: Any) -> Call:
 
 
 def _ordered_set(place: Place, node: Any, name: str, direct: Sequence[Node], order: tuple[SortItem, ...]) -> Node:
-    """WITHIN GROUP; the sorted arguments come behind the direct ones."""
+    """WITHIN GROUP; the sorted arguments come after the direct ones."""
     if len(node.funcname) > 1 or node.over is not None:
         raise AsWrittenError
     values = [item.node for item in order]
@@ -178,7 +178,8 @@ def _frame_words(
 
 
 def _offset(place: Place, value: Node, flags: int, order: tuple[SortItem, ...]) -> Node:
-    """ROWS and GROUPS count in bigint; RANGE adds to what is sorted, a date by an interval (transformFrameOffset)."""
+    """The offset of a frame: bigint for ROWS and GROUPS; for RANGE the type that is added to the sort key, an interval
+    for a date (transformFrameOffset)."""
     if not flags & _RANGE:
         return coerce(place, value, _INT8)
     if isinstance(value, Const) and value.oid == UNKNOWN and len(order) == 1:

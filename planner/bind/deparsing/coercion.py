@@ -1,7 +1,7 @@
-"""Casts as PostgreSQL's analysis adds them, and constants as the output functions of their types write them.
+"""Casts as PostgreSQL's analysis adds them, and constants as their types' output functions write them.
 
 Owns: ``coerce`` (coerce_type), ``cast`` (coerce_to_target_type), ``agreed`` (select_common_type) and the canonical
-texts of constants. Constants of documents, arrays and similar types are left as they were written.
+texts of constants. Constants of JSON, array and similar types stay as they were written.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ INTEGER: Final = 23
 NUMERIC: Final = 1700
 REGCLASS: Final = 2205
 INTERVAL: Final = 1186
-#: Pseudo-types that take whatever is given.
+#: Pseudo-types that accept a value of any type.
 ANYTHING: Final = frozenset((2276, 2283, 2277, 2776, 3500, 3831, 4537, 5077, 5078, 5079, 5080, 4538))
 _TRUE: Final = frozenset(("t", "true", "y", "yes", "on", "1"))
 _FALSE: Final = frozenset(("f", "false", "n", "no", "off", "0"))
-#: Dates and times whose value depends on when they are read, or is none.
+#: Dates and times whose value depends on when they are read, or that have no fixed value.
 _SPECIAL: Final = re.compile("(?i)now|today|tomorrow|yesterday|epoch|inf|allballs|bc")
 
 
 def coerce(place: Place, node: Node, oid: int, implicit: bool = True) -> Node:
-    """A value as a type."""
+    """A value converted to a type."""
     if isinstance(node, Const) and node.oid == UNKNOWN:
         return constant(place, node.text, oid) if oid not in ANYTHING else node
     if node.oid == oid or oid in ANYTHING:
@@ -45,7 +45,7 @@ def coerce(place: Place, node: Node, oid: int, implicit: bool = True) -> Node:
     if node.oid == UNKNOWN:
         raise AsWrittenError
     if oid == REGCLASS and isinstance(node, Const):
-        return node  # a sequence, which kept texts call by its number
+        return node  # a sequence, which stored texts name by its oid
     source, target = place.base(node.oid), place.base(oid)
     path = pathway(source, target, "explicit")
     if path is None:
@@ -55,7 +55,7 @@ def coerce(place: Place, node: Node, oid: int, implicit: bool = True) -> Node:
 
 
 def hidden(node: Node) -> Node:
-    """A cast that another one says already."""
+    """Marks a cast as implicit where another cast shows it already."""
     return replace(node, implicit=True) if isinstance(node, Cast) else node
 
 
@@ -75,7 +75,7 @@ def cast(place: Place, node: Node, kind: SqlType, domain: int = 0) -> Node:
 
 
 def typmod_of(node: Node) -> int:
-    """The modifier that an expression keeps (exprTypmod)."""
+    """The type modifier of an expression (exprTypmod)."""
     match node:
         case Const() | Var() | Merged() | Cast():
             return node.typmod
@@ -96,7 +96,7 @@ def _alike(nodes: Sequence[Node]) -> int:
 
 
 def agreed(place: Place, nodes: Sequence[Node]) -> int:
-    """The type that several values agree on."""
+    """The common type of several values."""
     if len(kinds := {item.oid for item in nodes}) == 1 and UNKNOWN not in kinds:
         return kinds.pop()
     found = common(place.bases(nodes))
@@ -106,17 +106,17 @@ def agreed(place: Place, nodes: Sequence[Node]) -> int:
 
 
 def as_text(node: Node) -> Node:
-    """A result's column: a string that nothing gave a type is text."""
+    """A result column: a string of unknown type becomes text."""
     return Const(node.text, TEXT) if isinstance(node, Const) and node.oid == UNKNOWN else node
 
 
 def in_array(place: Place, nodes: Sequence[Node], element: int) -> Array:
-    """ARRAY of values that are implicitly of a type."""
+    """ARRAY of values that are implicitly converted to a type."""
     return Array(tuple(coerce(place, item, element) for item in nodes), array_of(element))
 
 
 def as_variadic(place: Place, call: Call, element: int, count: int) -> Call:
-    """A call whose last arguments are an array's elements."""
+    """A call whose last arguments become the elements of an array."""
     first, rest = call.arguments[:-count], call.arguments[-count:]
     return replace(call, arguments=(*first, in_array(place, rest, element)), variadic=True)
 
@@ -125,14 +125,14 @@ def as_variadic(place: Place, call: Call, element: int, count: int) -> Call:
 
 
 def constant(place: Place, text: str | None, oid: int) -> Const:
-    """A literal that is read as a type."""
+    """A literal read as a type."""
     if text is None or (oid >= FIRST_OID and not is_member(oid)) or not is_known(oid):
         return Const(text, oid)
     return Const(_shown(place, text, by_oid(oid)), oid)
 
 
 def _shown(place: Place, text: str, kind: SqlType) -> str:
-    """What a type's output function gives for what its input function takes."""
+    """The output function's text for a literal read by the type's input function."""
     word = text.strip()
     match kind.name:
         case "bool":
@@ -160,7 +160,7 @@ def _value(place: Place, text: str, kind: SqlType) -> object:
 
 
 def _float(value: float) -> str:
-    """float8out's shortest form."""
+    """float8out's shortest text."""
     shown = repr(value).removesuffix(".0")
     mantissa, _, exponent = shown.partition("e")
     return f"{mantissa}e{int(exponent):+03d}" if exponent else shown
@@ -178,12 +178,12 @@ def _moment(value: object, text: str) -> str:
 
 
 def _short(moment: str) -> str:
-    """Without zeros at the end of a second's fraction."""
+    """A text without the zeros at the end of a second's fraction."""
     return moment.rstrip("0") if "." in moment else moment
 
 
 def _interval(months: int, days: int, micros: int) -> str:
-    """interval_out's form (EncodeInterval, INTSTYLE_POSTGRES)."""
+    """interval_out's text (EncodeInterval, INTSTYLE_POSTGRES)."""
     years, months = int(months / 12), months - int(months / 12) * 12
     parts, before = list[str](), False
     for count, word in ((years, "year"), (months, "mon"), (days, "day")):
@@ -199,5 +199,5 @@ def _interval(months: int, days: int, micros: int) -> str:
 
 
 def outputs_of(query: Query) -> tuple[ColumnOf, ...]:
-    """A query's columns."""
+    """A query's result columns."""
     return tuple(ColumnOf(item.name, item.node.oid, typmod_of(item.node)) for item in query.targets)

@@ -95,7 +95,7 @@ _ORDERED: Final = ("<", "<=", ">", ">=")
 
 
 def analyse(place: Place, node: Any) -> Node:
-    """One expression with those below."""
+    """Analyses an expression and its parts."""
     handler = _HANDLERS.get(type(node).__name__)
     if handler is None:
         raise AsWrittenError
@@ -103,12 +103,12 @@ def analyse(place: Place, node: Any) -> Node:
 
 
 def condition(place: Place, node: Any) -> Node:
-    """An expression that must be boolean."""
+    """Analyses an expression that must be boolean."""
     return coerce(place, analyse(place, node), BOOL)
 
 
 def sorted_by(item: Any, node: Node, place: int = 0) -> SortItem:
-    """An ORDER BY item over its expression."""
+    """An ORDER BY item over its analysed expression."""
     descending = item.sortby_dir == SortByDir.SORTBY_DESC
     if item.sortby_dir == SortByDir.SORTBY_USING:
         raise AsWrittenError
@@ -153,7 +153,7 @@ def _cast(place: Place, node: Any) -> Node:
 
 
 def operate(place: Place, name: str, left: Node | None, right: Node, shown: str | None = None) -> Operation:
-    """An operator over operands; ``shown``: what stands in its place (make_op)."""
+    """An operator over operands; ``shown`` replaces the operator in the text (make_op)."""
     operands = [item for item in (left, right) if item is not None]
     found = operator(name, 0 if left is None else place.base(left.oid), place.base(right.oid))
     if found is None:
@@ -169,7 +169,7 @@ def operate(place: Place, name: str, left: Node | None, right: Node, shown: str 
 
 
 def _expression(place: Place, node: Any) -> Node:
-    """A_Expr: operators, and what the grammar makes of them."""
+    """A_Expr: operators, and the constructs that the grammar reduces to operators."""
     kind, name = node.kind, names_of(node.name)[-1]
     if len(node.name) != 1:
         raise AsWrittenError
@@ -222,7 +222,7 @@ def _between(place: Place, node: Any) -> Node:
 
 
 def _membership(place: Place, name: str, node: Any) -> Node:
-    """IN and NOT IN: = ANY and <> ALL of an array, beside comparisons with columns (transformAExprIn)."""
+    """IN and NOT IN: = ANY or <> ALL of an array, and comparisons for items with columns (transformAExprIn)."""
     if _is_row(node.lexpr):
         raise AsWrittenError
     left, items = analyse(place, node.lexpr), [analyse(place, item) for item in node.rexpr]
@@ -257,7 +257,8 @@ def quantify(place: Place, name: str, is_any: bool, left: Node, array: Node) -> 
 
 
 def _compared_rows(place: Place, name: str, node: Any) -> Node:
-    """Rows of expressions: pairs for = and <>, else one comparison (make_row_comparison_op)."""
+    """Row comparison: one comparison per pair of fields for = and <>, else one of the whole rows
+    (make_row_comparison_op)."""
     left, right = (tuple(analyse(place, item) for item in side.args) for side in (node.lexpr, node.rexpr))
     pairs = tuple(operate(place, name, one, other) for one, other in zip(left, right, strict=True))
     if len(pairs) == 1:
@@ -363,7 +364,7 @@ def _collated(place: Place, node: Any) -> Node:
 
 
 def _selected(place: Place, node: Any) -> Node:
-    """Elements and parts of an array."""
+    """Subscripts: elements and slices of an array."""
     found = analyse(place, node.arg)
     element = element_of(place.base(found.oid))
     if not element or any(type(item).__name__ != "A_Indices" for item in node.indirection):
@@ -407,12 +408,12 @@ def _sublink(place: Place, node: Any) -> Node:
 
 
 def _tested(place: Place, node: Any, found: SubLink, kinds: Sequence[int]) -> Node:
-    """IN, ANY and ALL of a subquery."""
+    """IN, ANY and ALL over a subquery."""
     name = names_of(node.operName)[-1] if node.operName else "="
     nodes = node.testexpr.args if _is_row(node.testexpr) else (node.testexpr,)
     if len(nodes) != len(kinds) or (len(nodes) > 1 and name not in ("=", "<>")):
         raise AsWrittenError
-    # What the subquery gives has no text here, as PostgreSQL shows none of its casts.
+    # Casts of the subquery's columns have no text here; PostgreSQL does not show them either.
     tests = [
         operate(place, name, analyse(place, item), SubLink("value", found.query, kind)).arguments[0]
         for item, kind in zip(nodes, kinds, strict=True)

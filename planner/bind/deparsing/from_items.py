@@ -42,7 +42,7 @@ _WORDS: Final = {
 
 
 def analyse_from(place: Place, nodes: Sequence[Any]) -> tuple[FromItem, ...]:
-    """The items of FROM, whose names the place then knows."""
+    """Analyses the items of FROM and adds their names to the place."""
     found = []
     for node in nodes:
         item, columns = _item(place, node)
@@ -52,12 +52,12 @@ def analyse_from(place: Place, nodes: Sequence[Any]) -> tuple[FromItem, ...]:
 
 
 def entries_of(source: Source) -> list[Named]:
-    """An item's columns as expressions see them."""
+    """An item's columns as expressions refer to them."""
     return [(item.name, Var(source, index, item.oid, item.typmod)) for index, item in enumerate(source.columns)]
 
 
 def _item(place: Place, node: Any) -> tuple[FromItem, list[Named]]:
-    """An item and the columns that it offers without a qualifier."""
+    """An item, and the columns that it offers without a qualifier."""
     match type(node).__name__:
         case "RangeVar":
             source = _named(place, node)
@@ -74,7 +74,7 @@ def _item(place: Place, node: Any) -> tuple[FromItem, list[Named]]:
 
 
 def _known(place: Place, source: Source, called: str) -> list[Named]:
-    """An item's columns, which the text finds by what it is ``called`` there, whatever a relation's name is now."""
+    """An item's columns by the names that the text ``called`` them, whatever the relation's names are now."""
     columns = entries_of(source)
     if called in place.named:
         raise AsWrittenError
@@ -84,7 +84,7 @@ def _known(place: Place, source: Source, called: str) -> list[Named]:
 
 
 def _aliases(node: Any, columns: Sequence[ColumnOf]) -> tuple[tuple[str, ...], tuple[ColumnOf, ...]]:
-    """Column aliases, and the columns by them."""
+    """Column aliases, and the columns by these names."""
     given = names_of(node.alias.colnames) if node.alias is not None else ()
     labels = (*given, *(item.name for item in columns[len(given) :]))
     return given, tuple(ColumnOf(label, item.oid, item.typmod) for label, item in zip(labels, columns, strict=True))
@@ -122,7 +122,7 @@ def _named(place: Place, node: Any) -> Source:
 
 
 def _subquery(place: Place, node: Any) -> Source:
-    # LATERAL sees the items before it, every other what is around the query.
+    # LATERAL sees the items before it; other items see only the outer levels.
     outer = place if node.lateral else place.outer
     inside = Place(place.binding, place.analysis, place.is_kept, outer, ctes=place.ctes)
     query = place.analysis.query(inside, node.subquery)
@@ -155,7 +155,7 @@ def _function(place: Place, node: Any) -> Source:
 
 
 def _has_columns(place: Place, call: Node, tree: Any) -> bool:
-    """Whether a function gives rows of several columns."""
+    """Whether a function returns rows of several columns."""
     names = names_of(tree.funcname) if type(tree).__name__ == "FuncCall" else ()
     is_many = len(getattr(tree, "args", None) or ()) > 1 and names[-1:] == ("unnest",)
     return is_many or category(place.base(call.oid)) in ("C", "P") or call.oid >= 16384
@@ -181,7 +181,7 @@ def _join(place: Place, node: Any) -> tuple[FromItem, list[Named]]:
 
 
 def _joined(place: Place, node: Any) -> tuple[JoinItem, list[Named], list[Named]]:
-    """A join, the columns that it offers, and those of them that USING makes of two."""
+    """A join, the columns that it offers, and the columns that USING merges."""
     left, first = _item(place, node.larg)
     before = place.visible
     place.visible = [*before, *first]  # what LATERAL sees
@@ -203,7 +203,8 @@ def _joined(place: Place, node: Any) -> tuple[JoinItem, list[Named], list[Named]
 
 
 def _merged(place: Place, word: str, name: str, first: Sequence[Named], second: Sequence[Named]) -> Named:
-    """A column of USING: one side's, unless it may be either's or is cast (buildMergedJoinVar)."""
+    """A column merged by USING: one side's column, unless the value may come from either side or is cast
+    (buildMergedJoinVar)."""
     sides = []
     for side in (first, second):
         found = [node for label, node in side if label == name]
@@ -227,7 +228,7 @@ def _merged(place: Place, word: str, name: str, first: Sequence[Named], second: 
 
 
 def _avoid(item: FromItem, names: Sequence[str]) -> None:
-    """Other columns in a join are not called as those of its USING."""
+    """Keeps other columns in a join from having the names of its USING columns."""
     pending = [item]
     while pending:
         found = pending.pop()
@@ -238,21 +239,22 @@ def _avoid(item: FromItem, names: Sequence[str]) -> None:
 
 
 def _call(column: Node, name: str) -> None:
-    """Calls a column as USING does."""
+    """Gives a column the name that USING needs."""
     if not isinstance(column, Var):
         return
     source, place = column.source, column.place
     now = source.given[place] if place < len(source.given) else source.real[place]
     if source.kind == "join" and now != name:
-        raise AsWrittenError  # what is in the join needs that name
+        raise AsWrittenError  # an item within the join must have that name
     source.using[place] = name
 
 
 def merged_names(place: Place) -> frozenset[str]:
-    """The columns of USING that have no qualifier, with all of USING in such a query; no two are called alike."""
+    """The names of merged columns without a qualifier, in a query with such columns those of all USING clauses. All
+    must differ."""
     if not any(isinstance(part, Merged) for _, parts in place.merges for part in parts):
         return frozenset()
     names = [name for name, _ in place.merges]
     if len(names) > len(set(names)):
-        raise AsWrittenError  # one needs another name
+        raise AsWrittenError  # one of them needs another name
     return frozenset(names)

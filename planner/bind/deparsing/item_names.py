@@ -11,9 +11,8 @@ from planner.bind.deparsing.trees import Query, Source, Var
 
 
 class Named(Struct, frozen=True):
-    """A query's names: of items of FROM and of their columns, by the items' identity; ``used`` are all so far, and
-    ``ctes`` those of WITH queries, also where they are not to be seen.
-    """
+    """The names in a query: of items of FROM and of their columns, by the items' identity. ``used`` are all names taken
+    so far, and ``ctes`` the names of WITH queries, also of hidden ones."""
 
     names: Mapping[int, str]
     columns: Mapping[int, tuple[str, ...]]
@@ -22,12 +21,12 @@ class Named(Struct, frozen=True):
 
 
 NOTHING: Final = Named({}, {})
-#: What the rule that PostgreSQL 15 keeps a view as has in its FROM, too.
+#: The names that PostgreSQL 15 also has in the FROM of the rule that stores a view.
 OF_VIEWS: Final = Named({}, {}, frozenset(("old", "new")))
 
 
 def named(query: Query, outer: Named) -> Named:
-    """The names of a query's items, different from each other and from those of the queries around it."""
+    """Names for a query's items that differ from each other and from those of the outer queries."""
     names, columns, used = dict(outer.names), dict(outer.columns), set(outer.used)
     for source in query.sources:
         called, count = source.name, 0
@@ -42,9 +41,9 @@ def named(query: Query, outer: Named) -> Named:
 
 
 def _columns(source: Source, known: Mapping[int, tuple[str, ...]], merged: frozenset[str]) -> tuple[str, ...]:
-    """An item's columns: by USING or an alias, else as they are called; of equal ones the others get a number.
+    """The names of an item's columns: from USING or an alias, else their own; repeated names get a number.
 
-    No other column has the name of one that is ``merged``.
+    No other column gets a name in ``merged``.
     """
     names = (*source.given, *real_names(source, known)[len(source.given) :])
     taken = {*source.using.values(), *source.avoided, *(merged if source.kind != "join" else ())}
@@ -60,7 +59,7 @@ def _columns(source: Source, known: Mapping[int, tuple[str, ...]], merged: froze
 
 
 def real_names(source: Source, known: Mapping[int, tuple[str, ...]]) -> tuple[str, ...]:
-    """An item's columns but for aliases: those of a join as what is in it calls them."""
+    """The names of an item's columns without aliases; for a join, the names that its inner items use."""
     if source.kind != "join":
         return source.real
     return tuple(
@@ -70,7 +69,7 @@ def real_names(source: Source, known: Mapping[int, tuple[str, ...]]) -> tuple[st
 
 
 def shows_columns(source: Source, columns: tuple[str, ...], known: Mapping[int, tuple[str, ...]]) -> bool:
-    """Whether an item's columns are listed behind its name."""
+    """Whether an item's column names are listed after its name."""
     if source.kind == "function":
         return True
     is_other = columns != real_names(source, known)

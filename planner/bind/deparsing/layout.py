@@ -1,5 +1,5 @@
-"""Texts of analysed queries (ruleutils.c, get_query_def): each clause on a line of its own, as PostgreSQL breaks
-lines."""
+"""Writes analysed queries as text (ruleutils.c, get_query_def): each clause on its own line, with PostgreSQL's line
+breaks."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from planner.bind.deparsing.trees import (
 )
 
 _ANONYMOUS = "?column?"
-#: The names that a view gives its columns; None where they are the query's own.
+#: The names that a view gives its columns; None if they are the query's own.
 Names = Sequence[str] | None
 
 
 def show_query(to: Printer, query: Query, names: Names = None, names_shown: bool = True) -> None:
-    """A query; ``names_shown``: whether the names of its columns matter."""
+    """Writes a query. ``names_shown``: whether its columns' names matter."""
     outer, indent = to.named, to.indent
     to.named = named(query, outer)
     if query.ctes:
@@ -72,7 +72,7 @@ def _with(to: Printer, query: Query) -> None:
 
 
 def _sets(to: Printer, side: SetTree | Query, names: Names, names_shown: bool) -> None:
-    """UNION and the like; a tree of another operation on the left, and any on the right, in parentheses."""
+    """UNION and similar; a different operation on the left and any operation on the right is put in parentheses."""
     if isinstance(side, Query):
         needs = bool(side.ctes or side.order or side.offset is not None or side.limit is not None)
         to.add("(" if needs else "")
@@ -134,7 +134,7 @@ def _select(to: Printer, query: Query, names: Names, names_shown: bool) -> None:
 
 
 def _grouped(to: Printer, item: GroupingSet | Node, bare: bool) -> None:
-    """An item of GROUP BY; a single expression is ``bare`` but within GROUPING SETS (get_rule_groupingset)."""
+    """An item of GROUP BY; a single expression is ``bare`` except within GROUPING SETS (get_rule_groupingset)."""
     if not isinstance(item, GroupingSet):
         to.add("" if bare else "(")
         to.sort_key(item)
@@ -148,7 +148,7 @@ def _grouped(to: Printer, item: GroupingSet | Node, bare: bool) -> None:
 
 
 def _only_values(query: Query, names: Names) -> Source | None:
-    """The rows of a query that is VALUES alone, under the names that these have (get_simple_values_rte)."""
+    """The rows of a query that is only VALUES, if its columns have their default names (get_simple_values_rte)."""
     found = query.sources[0] if len(query.sources) == 1 and query.sources[0].kind == "values" else None
     if found is None or (names is not None and tuple(names) != found.real):
         return None
@@ -169,7 +169,7 @@ def _values(to: Printer, source: Source) -> None:
 
 
 def _targets(to: Printer, targets: Sequence[Target], names: Names, names_shown: bool) -> None:
-    """The select list, an item a line (get_target_list)."""
+    """The select list, one item per line (get_target_list)."""
     was_long = False
     for index, item in enumerate(targets):
         to.add(", " if index else " ")
@@ -243,7 +243,7 @@ def _item(to: Printer, item: FromItem) -> None:
 
 
 def _columns(to: Printer, source: Source) -> None:
-    """Column aliases, where an item's columns have others names than their own."""
+    """Column aliases, if an item's columns have other names than their own."""
     columns = to.named.columns[id(source)]
     if shows_columns(source, columns, to.named.columns):
         to.add(f"({', '.join(map(quote_name, columns))})")

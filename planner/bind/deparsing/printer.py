@@ -1,6 +1,6 @@
-"""Texts of analysed expressions (ruleutils.c, get_rule_expr).
+"""Writes analysed expressions as text (ruleutils.c, get_rule_expr).
 
-Owns: ``Printer``, which collects a text, and one function per kind of node. Without ``pretty`` every operation is in
+Owns: ``Printer``, which collects the text, and one function per kind of node. Without ``pretty``, every operation is in
 parentheses; with it, only where precedence requires them.
 """
 
@@ -39,7 +39,8 @@ from planner.bind.deparsing.trees import (
     Var,
 )
 
-#: Spaces of a clause, of a JOIN in it and of what is below a keyword; beyond LIMIT they grow slower.
+#: Indentation, in spaces, of a clause, of a JOIN in it and of the text below a keyword; beyond LIMIT it grows more
+#: slowly.
 STANDARD: Final = 8
 JOIN: Final = 4
 VARIABLE: Final = 4
@@ -48,7 +49,7 @@ _INTEGER, _NUMERIC, _BOOL, _UNKNOWN = 23, 1700, 16, 705
 
 
 class Printer(Struct):
-    """A text on its way. ``type_name`` is format_type(), ``write_query`` is ``layout.show_query``."""
+    """A text under construction. ``type_name`` is format_type(), ``write_query`` is ``layout.show_query``."""
 
     type_name: Callable[[int, int], str]
     write_query: Callable[[Printer, Query, Sequence[str] | None, bool], None]
@@ -58,11 +59,11 @@ class Printer(Struct):
     named: Named = NOTHING
 
     def add(self, text: str) -> None:
-        """More text."""
+        """Appends text."""
         self.text += text
 
     def line(self, word: str, before: int = 0, after: int = 0, plus: int = 0) -> None:
-        """A word on a line of its own (appendContextKeyword)."""
+        """Appends a keyword on a new line (appendContextKeyword)."""
         self.indent += before
         level = max(self.indent, 0)
         if level >= _LIMIT:
@@ -71,7 +72,7 @@ class Printer(Struct):
         self.indent = max(self.indent + after, 0)
 
     def apart(self, write: Callable[[], None]) -> str:
-        """What is written, beside the text so far."""
+        """The text that a call writes, kept apart from the text so far."""
         before, self.text = self.text, ""
         write()
         found, self.text = self.text, before
@@ -80,7 +81,7 @@ class Printer(Struct):
     # --- expressions
 
     def show(self, node: Node, implicit: bool = True) -> None:
-        """An expression; ``implicit``: with the casts at its top that analysis has added."""
+        """An expression; ``implicit``: with the implicit casts at its top."""
         _WRITERS[type(node)](self, node, implicit)
 
     def operand(self, node: Node, parent: Node, implicit: bool = True) -> None:
@@ -91,7 +92,7 @@ class Printer(Struct):
         self.add(")" if needs else "")
 
     def items(self, nodes: Sequence[Node], implicit: bool = True) -> None:
-        """Expressions behind each other."""
+        """Expressions, separated by commas."""
         for index, node in enumerate(nodes):
             self.add(", " if index else "")
             self.show(node, implicit)
@@ -101,7 +102,7 @@ class Printer(Struct):
         self.add("" if self.pretty else "(")
 
     def closed(self) -> None:
-        """And that behind it."""
+        """The parenthesis after an operation."""
         self.add("" if self.pretty else ")")
 
     def constant(self, node: Const, label: int = 0) -> None:
@@ -136,7 +137,7 @@ class Printer(Struct):
             self.add(")" if needs else "")
 
     def order(self, items: Sequence[SortItem], by_number: bool = False) -> None:
-        """What is behind ORDER BY."""
+        """The items after ORDER BY."""
         for index, item in enumerate(items):
             self.add(", " if index else "")
             self.sort_key(item.node, item.place if by_number else None)
@@ -235,7 +236,7 @@ def _quantified(to: Printer, node: Quantified, implicit: bool) -> None:
     to.add(f" {node.name} {node.word} (")
     to.operand(node.right, node)
     if isinstance(node.right, SubLink) and node.right.kind == "value":
-        to.add(f"::{to.type_name(node.right.oid, -1)}")  # else it would be read as a list of rows
+        to.add(f"::{to.type_name(node.right.oid, -1)}")  # else it is read as a list of rows
     to.add(")")
     to.closed()
 
@@ -314,7 +315,7 @@ def _call(to: Printer, node: Call, implicit: bool) -> None:
     to.add(")")
 
 
-#: What is written around the arguments, which are given by their places.
+#: The text around the arguments, which are given by their places.
 _SYNTAX: Final[dict[tuple[str, int], tuple[str | int, ...]]] = {
     ("timezone", 2): ("(", 1, " AT TIME ZONE ", 0, ")"),
     ("overlaps", 4): ("((", 0, ", ", 1, ") OVERLAPS (", 2, ", ", 3, "))"),
@@ -336,7 +337,7 @@ _SYNTAX: Final[dict[tuple[str, int], tuple[str | int, ...]]] = {
 
 
 def _in_words(to: Printer, node: Call) -> None:
-    """Calls in the words that SQL has for them (get_func_sql_syntax)."""
+    """Calls in SQL's own syntax for them (get_func_sql_syntax)."""
     first = node.arguments[0]
     if node.name == "extract" and isinstance(first, Const):
         to.add(f"EXTRACT({first.text} FROM ")
@@ -413,7 +414,7 @@ _WRITERS: Final[dict[type, Callable[[Printer, Any, bool], None]]] = {
 _ALWAYS: Final = (
     *(Var, Merged, Const, Subscript, Array, Listed, SessionValue, Aggregate, Call, Case),
 )  # fmt: skip
-#: Within these an operation needs no parentheses of its own.
+#: Within these nodes, an operation needs no parentheses of its own.
 _SEPARATING: Final = (Subscript, Array, Listed, Aggregate, Case)
 
 
@@ -440,7 +441,7 @@ def _stands_alone(parent: Node) -> bool:
 
 
 def _binds_tighter(node: Operation, parent: Operation) -> bool:
-    """Basic arithmetic, which is shown without parentheses by its precedence."""
+    """Whether operator precedence alone makes parentheses unnecessary, for basic arithmetic."""
     names = (node.name[0], parent.name[0])
     if len(node.arguments) < 2 or len(parent.arguments) < 2 or not all(name in "+-*/%" for name in names):
         return False

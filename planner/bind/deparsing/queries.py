@@ -1,4 +1,4 @@
-"""Analysis of queries (analyze.c, parse_clause.c): the names of each clause."""
+"""Analyses queries (analyze.c, parse_clause.c): the names in each clause."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ _MATERIALIZED: Final = {"Always": "MATERIALIZED", "Never": "NOT MATERIALIZED"}
 
 
 def analyse_query(place: Place, node: Any, is_leaf: bool = False) -> Query:
-    """Any query, at a place of its own; of a set operation's leaf strings stay without a type."""
+    """Analyses any query, at a place of its own. In an input of a set operation, string literals keep the unknown
+    type."""
     if type(node).__name__ != "SelectStmt" or node.intoClause is not None or node.lockingClause:
         raise AsWrittenError
     recursive, ctes = _with(place, node.withClause)
@@ -63,7 +64,8 @@ def analyse_query(place: Place, node: Any, is_leaf: bool = False) -> Query:
 
 
 def _with(place: Place, clause: Any) -> tuple[bool, tuple[WithItem, ...]]:
-    """The queries of WITH, which the rest of the query sees then; RECURSIVE ones stand behind those that they read."""
+    """The queries of WITH, which the rest of the query sees afterwards; RECURSIVE ones are ordered after those that
+    they read."""
     if clause is None:
         return False, ()
     found: list[WithItem] = []
@@ -74,7 +76,7 @@ def _with(place: Place, clause: Any) -> tuple[bool, tuple[WithItem, ...]]:
             raise AsWrittenError
         given = names_of(item.aliascolnames)
         inside = Place(place.binding, place.analysis, place.is_kept, place.outer, ctes=Visible(names))
-        if clause.recursive and item.ctequery.op == SetOperation.SETOP_UNION:  # its name means its first part's rows
+        if clause.recursive and item.ctequery.op == SetOperation.SETOP_UNION:  # the name means its first part's rows
             first = Place(place.binding, place.analysis, place.is_kept, place.outer, ctes=inside.ctes)
             columns = _renamed(outputs_of(analyse_query(first, item.ctequery.larg)), given)
             inside.ctes = inside.ctes.also(item.ctename, columns)
@@ -122,7 +124,7 @@ def _select(place: Place, node: Any, is_leaf: bool) -> Query:
 
 
 def _targets(place: Place, item: Any) -> list[Target]:
-    """One item of a select list; of a star, its columns."""
+    """One item of a select list; for a star, its columns."""
     value = item.val
     if type(value).__name__ != "ColumnRef" or type(value.fields[-1]).__name__ != "A_Star":
         return [Target(analyse(place, value), item.name or output_name(value))]
@@ -143,14 +145,14 @@ def _ordinal(node: Any) -> int | None:
 
 
 def _simple(node: Any) -> str | None:
-    """The name that a column's reference is, without a qualifier."""
+    """The name of a column reference without a qualifier, else None."""
     if type(node).__name__ != "ColumnRef" or len(node.fields) != 1 or type(node.fields[0]).__name__ != "String":
         return None
     return str(node.fields[0].sval)
 
 
 def _ordered(place: Place, node: Any, targets: Sequence[Target]) -> tuple[Node, int]:
-    """An item of ORDER BY or DISTINCT ON: a column by number or name, or an expression; with its number."""
+    """An item of ORDER BY or DISTINCT ON, by column number, column name or expression, with its number."""
     number, name = _ordinal(node), _simple(node)
     if number is not None:
         return targets[number - 1].node, number
@@ -169,7 +171,7 @@ _KINDS: Final = {
 
 
 def _grouped(place: Place, node: Any, targets: Sequence[Target]) -> GroupingSet | Node:
-    """An item of GROUP BY, where columns of FROM come before those of the select list."""
+    """An item of GROUP BY, in which names of FROM columns come before names of the select list."""
     match type(node).__name__:
         case "GroupingSet":
             items = tuple(_grouped(place, item, targets) for item in node.content or ())
@@ -225,7 +227,7 @@ def _set_operation(place: Place, node: Any) -> Query:
 
 
 def _sets(place: Place, node: Any) -> tuple[SetTree | Query, list[Target]]:
-    """A tree of set operations, and the columns that it gives; strings get the type of the other side."""
+    """A tree of set operations, and its result columns; string literals get the other side's type."""
     is_query = node.op == SetOperation.SETOP_NONE or any((node.sortClause, node.limitCount, node.limitOffset))
     if is_query or (node.withClause is not None):
         query = analyse_query(
@@ -247,7 +249,7 @@ def _combined(place: Place, node: Any) -> tuple[SetTree, list[Target]]:
 
 
 def _typed(place: Place, side: SetTree | Query, kinds: Sequence[int]) -> SetTree | Query:
-    """A leaf whose strings are read as the set operation's types."""
+    """An input whose string literals are read as the set operation's types."""
     if isinstance(side, SetTree):
         return side
     targets = []

@@ -1,4 +1,4 @@
-"""The texts that catalogs show: of a stored expression, and of a view's query."""
+"""The texts that the catalogs show for stored expressions and for views' queries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from planner.bind.state.bind_state import BindState
 from planner.bind.state.context import Context
 from planner.parse.parser import parse
 
-#: What an analysis that knows too little ends with.
+#: The errors of an analysis that does not know enough.
 _FAILURES = (AsWrittenError, SqlError, Ambiguous, KeyError, StopIteration, ValueError, RecursionError)
 
 
@@ -35,8 +35,10 @@ ANALYSIS: Final = Analysis(analyse_query, analyse_call)
 
 
 def deparsed_expression(binding: BindState, tree: Any, columns: Sequence[Column], kind: SqlType | None = None) -> str:
-    """An expression over a row's columns as pg_get_expr() shows it; ``kind``: what its value is assigned to, the cast
-    to which is not written. Users' types are named by oid, as in all kept texts. Raises AsWrittenError.
+    """An expression over a row's columns as pg_get_expr() shows it.
+
+    ``kind`` is the type that its value is assigned to; the cast to it is not written. Users' types are named by oid, as
+    in all stored texts. Raises AsWrittenError.
     """
     known = tuple(ColumnOf(item.name, item.type.oid) for item in columns)
     row = Source("relation", "", known, tuple(item.name for item in known))
@@ -44,7 +46,7 @@ def deparsed_expression(binding: BindState, tree: Any, columns: Sequence[Column]
     try:
         node = analyse(place, tree)
         if kind is not None and isinstance(node, Const) and node.oid == UNKNOWN:
-            is_interval = kind.name == "interval" and kind.modifiers  # it says what a number counts
+            is_interval = kind.name == "interval" and kind.modifiers  # it tells what a number counts
             node = cast(place, node, kind) if is_interval else coerce(place, node, kind.oid)
         to = Printer(place.type_name, show_query)
         to.show(node)
@@ -54,9 +56,8 @@ def deparsed_expression(binding: BindState, tree: Any, columns: Sequence[Column]
 
 
 def deparsed_view(catalog: Catalog, view: View) -> tuple[str, str]:
-    """A view's query as pg_get_viewdef() shows it, and the same pretty, but for the semicolon, with ``MARK`` before
-    schemas. Raises AsWrittenError.
-    """
+    """A view's query as pg_get_viewdef() shows it, plain and pretty, without the semicolon and with ``MARK`` before
+    schemas. Raises AsWrittenError."""
     (raw,) = parse(view.definition)
     binding = BindState(raw, as_created(Context(catalog), view))
     names = tuple(column.name for column in view.columns)

@@ -1,4 +1,4 @@
-"""Analysed expressions and queries, as far as their texts show them.
+"""Analysed expressions and queries, with the details that their texts show.
 
 Owns: ``Node``, a closed family with the names of PostgreSQL's primnodes.h, and ``Query`` with the items of its FROM.
 Each node has the oid of its type, and ``typmod`` if it can have one.
@@ -15,7 +15,7 @@ BOOL = 16
 
 
 class Const(Struct, frozen=True):
-    """A constant; ``text`` is what its type's output function gives, None of NULL."""
+    """A constant; ``text`` is the output of its type's output function, None for NULL."""
 
     text: str | None
     oid: int
@@ -23,7 +23,7 @@ class Const(Struct, frozen=True):
 
 
 class Var(Struct, frozen=True):
-    """A column of an item of FROM, by its place."""
+    """A column of an item of FROM, by the column's place."""
 
     source: Source
     place: int
@@ -32,7 +32,7 @@ class Var(Struct, frozen=True):
 
 
 class Merged(Struct, frozen=True):
-    """A column of JOIN ... USING that is neither side's as it is, by the only name that it has."""
+    """A column merged by JOIN ... USING that differs from both sides' columns, with its only name."""
 
     name: str
     oid: int
@@ -40,7 +40,7 @@ class Merged(Struct, frozen=True):
 
 
 class Operation(Struct, frozen=True):
-    """An operator with one operand or two, or IS DISTINCT FROM, which stands where an operator would."""
+    """An operator with one or two operands, or IS DISTINCT FROM in place of an operator."""
 
     name: str
     arguments: tuple[Node, ...]
@@ -48,7 +48,8 @@ class Operation(Struct, frozen=True):
 
 
 class Call(Struct, frozen=True):
-    """A function; ``syntax``: in the words that SQL has for it; ``variadic``: the last argument is such an array."""
+    """A function call; ``syntax``: in SQL's own syntax; ``variadic``: the last argument is the array of a variadic
+    call."""
 
     name: str
     arguments: tuple[Node, ...]
@@ -58,7 +59,7 @@ class Call(Struct, frozen=True):
 
 
 class Cast(Struct, frozen=True):
-    """A conversion; ``implicit`` if analysis has added it, ``relabel`` where no function of SQL's computes it."""
+    """A conversion; ``implicit`` if analysis added it, ``relabel`` if no SQL function computes it."""
 
     argument: Node
     oid: int
@@ -76,7 +77,7 @@ class Logic(Struct, frozen=True):
 
 
 class Test(Struct, frozen=True):
-    """IS NULL, IS TRUE and the like."""
+    """IS NULL, IS TRUE and similar."""
 
     argument: Node
     words: str
@@ -102,7 +103,7 @@ class Listed(Struct, frozen=True):
 
 
 class RowCompare(Struct, frozen=True):
-    """Rows by <, <=, > or >=."""
+    """Row comparison with <, <=, > or >=."""
 
     name: str
     left: tuple[Node, ...]
@@ -118,7 +119,7 @@ class Array(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True):
-    """CASE; with an ``argument``, conditions are what it is compared with."""
+    """CASE; with an ``argument``, the conditions are the values that it is compared with."""
 
     argument: Node | None
     branches: tuple[tuple[Node, Node], ...]
@@ -127,7 +128,7 @@ class Case(Struct, frozen=True):
 
 
 class SessionValue(Struct, frozen=True):
-    """CURRENT_DATE and the like."""
+    """CURRENT_DATE and similar."""
 
     word: str
     oid: int
@@ -142,7 +143,7 @@ class Collate(Struct, frozen=True):
 
 
 class Subscript(Struct, frozen=True):
-    """An array's element, or a part of it: indices, of a part two each, of which either may be missing."""
+    """An array's element or slice. A slice has two indices per dimension, either of which may be missing."""
 
     argument: Node
     indices: tuple[tuple[Node | None, ...], ...]
@@ -150,7 +151,7 @@ class Subscript(Struct, frozen=True):
 
 
 class SortItem(Struct, frozen=True):
-    """One ORDER BY item; ``place`` counts the query's columns from 1, 0 where it is none of them."""
+    """One ORDER BY item; ``place`` is the number of the query's column, from 1, or 0 for another expression."""
 
     node: Node
     descending: bool = False
@@ -170,7 +171,8 @@ class Frame(Struct, frozen=True):
 
 
 class Aggregate(Struct, frozen=True):
-    """An aggregate, or with ``over`` a window function; ``within``: WITHIN GROUP, the arguments being direct."""
+    """An aggregate, or with ``over`` a window function; with ``within`` (WITHIN GROUP), ``arguments`` are the direct
+    ones."""
 
     name: str
     arguments: tuple[Node, ...]
@@ -185,7 +187,8 @@ class Aggregate(Struct, frozen=True):
 
 
 class SubLink(Struct, frozen=True):
-    """A subquery in an expression; ``words`` stand between ``tests`` and it (none: its value alone, or an array)."""
+    """A subquery in an expression; ``words`` stand between ``tests`` and the subquery (none: its value, or an
+    array)."""
 
     kind: Literal["value", "array", "exists", "tests"]
     query: Query
@@ -204,7 +207,7 @@ Node = (
 
 
 class ColumnOf(Struct, frozen=True):
-    """A column that an item of FROM or a query has, as the text calls it."""
+    """A column of an item of FROM or of a query, as the text names it."""
 
     name: str
     oid: int
@@ -214,11 +217,11 @@ class ColumnOf(Struct, frozen=True):
 class Source(Struct, eq=False):
     """An item of FROM that has columns; equal only to itself.
 
-    ``name`` is what it is called where nothing is in the way. ``columns`` are those that the text knows; ``real`` are
-    their names but for the aliases ``given``, and behind them those that a relation was given later. A relation's or a
-    WITH query's own name is ``relation``, ``prefix`` what stands before it for those whose path does not find it.
-    ``using`` are the names that columns must have for JOIN ... USING, by place, and ``avoided`` those that others must
-    not have. Columns of an aliased join stand for ``parts``.
+    ``name`` is its name unless another item has it. ``columns`` are the columns known to the text; ``real`` are their
+    names without the aliases ``given``, followed by the names of columns that a relation got later. ``relation`` is the
+    name of a relation or WITH query, and ``prefix`` the schema before it, for search paths that do not find it.
+    ``using`` are the names that columns must have for JOIN ... USING, by place, and ``avoided`` names that other
+    columns must not have. The columns of an aliased join stand for ``parts``.
     """
 
     kind: Literal["relation", "subquery", "values", "function", "cte", "join"]
@@ -241,7 +244,7 @@ class Source(Struct, eq=False):
 
 
 class JoinItem(Struct, frozen=True):
-    """A JOIN in FROM; ``word`` is INNER, LEFT, RIGHT or FULL, ``alias`` what is called by a name of the join's own."""
+    """A JOIN in FROM; ``word`` is INNER, LEFT, RIGHT or FULL, ``alias`` is the source for a name given to the join."""
 
     word: str
     left: FromItem
@@ -256,14 +259,14 @@ FromItem = Source | JoinItem
 
 
 class Target(Struct, frozen=True):
-    """One column of a query."""
+    """One result column of a query."""
 
     node: Node
     name: str
 
 
 class GroupingSet(Struct, frozen=True):
-    """An item of GROUP BY: expressions (``word`` ''), or ROLLUP, CUBE or GROUPING SETS of such."""
+    """An item of GROUP BY: expressions (``word`` ''), or ROLLUP, CUBE or GROUPING SETS of items."""
 
     word: str
     items: tuple[GroupingSet | Node, ...]
@@ -279,7 +282,7 @@ class SetTree(Struct, frozen=True):
 
 
 class WithItem(Struct, frozen=True):
-    """A WITH query; ``words`` are MATERIALIZED or NOT MATERIALIZED."""
+    """A WITH query; ``words`` are MATERIALIZED or NOT MATERIALIZED, or empty."""
 
     name: str
     columns: tuple[str, ...]
@@ -288,9 +291,9 @@ class WithItem(Struct, frozen=True):
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """A query: of a set operation (``sets``), of VALUES alone (one source of kind values), or a SELECT.
+    """A query: a set operation (``sets``), VALUES alone (one source of kind values), or a SELECT.
 
-    ``merged`` are the columns of JOIN ... USING that have no other name, so that no other column may have it.
+    ``merged`` are the names of JOIN ... USING columns that have no other name, so that no other column may have them.
     """
 
     targets: tuple[Target, ...]
@@ -314,7 +317,7 @@ class Query(Struct, frozen=True, kw_only=True):
 
 
 def variables(node: object) -> Iterator[Var]:
-    """The columns that an expression uses, those of its subqueries, too."""
+    """The columns that an expression uses, including those in its subqueries."""
     pending = [node]
     while pending:
         item = pending.pop()

@@ -1,5 +1,4 @@
-"""Types that Arrow carries as text in PostgreSQL's written form (``catalog.values.forms``), by family.
+"""Types that Arrow carries as text in PostgreSQL's output form (``catalog.values.forms``), by family.
 
-Their text format is that text. Each file writes and reads the binary format of one family; ``form_codec`` makes codecs
-of these.
+That text is their text format. Each file writes and reads one family's binary format; ``form_codec`` makes the codecs.
 """

@@ -1,4 +1,5 @@
-"""inet and cidr in binary: family, bits, whether it is a cidr, length, address; hardware addresses: their octets."""
+"""Binary formats of inet and cidr (family, bits, whether it is a cidr, length, address) and of hardware addresses
+(octets)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def _write(name: str, text: str) -> bytes:
 
 
 def _read(name: str, data: bytes) -> str:
-    """Raises 22P03 and 08P01."""
+    """The text of a binary field. Raises 22P03 and 08P01."""
     if len(data) < 4:
         raise short()
     family, bits, _, length = data[:4]
@@ -43,7 +44,7 @@ def _read_mac(data: bytes) -> str:
 
 
 def _read_mac8(data: bytes) -> str:
-    """Eight octets, or six."""
+    """The text of eight octets, or of six, which are extended to eight."""
     if len(data) not in (6, 8):
         raise short() if len(data) < 8 else too_long()
     return shown_octets(data)

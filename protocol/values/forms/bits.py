@@ -1,4 +1,4 @@
-"""bit and bit varying: digits in text; in binary how many, and bytes of which the last is filled up with zeros."""
+"""bit and bit varying: digits in text; in binary their number, then bytes, the last one filled up with zeros."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _write(digits: str) -> bytes:
 
 
 def _read(data: bytes) -> str:
-    """Raises 08P01 and 22P03."""
+    """The text of a binary field. Raises 08P01 and 22P03."""
     if len(data) < 4:
         raise short()
     count = int.from_bytes(data[:4], "big", signed=True)
@@ -33,7 +33,7 @@ def _read(data: bytes) -> str:
 
 
 def _fitted(codec: Codec) -> Codec:
-    """The codec, whose decoders want the length that the type says."""
+    """The codec with decoders that check or fit the type's declared length."""
 
     def fit(digits: Any, type_: SqlType) -> Value:
         return fit_bits(digits, type_.name, type_.modifiers[0], explicit=False) if type_.modifiers else digits

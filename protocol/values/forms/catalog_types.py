@@ -1,7 +1,7 @@
-"""The types that only system catalogs are made of: "char", vectors, oids with names, and what PostgreSQL alone writes.
+"""Types that only system catalogs use: "char", vectors, oids shown as names, and types that PostgreSQL alone writes.
 
-An oid that is shown by name (regclass and its kin) comes here as a number, or as the name's text where the session has
-looked it up already; binary is the number.
+An oid that is shown as a name (regclass and similar types) arrives here as a number, or as text if the session has
+already looked up the name; its binary form is the number.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _CHAR: Final = replace(
 
 
 def _vector(name: str) -> Codec:
-    """int2vector and oidvector: as arrays in binary, blanks between the elements in text."""
+    """int2vector and oidvector: like arrays in binary; elements separated by blanks in text."""
     element = SqlType(VECTORS[name])
     kind = array(element)
     arrays = array_codec({element.name: integers_and_floats.CODECS[element.name]})
@@ -79,7 +79,7 @@ def _unsigned_column(texts: pa.Array, type_: SqlType, timezone: str = "") -> pa.
 
 
 def _named_from_text(text: str, type_: SqlType, timezone: str) -> Value:
-    """A number; what a name means is known to the session alone."""
+    """The number in a text; only the session can look up names."""
     if not text.strip().isdigit():
         raise invalid_text(str(type_), text)
     return int(text)

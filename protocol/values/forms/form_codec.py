@@ -1,7 +1,7 @@
-"""Types whose values are texts of their own form (``catalog.values.forms``): a codec made of how one value is written
-in binary, and read.
+"""Makes codecs of types whose values are texts in PostgreSQL's output form (``catalog.values.forms``).
 
-Owns: ``formed_codec``, and ``Binary``, what a family's file says of each of its types.
+Owns: ``formed_codec``, and ``Binary``, with which a family's file describes how one value of a type is written and read
+in binary.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ from protocol.values.codec import Codec, Value, by_value
 from protocol.values.text import strings
 
 _TEXT: Final = strings.CODECS["text"]
-#: Of each type: a value's text -> its binary form, and back, which need not be in the written form.
+#: For each type: a function from a value's text to its binary form, and one back, whose text need not be in output
+#: form.
 Binary = Mapping[str, tuple[Callable[[str], bytes], Callable[[bytes], str]]]
 
 
 def short() -> SqlError:
-    """08P01: a field that ends too early."""
+    """The error 08P01 for a field that ends too early."""
     return SqlError("08P01", "insufficient data left in message")
 
 
 def too_long() -> SqlError:
-    """22P03: a field with more than a value."""
+    """The error 22P03 for a field with bytes after its value."""
     return SqlError("22P03", "incorrect binary data format")
 
 
 def exactly(data: bytes, length: int) -> bytes:
-    """A field of so many bytes. Raises 08P01 and 22P03."""
+    """A field, checked to have ``size`` bytes. Raises 08P01 and 22P03."""
     if len(data) != length:
         raise short() if len(data) < length else too_long()
     return data
@@ -67,7 +68,7 @@ def formed_codec(name: str, binary: Binary) -> Codec:
 
 
 def as_bytes(data: object) -> bytes:
-    """An item of a binary column."""
+    """The bytes of an item of a binary column."""
     assert isinstance(data, bytes)
     return data
 

@@ -1,4 +1,5 @@
-"""Geometric types in binary: their doubles; before them whether a path is closed, and how many points one has."""
+"""Geometric types in binary: doubles; before them, for a path, whether it is closed, and where needed the number of
+points."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def _pairs(numbers: tuple[float, ...]) -> list[Point]:
 
 
 def _read_many(name: str, data: bytes) -> list[Point]:
-    """How many points, and these. Raises 22P03 and 08P01."""
+    """The number of points, then the points. Raises 22P03 and 08P01."""
     if len(data) < 4:
         raise short()
     count = int.from_bytes(data[:4], "big", signed=True)
@@ -63,7 +64,7 @@ def _read_line(data: bytes) -> str:
 
 
 def _fixed(size: int, shown: Callable[[list[Point]], str]) -> tuple[Callable[[str], bytes], Callable[[bytes], str]]:
-    """A type of so many bytes of points."""
+    """The binary form of a type with a fixed number of points."""
     return _packed, lambda data: shown(_points(exactly(data, size)))
 
 

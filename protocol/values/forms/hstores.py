@@ -1,6 +1,5 @@
-"""hstore in binary (hstore_send()): the number of pairs, and of each pair the key and the value behind their lengths in
-32 bits, -1 for NULL.
-"""
+"""hstore in binary (hstore_send()): the number of pairs, then each pair's key and value, each after its length in 32
+bits; the length -1 is NULL."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from protocol.values.codec import Codec
 from protocol.values.forms.form_codec import Binary, formed_codec, short, too_long
 
 _NULL: Final = b"\xff\xff\xff\xff"
-#: As many as PostgreSQL has room for (MaxAllocSize / sizeof(Pairs)).
+#: The most pairs, as in PostgreSQL (MaxAllocSize / sizeof(Pairs)).
 _MOST: Final = 0x3FFFFFFF // 40
 
 

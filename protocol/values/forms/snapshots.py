@@ -1,4 +1,5 @@
-"""Places and snapshots in binary: pg_lsn, tid, pg_snapshot and txid_snapshot; xid8, a number of 64 bits."""
+"""Log positions, row positions and snapshots in binary: pg_lsn, tid, pg_snapshot and txid_snapshot; xid8 is a 64-bit
+number."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def _write_snapshot(text: str) -> bytes:
 
 
 def _read_snapshot(data: bytes) -> str:
-    """Raises 22P03 and 08P01."""
+    """The text of a binary snapshot. Raises 22P03 and 08P01."""
     if len(data) < 20:
         raise short()
     count = int.from_bytes(data[:4], "big", signed=True)

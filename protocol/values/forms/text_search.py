@@ -1,6 +1,6 @@
-"""tsvector and tsquery in binary (tsvectorsend(), tsquerysend()): words that end in a zero byte, with their places and
-weights in 16 bits; a query's tree from its root, each operation before its right side and that before its left one.
-"""
+"""tsvector and tsquery in binary (tsvectorsend(), tsquerysend()): words with a terminating zero byte, their positions
+with weights in 16 bits; a query as a tree from the root, each operator before its right operand and that before the
+left one."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _PLACE_BITS: Final = 14
 
 
 class _Fields:
-    """A message that is read from its begin on."""
+    """Reads a message's fields from the beginning."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._place = data, 0
 
     def number(self, size: int) -> int:
-        """A number without a sign. Raises 08P01."""
+        """An unsigned number. Raises 08P01."""
         found = self._data[self._place : self._place + size]
         if len(found) < size:
             raise short()
@@ -42,7 +42,7 @@ class _Fields:
         return int.from_bytes(found, "big")
 
     def word(self) -> str:
-        """A text up to its zero byte. Raises 08P01."""
+        """A text up to its terminating zero byte. Raises 08P01."""
         end = self._data.find(b"\0", self._place)
         if end < 0:
             raise SqlError("08P01", "invalid string in message")
@@ -51,7 +51,7 @@ class _Fields:
         return decode_utf8(found)
 
     def end(self) -> None:
-        """Raises 22P03 where there is more."""
+        """Checks that no bytes remain. Raises 22P03."""
         if self._place < len(self._data):
             raise too_long()
 
@@ -66,7 +66,7 @@ def _write_vector(text: str) -> bytes:
 
 
 def _read_vector(data: bytes) -> str:
-    """Raises 08P01, 22P03 and XX000."""
+    """The text of a binary tsvector. Raises 08P01, 22P03 and XX000."""
     fields, words = _Fields(data), dict[str, Places]()
     for _ in range(fields.number(4)):
         word = fields.word()
@@ -95,7 +95,7 @@ def _items(query: Query) -> list[bytes]:
 
 
 def _read_query(data: bytes) -> str:
-    """Raises 08P01, 22P03 and XX000."""
+    """The text of a binary tsquery. Raises 08P01, 22P03 and XX000."""
     fields = _Fields(data)
     left = [fields.number(4)]
     tree = _read_item(fields, left) if left[0] else None
@@ -106,7 +106,7 @@ def _read_query(data: bytes) -> str:
 
 
 def _read_item(fields: _Fields, left: list[int]) -> Query:
-    """A node and those below it; ``left`` says how many are to come."""
+    """A node and its operands; ``left`` is the number of nodes not yet read."""
     if not left[0]:
         raise SqlError("XX000", "malformed tsquery: operand not found")
     left[0] -= 1

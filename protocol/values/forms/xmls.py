@@ -1,4 +1,4 @@
-"""xml: well-formed text in both formats; its output has no declaration that says no more than version 1.0."""
+"""xml: well-formed text in both formats; the output omits a declaration that only states version 1.0."""
 
 from __future__ import annotations
 

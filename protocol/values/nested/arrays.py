@@ -1,6 +1,6 @@
-"""One-dimensional arrays of every type: ``{1,NULL,"a b"}`` and the binary form, made of their elements' codecs.
+"""One-dimensional arrays of every type: ``{1,NULL,"a b"}`` and the binary form, made by their elements' codecs.
 
-More dimensions, and lower bounds other than 1, are not kept by Millstream: 0A000.
+Arrays of several dimensions or with a lower bound other than 1 raise 0A000 here (``shaped_arrays`` carries them).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _element(type_: SqlType) -> SqlType:
 
 
 def _bounds(array: pa.Array) -> Vector:
-    """Where each row's elements begin in ``array.flatten()``; a null row has none."""
+    """Where each row's elements begin in ``array.flatten()``; a null row has no elements."""
     bounds = np.zeros(len(array) + 1, np.int32)
     np.cumsum(np.asarray(pc.list_value_length(array).fill_null(constant(0))), out=bounds[1:])
     return bounds
@@ -77,7 +77,7 @@ def _from_text(codecs: Codecs, text: str, type_: SqlType, timezone: str) -> tupl
 
 
 def split_binary(data: bytes, element: SqlType) -> list[bytes | None]:
-    """The elements' fields of an array's binary form. Raises 22P03."""
+    """The elements' fields in an array's binary form. Raises 22P03."""
     try:
         dimensions, flags, oid = unpack_from(">iii", data)
         if dimensions == 0 and len(data) == 12:
@@ -115,7 +115,7 @@ def column(
     decode: Callable[[pa.Array], pa.Array],
     arrow: pa.DataType,
 ) -> pa.Array:
-    """Splits every array in Python, and decodes all elements as one column."""
+    """Splits each array in Python and decodes all elements as one column."""
     items: list[str | bytes | None] = []
     bounds: list[int | None] = [0]
     for index, value in enumerate(array.to_pylist()):

@@ -1,9 +1,9 @@
-"""Multiranges: ``{[1,5),[7,9)}`` and the binary form, made of the codecs of their ranges.
+"""Multiranges: ``{[1,5),[7,9)}`` and the binary form, made by the codecs of their ranges.
 
-Owns: both forms as PostgreSQL's multirange_out() and multirange_send() write them, and columns of multiranges as
-columns of their ranges (``catalog.values.multiranges`` has the bytes and each row's union). A text without escapes and
-without the word "empty", which is every text that PostgreSQL writes of such types, is taken apart with its whole
-column; others one by one.
+Owns: both forms as PostgreSQL's multirange_out() and multirange_send() write them, and the conversion of columns of
+multiranges to and from columns of their ranges (``catalog.values.multiranges`` defines the bytes and the union within a
+row). A text without escapes and without the word "empty", such as PostgreSQL writes for all these types, is split
+together with its whole column; other texts are parsed one by one.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from protocol.values.nested.ranges import next_field
 _BLANK: Final = r"[ \t\n\v\f\r]*"
 _RANGE: Final = r'[\[(](?:"[^"\\\[\]()]+"|[^",)(\[\]\\])*,(?:"[^"\\\[\]()]+"|[^",)(\[\]\\])*[\])]'
 _PLAIN: Final = rf"^{_BLANK}\{{{_BLANK}(?:{_RANGE}{_BLANK}(?:,{_BLANK}{_RANGE}{_BLANK})*)?\}}{_BLANK}$"
-#: Where one range ends and the next begins.
+#: The end of one range and the begin of the next.
 _BETWEEN: Final = rf"([\])]){_BLANK},{_BLANK}([\[(])"
-#: No plain text's character stands between ranges in its place.
+#: A mark to put between ranges: a character that no plain text contains.
 _MARK: Final = "\x1f"
-#: Says of values that none is null.
+#: An array without nulls, for ``pieces``.
 _WHOLE: Final = pa.array([], pa.binary())
 
 
@@ -56,7 +56,7 @@ def multirange_codec(codecs: Codecs) -> Codec:
 
 
 def opened(array: pa.Array, type_: SqlType) -> tuple[pa.Array, Vector]:
-    """All ranges of a column, and where those of each row begin among them; a null has none."""
+    """All ranges of a column, and where each row's ranges begin among them; a null row has no ranges."""
     width = width_of(type_)
     whole = array.fill_null(constant(b"")) if array.null_count else array
     bounds = offsets(whole)
@@ -65,7 +65,8 @@ def opened(array: pa.Array, type_: SqlType) -> tuple[pa.Array, Vector]:
 
 
 def closed(parts: pa.Array, bounds: Vector, type_: SqlType, like: pa.Array) -> pa.Array:
-    """The multiranges of consecutive ranges, those of each row from one of ``bounds`` on; null where ``like`` is."""
+    """The multiranges of consecutive ranges; ``bounds`` says where each row's ranges begin. Null where ``like`` is
+    null."""
     data = value_bytes(parts).reshape(-1, width_of(type_))
     return variable(*united(data, np.diff(bounds)), like)
 
@@ -139,7 +140,7 @@ def _column_from_text(codecs: Codecs, texts: pa.Array, type_: SqlType, timezone:
 
 
 def _in_row(error: ColumnError, bounds: Vector) -> ColumnError:
-    """The error of a range as that of its row."""
+    """The error of a range, reported for the range's row."""
     return ColumnError(int(np.searchsorted(bounds, error.index, "right")) - 1, error.error)
 
 
@@ -154,7 +155,7 @@ def _column_from_binary(codecs: Codecs, binaries: pa.Array, type_: SqlType) -> p
     counts = np.zeros(len(binaries), np.int64)
     counts[valid] = data[bounds[:-1][valid][:, None] + np.arange(4)].view(">i4")[:, 0]
     _refuse((counts < 0) | (4 * counts > ends - place), type_)
-    found = []  # in turns: the first range of each row, then the second of each, and so on
+    found = []  # by turns: the first range of each row, then the second of each, and so on
     for turn in range(int(counts.max(initial=0))):
         present = counts > turn
         start, place = next_field(data, place, ends, present, type_)
@@ -173,6 +174,6 @@ def _column_from_binary(codecs: Codecs, binaries: pa.Array, type_: SqlType) -> p
 
 
 def _refuse(wrong: Vector, type_: SqlType) -> None:
-    """Raises ``ColumnError`` for the first row that is wrong."""
+    """Raises ``ColumnError`` for the first row that the mask ``wrong`` marks."""
     if wrong.any():
         raise ColumnError(int(np.flatnonzero(wrong)[0]), bad_binary(type_.name))

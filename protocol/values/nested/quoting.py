@@ -12,7 +12,7 @@ _NEEDS_QUOTES: Final = r'^$|^(?i:null)$|[{}%s"\\ \t\n\v\f\r]'
 
 
 def quoted(texts: pa.Array, delimiter: str = ",") -> pa.Array:
-    """The texts of a column as an array's text has them."""
+    """A column's texts as an array's text shows them."""
     unusual = pc.match_substring_regex(texts, _NEEDS_QUOTES % delimiter)
     if pc.any(unusual).as_py():
         escaped = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')

@@ -1,8 +1,8 @@
-"""Ranges: ``[1,5)`` and the binary form, made of their bounds' codecs.
+"""Ranges: ``[1,5)`` and the binary form, made by their bounds' codecs.
 
-Owns: both forms as PostgreSQL's range_out() and range_send() write them, and columns of ranges as columns of their
-bounds (``catalog.values.ranges`` has the bytes). A text without escapes, which is every text that PostgreSQL writes of
-such types, is taken apart with its whole column; others one by one.
+Owns: both forms as PostgreSQL's range_out() and range_send() write them, and the conversion of columns of ranges to and
+from columns of their bounds (``catalog.values.ranges`` defines the bytes). A text without escapes, such as PostgreSQL
+writes for all these types, is split together with its whole column; other texts are parsed one by one.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ from protocol.values.framing import fixed_binaries, framed
 #: Flags of the binary form (rangetypes.h).
 _EMPTY, _WITH_LOWER, _WITH_UPPER, _NO_LOWER, _NO_UPPER = (1 << bit for bit in range(5))
 _NULL: Final = pa.scalar(None, pa.binary())
-#: Says of pieces that none is null.
+#: An array without nulls, for ``pieces``.
 _WHOLE: Final = pa.array([], pa.binary())
 _NEEDS_QUOTES: Final = r'^$|[(),\[\]"\\ \t\n\v\f\r]'
 _BLANK: Final = r"[ \t\n\v\f\r]*"
 _BOUND: Final = r'(?:"(?P<quoted_{0}>[^"\\]+)"|(?P<{0}>[^",)\]\\]*))'
-#: A text whose bounds stand in quotes as a whole or have none.
+#: A text with each bound either wholly in quotes or without quotes.
 _PLAIN: Final = (
     rf"^{_BLANK}(?:(?P<empty>[eE][mM][pP][tT][yY])|(?P<open>[\[(])"
     + _BOUND.format("lower")
@@ -78,7 +78,7 @@ def range_codec(codecs: Codecs) -> Codec:
 
 
 class Column(Struct, frozen=True):
-    """A column of ranges: its bounds as columns of their type, null where there is none, and vectors of booleans."""
+    """A column of ranges: its bounds as columns of their type, null for an absent bound, and vectors of booleans."""
 
     lower: pa.Array
     upper: pa.Array
@@ -88,7 +88,7 @@ class Column(Struct, frozen=True):
 
 
 def opened(array: pa.Array, type_: SqlType) -> Column:
-    """A column's bounds."""
+    """The bounds of a column of ranges."""
     width = width_of(type_)
     data = value_bytes(array.fill_null(constant(empty(type_)))).reshape(-1, 2 * width + 4)
     halves = (data[:, : width + 2], data[:, width + 2 :])
@@ -100,7 +100,7 @@ def opened(array: pa.Array, type_: SqlType) -> Column:
 
 
 def _values(cuts: Vector, type_: SqlType) -> pa.Array:
-    """The values of cuts, null where a cut is at none."""
+    """The values of cuts, null where a cut is not at a value."""
     arrow = subtype_of(type_).arrow
     numbers = np.ascontiguousarray(cuts[:, -2:0:-1])
     numbers[:, -1] ^= 0x80
@@ -113,7 +113,7 @@ def _values(cuts: Vector, type_: SqlType) -> pa.Array:
 
 
 def closed(column: Column, type_: SqlType, like: pa.Array) -> pa.Array:
-    """The canonical ranges of bounds, null where ``like`` is. Raises ``ColumnError``."""
+    """The canonical ranges with these bounds, null where ``like`` is null. Raises ``ColumnError``."""
     lower, upper = column.lower, column.upper
     has_lower, has_upper = (np.asarray(pc.is_valid(side)) for side in (lower, upper))
     with_lower, with_upper = column.with_lower & has_lower, column.with_upper & has_upper
@@ -143,12 +143,12 @@ def closed(column: Column, type_: SqlType, like: pa.Array) -> pa.Array:
 
 
 def _where(compare: Callable[[pa.Array, pa.Array], pa.Array], lower: pa.Array, upper: pa.Array) -> Vector:
-    """Where both bounds are and compare so."""
+    """A mask of the rows that have both bounds and for which the comparison is true."""
     return np.asarray(compare(lower, upper).fill_null(constant(False)))
 
 
 def _refused(column: Column, type_: SqlType, index: int) -> ColumnError:
-    """PostgreSQL's error for the bounds at a place."""
+    """PostgreSQL's error for the bounds of the row at ``index``."""
     lower, upper = (_number(side, index) for side in (column.lower, column.upper))
     bounds = Bounds(lower, upper, bool(column.with_lower[index]), bool(column.with_upper[index]))
     try:
@@ -165,20 +165,20 @@ def _number(values: pa.Array, index: int) -> int | None:
 
 
 def _integers(values: pa.Array) -> Vector:
-    """What stands under a null is 0."""
+    """The values as 64-bit integers, 0 for a null."""
     numbers = vector(values, "<i4" if values.type.bit_width == 32 else "<i8").astype("<i8")
     return np.where(np.asarray(pc.is_valid(values)), numbers, 0) if values.null_count else numbers
 
 
 def _big_endian(numbers: Vector) -> Vector:
-    """Numbers of 8 bytes as cuts have them, a row of a matrix each."""
+    """The 8-byte keys of numbers in cuts, as rows of a matrix."""
     keys = numbers.astype(">i8").view(np.uint8).reshape(-1, 8)
     keys[:, 0] ^= 0x80
     return keys
 
 
 def _keys(values: pa.Array) -> Vector:
-    """The keys of a column."""
+    """The keys of a column's values in cuts, as rows of a matrix."""
     if not pa.types.is_decimal(values.type):
         return _big_endian(_integers(values))
     numbers = np.frombuffer(values.buffers()[1], np.uint8).reshape(-1, 16)[values.offset : values.offset + len(values)]
@@ -188,7 +188,7 @@ def _keys(values: pa.Array) -> Vector:
 
 
 def _cuts(keys: Vector, present: Vector, above: Vector, otherwise: int) -> Vector:
-    """Cuts at numbers, as rows of a matrix."""
+    """The cuts at keys, as rows of a matrix."""
     cuts = np.empty((len(keys), keys.shape[1] + 2), np.uint8)
     cuts[:, 0] = np.where(present, AT, otherwise)
     cuts[:, 1:-1] = keys * present[:, None]
@@ -214,7 +214,8 @@ def _text(codecs: Codecs, array: pa.Array, type_: SqlType, timezone: str) -> pa.
 
 
 def _quoted(texts: pa.Array) -> pa.Array:
-    """Bounds as they stand in a range; one that is not there is nothing. No type of bounds has quotes in its texts."""
+    """Bounds as a range's text shows them, an absent bound as an empty text. No type of bounds has quotes in its
+    texts."""
     quoted = pc.match_substring_regex(texts, _NEEDS_QUOTES)
     if pc.any(quoted).as_py():
         marks = constant('"')
@@ -288,7 +289,7 @@ def _column_from_text(codecs: Codecs, texts: pa.Array, type_: SqlType, timezone:
 
 
 def _written_bound(parts: pa.StructArray, side: str) -> pa.Array:
-    """The texts of one side's bounds, null where there is none."""
+    """The texts of one side's bounds, null for an absent bound."""
     nothing = constant("")
     plain, quoted = (
         pc.if_else(pc.equal(field, nothing), pa.scalar(None, pa.string()), field)
@@ -298,7 +299,7 @@ def _written_bound(parts: pa.StructArray, side: str) -> pa.Array:
 
 
 def _field(parts: pa.StructArray, name: str) -> pa.Array:
-    """A field, null where the whole is."""
+    """A field, null where the whole range is null."""
     return parts.flatten()[parts.type.get_field_index(name)]
 
 
@@ -325,7 +326,7 @@ def _column_from_binary(codecs: Codecs, binaries: pa.Array, type_: SqlType) -> p
 
 
 def next_field(data: Vector, place: Vector, ends: Vector, present: Vector, type_: SqlType) -> tuple[Vector, Vector]:
-    """Where each row's next field begins and ends, behind its length. Raises ``ColumnError``."""
+    """Where each row's next field begins and ends, after the field's length. Raises ``ColumnError``."""
     if (short := present & (place + 4 > ends)).any():
         raise ColumnError(int(np.flatnonzero(short)[0]), bad_binary(type_.name))
     lengths = np.zeros(len(place), np.int64)

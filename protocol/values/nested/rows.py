@@ -1,7 +1,7 @@
-"""Rows: ``(1,"a b",)`` and the binary form, made of their fields' codecs.
+"""Rows: ``(1,"a b",)`` and the binary form, made by their fields' codecs.
 
-Owns: both forms as PostgreSQL's record_out() and record_send() write them. Columns of rows are taken apart into the
-columns of their fields, and put together of them.
+Owns: both forms as PostgreSQL's record_out() and record_send() write them. Columns of rows are split into columns of
+their fields, and assembled from such columns.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _text(codecs: Codecs, array: pa.Array, type_: SqlType, timezone: str) -> pa.
 
 
 def _quoted(texts: pa.Array) -> pa.Array:
-    """Fields as they stand in a row; a NULL is nothing."""
+    """Fields as a row's text shows them; NULL is an empty text."""
     quoted = pc.match_substring_regex(texts, _NEEDS_QUOTES)
     if pc.any(quoted).as_py():
         escaped = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '""')
@@ -76,7 +76,7 @@ def _repeated(number: int, count: int) -> pa.Array:
 
 
 def split_binary(data: bytes, kinds: Sequence[SqlType]) -> list[bytes | None]:
-    """The fields of a row's binary form. Raises 22P03 and 42804."""
+    """The fields in a row's binary form. Raises 22P03 and 42804."""
     fields: list[bytes | None] = []
     try:
         (count,) = unpack_from(">i", data)
@@ -126,7 +126,8 @@ def column(
     split: Callable[..., Iterator[str | None] | list[bytes | None]],
     decode: Callable[[pa.Array, SqlType], pa.Array],
 ) -> pa.Array:
-    """Splits every row in Python, and decodes each field's values as one column of ``target``, a row as wide."""
+    """Splits each row in Python and decodes each field's values as one column. ``target`` is a row type of as many
+    fields."""
     kinds = _kinds(type_)
     rows: list[tuple[str | bytes | None, ...]] = []
     for index, value in enumerate(array.to_pylist()):

@@ -1,7 +1,7 @@
-"""Arrays of several dimensions, or with bounds of their own: ``[0:1]={{1,2},{3,NULL}}`` and the binary form.
+"""Arrays of several dimensions or with lower bounds other than 1: ``[0:1]={{1,2},{3,NULL}}`` and the binary form.
 
-Arrow carries the elements, flat, and their shape (``catalog.values.array_shapes``). Elements are encoded and decoded as
-one column; a column in which all arrays are lists is written as one of lists.
+Arrow carries the flat elements and the array's shape (``catalog.values.array_shapes``). Elements are encoded and
+decoded as one column; a column of one-dimensional arrays with bound 1 only is written as a column of lists.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def _element(type_: SqlType) -> SqlType:
 
 
 def _parts(array: pa.Array) -> tuple[pa.Array, list[int], list[Sequence[int] | None]]:
-    """All elements, where each row's begin, and the rows' shapes; None for NULL."""
+    """All elements, where each row's elements begin, and the rows' shapes, None for NULL."""
     items, shapes = array.flatten()
     lengths = np.asarray(pc.list_value_length(items).fill_null(0))
     return items.flatten(), [0, *np.cumsum(lengths).tolist()], shapes.to_pylist()
 
 
 def _as_lists(array: pa.Array) -> pa.Array | None:
-    """The elements' lists where nothing else tells the shapes; None where some array has dimensions or bounds."""
+    """The arrays as lists; None if some array has several dimensions or a lower bound other than 1."""
     items, shapes = array.flatten()
     lengths = np.asarray(pc.list_value_length(shapes).fill_null(0))
     if (lengths > 3).any():
@@ -98,7 +98,7 @@ def _from_text(codecs: Codecs, text: str, type_: SqlType, timezone: str) -> Valu
 
 
 def split_shaped_binary(data: bytes, element: SqlType) -> tuple[list[bytes | None], Shape]:
-    """The elements' fields of an array's binary form, and its shape. Raises 22P03, 42804 and 54000."""
+    """The elements' fields in an array's binary form, and the array's shape. Raises 22P03, 42804 and 54000."""
     try:
         count, flags, oid = unpack_from(">iii", data)
         if count > MOST:
@@ -138,7 +138,7 @@ def column(
     decode: Callable[[pa.Array], pa.Array],
     arrow: pa.DataType,
 ) -> pa.Array:
-    """Splits every array in Python, and decodes all elements as one column."""
+    """Splits each array in Python and decodes all elements as one column."""
     items: list[str | bytes | None] = []
     bounds, shapes = [0], []
     for index, value in enumerate(array.to_pylist()):

@@ -1,4 +1,4 @@
-"""bool: ``t`` and ``f``, or one byte; input takes unique prefixes of true, false, yes, no, on and off, and 1 and 0."""
+"""bool: ``t`` and ``f``, or one byte; input accepts 1, 0 and unique prefixes of true, false, yes, no, on and off."""
 
 from __future__ import annotations
 

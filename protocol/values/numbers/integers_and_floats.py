@@ -1,7 +1,8 @@
 """Integers, oid and floating point: text as int4out and float8out print it, binary in network byte order.
 
-Floats print as PostgreSQL's shortest representation: an exponent of at least two digits below 1e-4 and from 1e15
-(float4: 1e6) on. Arrow prints the same digits with other limits, so the few values outside of both are respelled.
+Floats are printed in PostgreSQL's shortest form: with an exponent of at least two digits below 1e-4 and from 1e15
+(float4: 1e6) on. Arrow prints the same digits but uses exponents in another range, so the few values for which the two
+differ are rewritten.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ _RANGES: Final = {
     "int8": (-(2**63), 2**63 - 1),
     "oid": (0, 2**32 - 1),
 }
-#: Of oid and the types like it.
+#: For oid and similar types.
 _OID_RANGE: Final = _RANGES["oid"]
-#: So many digits are a value of the type whatever they are.
+#: The most digits with which every number is within the type's range.
 SAFE_DIGITS: Final = {"int2": 4, "int4": 9, "int8": 18, "oid": 9}
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+\Z")
 _FLOAT: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
@@ -134,7 +135,7 @@ def _hex_float(text: str) -> float:
 
 
 def _has_digits(text: str) -> bool:
-    """Whether a number's text says that it is not zero."""
+    """Whether a number's text has a digit other than zero."""
     mantissa = re.split("[pP]" if "x" in text.lower() else "[eE]", text)[0]
     return any(digit not in "+-.0xX" for digit in mantissa)
 
@@ -151,7 +152,7 @@ def _float_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
             result = fast_or_exact(strings, _PLAIN_FLOAT, lambda a: a.cast(pa.float32()), parse, pa.float32())
         except pa.ArrowInvalid:
             return by_value(strings, parse, type_.arrow)
-        # Overflow and underflow show only in the result: texts such as 1e40 and 1e-50.
+        # Overflow and underflow show only in the result, for texts such as 1e40 and 1e-50.
         suspect = np.isinf(vector(result, "<f4")) | (vector(result, "<f4") == 0)
         return by_value(strings, parse, type_.arrow) if suspect.any() else result
     return fast_or_exact(strings, _PLAIN_FLOAT, lambda a: a.cast(pa.float64()), parse, pa.float64())
@@ -181,7 +182,7 @@ def _float_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
 
 
 def _rounded_text(array: pa.Array, digits: int) -> pa.Array:
-    """Floats in so many digits, as C's %g prints them."""
+    """Floats with a number of digits, as C's %g prints them."""
     names = {math.inf: "Infinity", -math.inf: "-Infinity"}
     shown = (
         None if value is None else "NaN" if value != value else names.get(value) or f"{value:.{digits}g}"
@@ -191,7 +192,7 @@ def _rounded_text(array: pa.Array, digits: int) -> pa.Array:
 
 
 def _respell(text: pa.Array, single: bool) -> pa.Array:
-    """Arrow's spelling of extreme floats turned into PostgreSQL's."""
+    """Rewrites Arrow's texts of very large and very small floats as PostgreSQL prints them."""
     text = _replace(text, "^(-?)inf$", r"\1Infinity")
     text = _replace(text, "^-?nan$", "NaN")
     for exponent in (5, 6):
@@ -210,9 +211,9 @@ def _respell(text: pa.Array, single: bool) -> pa.Array:
 
 
 def _inside(value: float, text: str, single: bool) -> str:
-    """The shortest text strictly inside of the float's rounding interval, as PostgreSQL's Ryu finds it.
+    """The shortest text strictly inside the float's rounding interval, as PostgreSQL's Ryu finds it.
 
-    Arrow also takes the interval's ends, which are short decimals only where a float's neighbours are integers apart.
+    Arrow also accepts the interval's ends, which are short decimals only where neighbouring floats are integers apart.
     """
     exact = abs(int(value))
     ulp = 2 ** (exact.bit_length() - (24 if single else 53))

@@ -13,12 +13,12 @@ from protocol.compute import constant, pc
 from protocol.values.codec import Codec, Value, by_value
 from protocol.values.numbers import integers_and_floats
 
-#: Digits that whole dollars are filled up to: a multiple of three.
+#: Whole dollars are padded to this number of digits, a multiple of three.
 _WIDTH: Final = 18
 
 
 def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
-    """Digits in groups of three, of which the zeros in front go."""
+    """Digits in groups of three, without leading zeros."""
     digits = pc.utf8_lpad(pc.utf8_ltrim(array.cast(pa.string()), "-"), _WIDTH + 2, "0")
     groups = [pc.utf8_slice_codeunits(digits, place, place + 3) for place in range(0, _WIDTH, 3)]
     dollars = pc.utf8_ltrim(pc.binary_join_element_wise(*groups, constant(",")), "0,")
@@ -37,7 +37,7 @@ def _column(texts: pa.Array, type_: SqlType, timezone: str = "") -> pa.Array:
 
 
 def money_out(cents: int, type_: SqlType) -> str:
-    """One amount."""
+    """The text of one amount."""
     return money_text(cents)
 
 

@@ -25,18 +25,19 @@ from protocol.values.numbers.numeric_text import (
 )
 
 _CONTEXT: Final = Context(prec=1000)
-#: Decimals that are counted of a binary form that has more: far beyond what we keep.
+#: The most decimals that are counted in a binary form, far more than Millstream keeps.
 _DECIMALS: Final = 600
 _POSITIVE, _NEGATIVE = 0x0000, 0x4000
 _BASE: Final = 10_000
 _HEAD: Final = np.dtype([("count", ">i2"), ("weight", ">i2"), ("sign", ">i2"), ("scale", ">i2")])
 _HEAD_GROUPS: Final = 4
-#: How many zeros end each group's four digits.
+#: How many zeros a group of four digits ends with, by the group's value.
 _ENDING_ZEROS: Final = (np.arange(_BASE)[:, None] % (10, 100, 1000, _BASE) == 0).sum(axis=1)
 
 
 def _digit_groups(array: pa.Array) -> tuple[Vector, Vector, int]:
-    """Each value's base-10000 digits as a matrix, whether it is negative, and how many columns lie before the point."""
+    """The values' base-10000 digits as a matrix, a mask of the negative ones, and how many columns are before the
+    point."""
     scale = array.type.scale
     digits = unscaled_digits(array).fill_null(constant("0"))
     negative = np.asarray(pc.starts_with(digits, "-"))
@@ -45,7 +46,7 @@ def _digit_groups(array: pa.Array) -> tuple[Vector, Vector, int]:
     data = value_bytes(digits)
     before, after = -(-(MAX_PRECISION - scale) // 4), -(-scale // 4)
     matrix = np.zeros((len(digits), 4 * (before + after)), np.uint8)
-    point = 4 * before + scale  # where the unscaled digits end
+    point = 4 * before + scale  # where the digits of the unscaled value end
     ends = np.arange(len(digits)) * matrix.shape[1] + point
     targets = np.repeat(ends - (bounds[1:] - bounds[0]), lengths) + np.arange(len(data))
     matrix.reshape(-1)[targets] = data - np.uint8(ord("0"))
@@ -55,24 +56,24 @@ def _digit_groups(array: pa.Array) -> tuple[Vector, Vector, int]:
 
 
 def _decimals(texts: pa.Array) -> Vector:
-    """How many digits stand after the point of each text."""
+    """The number of digits after the point in each text."""
     texts = texts.fill_null(constant("0"))
     points = np.asarray(pc.find_substring(texts, "."))
     return np.where(points < 0, 0, np.diff(offsets(texts)) - points - 1).astype(np.int16)
 
 
 def _display_scales(array: pa.Array, type_: SqlType) -> Vector:
-    """Digits after the point that the text form of each value has."""
+    """The number of digits after the point in the text form of each value."""
     if array.type != pa.string() and not type_.is_loose:
         return np.full(len(array), array.type.scale, np.int16)
     return _decimals(numeric_text(array, type_))
 
 
 def encode_numeric(array: pa.Array, type_: SqlType) -> pa.Array:
-    """numeric_send."""
+    """Encodes a column as numeric_send does."""
     if not len(array):
         return pa.array([], pa.binary())
-    own = array.type != pa.string() and type_.modifiers == UNCONSTRAINED  # each value's scale is that of its digits
+    own = array.type != pa.string() and type_.modifiers == UNCONSTRAINED  # each value's scale follows from its digits
     scales = None if own else _display_scales(array, type_)
     if array.type == pa.string():
         assert scales is not None
@@ -83,15 +84,15 @@ def encode_numeric(array: pa.Array, type_: SqlType) -> pa.Array:
     return _encode_words(array, scales, parts)
 
 
-#: Values without signs that fit 64 bits each, how many groups they have at most, and how many digits are in the last of
-#: them: none but four where that is 0.
+#: Absolute values that fit in 64 bits each, how many groups they have at most, and how many digits the last group has
+#: (0: four).
 _Part = tuple[Vector, int, int]
 
 
 def _parts(array: pa.Array) -> list[_Part] | None:
-    """The digits of each value, as far as they need a word or a word on either side of the point; 0 for a null.
+    """The digits of each value in one 64-bit word, or else in one word on each side of the point; 0 for a null.
 
-    The last ones first. None if some do not fit.
+    The last digits come first. None if some values do not fit.
     """
     scale = array.type.scale
     words = _words(array)
@@ -111,17 +112,17 @@ def _parts(array: pa.Array) -> list[_Part] | None:
 
 
 def _groups(digits: int) -> int:
-    """How many groups hold so many digits."""
+    """The number of groups that hold this number of digits."""
     return max(0, -(-digits // 4))
 
 
 def _low(array: pa.Array) -> Vector:
-    """The lower halves of decimals."""
+    """The lower 64 bits of decimals."""
     return np.frombuffer(array.buffers()[1], "<i8")[2 * array.offset : 2 * (array.offset + len(array)) : 2]
 
 
 def _high(array: pa.Array) -> Vector:
-    """The upper halves, with the signs."""
+    """The upper 64 bits of decimals, with the sign."""
     return np.frombuffer(array.buffers()[1], "<i8")[2 * array.offset + 1 : 2 * (array.offset + len(array)) : 2]
 
 
@@ -137,7 +138,7 @@ def _words(array: pa.Array) -> Vector | None:
 
 
 def _base_digits(parts: list[_Part]) -> Iterator[Vector]:
-    """Groups of four digits, the last ones first."""
+    """Groups of four digits, from the last group to the first."""
     for values, count, odd in parts:
         rest = values
         for place in range(count):
@@ -148,9 +149,10 @@ def _base_digits(parts: list[_Part]) -> Iterator[Vector]:
 
 
 def _encode_words(array: pa.Array, scales: Vector | None, parts: list[_Part]) -> pa.Array:
-    """Each head is put right before the first group that is not 0, so that a value is one piece of a matrix' row.
+    """The binary form of values whose digits are in words.
 
-    Without ``scales`` each value has the one that its digits need.
+    Each header is written directly before the first group other than 0, so that a value is one piece of a matrix row.
+    Without ``scales``, each value has the scale that its digits need.
     """
     rows, count = len(array), sum(groups for _, groups, _ in parts)
     matrix = np.empty((rows, _HEAD_GROUPS + count), ">i2")
@@ -162,7 +164,7 @@ def _encode_words(array: pa.Array, scales: Vector | None, parts: list[_Part]) ->
         if scales is None:
             last = np.where(end == 0, group, last)
         np.maximum(end, np.where(used, place + 1, 0), out=end)
-    nothing = first == count  # a zero
+    nothing = first == count  # the value is zero
     first[nothing] = 0
     after = _groups(array.type.scale)
     heads = np.empty(rows, _HEAD)
@@ -179,7 +181,7 @@ def _encode_words(array: pa.Array, scales: Vector | None, parts: list[_Part]) ->
 
 
 def _encode_wide(array: pa.Array, scales: Vector) -> pa.Array:
-    """Values of any size, by their digits."""
+    """The binary form of values of any size, made from their digits."""
     groups, negative, before = _digit_groups(array)
     used = groups != 0
     nonzero = used.any(axis=1)
@@ -199,7 +201,7 @@ def _encode_wide(array: pa.Array, scales: Vector) -> pa.Array:
 
 
 def decode_numeric(data: bytes, type_: SqlType) -> Decimal:
-    """numeric_recv. Raises 22P03 and 22003."""
+    """Decodes one value as numeric_recv does. Raises 22P03 and 22003."""
     try:
         count, weight, sign, scale = unpack_from(">hhHh", data)
         groups = unpack_from(f">{count}h", data, 8)
@@ -223,7 +225,8 @@ def decode_numeric(data: bytes, type_: SqlType) -> Decimal:
 
 
 def sent_scales(binaries: pa.Array) -> pa.Array:
-    """The display scale of each well-formed binary form, as far as a numeric without digits keeps it."""
+    """The display scale of each well-formed binary form, at most the largest scale of a numeric of undeclared
+    digits."""
     starts = offsets(binaries)[:-1] - offsets(binaries)[0]
     present = np.asarray(pc.is_valid(binaries))
     words = value_bytes(binaries).view(">i2")
@@ -248,7 +251,7 @@ def decode_numeric_column(binaries: pa.Array, type_: SqlType) -> pa.Array:
 
 
 def _small_values(binaries: pa.Array, type_: SqlType) -> Vector | None:
-    """The unscaled values where all are well-formed, fit 18 digits and need no rounding; else None."""
+    """The unscaled values if all are well-formed, fit in 18 digits and need no rounding; else None."""
     bounds = offsets(binaries)
     lengths = np.diff(bounds)
     present = np.asarray(pc.is_valid(binaries))

@@ -1,10 +1,9 @@
-"""Reading and printing numeric as text: exact decimals of at most 38 digits.
+"""Reads and prints numeric as text: exact decimals of at most 38 digits.
 
-A numeric of undeclared scale (``UNCONSTRAINED``) prints without trailing zeros after the point, a ``QUOTIENT`` with as
-many as division gives a value of its size (numeric.c, select_div_scale), a ``SPREAD`` likewise but for zero, which has
-none, any other with its scale. Values with more
-digits than the scale are rounded half away from zero, as numeric_in does. A column whose values have each its own scale
-comes as their texts, which are printed as they are.
+A numeric of undeclared scale (``UNCONSTRAINED``) prints without trailing zeros after the point. A ``QUOTIENT`` has as
+many decimals as division gives a value of its size (numeric.c, select_div_scale); so has a ``SPREAD``, except that zero
+has none. Other numerics print with their scale. Values with more digits than the scale are rounded half away from zero,
+as in numeric_in. A column in which each value has its own scale arrives as texts, which are printed unchanged.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from protocol.values.codec import (
 
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
 _PLAIN: Final = r"^[+-]?[0-9]{1,38}(\.[0-9]{0,38})?$"
-#: A number without an exponent and with at most so many digits before its point.
+#: A number without an exponent and with a limited number of digits before its point.
 _WHOLE: Final = r"^[+-]?0*[0-9]{0,%d}(\.[0-9]*)?$"
 _SPECIAL: Final = ("nan", "inf", "infinity", "-inf", "-infinity", "+inf", "+infinity")
 _EVEN: Final = re.compile(r"1(?:0000)*\Z")
 _CONTEXT: Final = Context(prec=400)
-#: Digits that every 64-bit number has: what a decimal128's lower half holds alone.
+#: The most digits with which every number fits in 64 bits, the lower half of a decimal128.
 WORD_DIGITS: Final = 18
-#: Values up to which a loop in Python is quicker than a dozen calls of Arrow.
+#: The most values for which a loop in Python is quicker than a dozen calls of Arrow.
 _FEW: Final = 64
 
 
@@ -46,7 +45,7 @@ def unscaled_digits(array: pa.Array) -> pa.Array:
 
 
 def numeric_text(array: pa.Array, type_: SqlType, timezone: str = "") -> pa.Array:
-    """numeric_out."""
+    """Prints a column as numeric_out does."""
     if array.type == pa.string():
         return array
     scale = array.type.scale
@@ -72,9 +71,9 @@ def numeric_text(array: pa.Array, type_: SqlType, timezone: str = "") -> pa.Arra
 
 
 def _with_zeros(text: pa.Array, type_: SqlType) -> pa.Array:
-    """Quotients with 16 digits after the point for one to four before it, 4 fewer for every 4 more, 20 for none.
+    """Quotients with 16 digits after the point for one to four before it, 4 fewer for each 4 more, and 20 for none.
 
-    PostgreSQL decides by the operands, and gives 4 more where both begin with the same digits (5 / 5 has 20).
+    PostgreSQL decides by the operands, and prints 4 more digits if both begin with the same digits (5 / 5 has 20).
     """
     whole = pc.replace_substring_regex(text, r"\..*$", "")
     fraction = pc.replace_substring_regex(text, r"^[^.]*\.?", "")
@@ -92,7 +91,7 @@ def _with_zeros(text: pa.Array, type_: SqlType) -> pa.Array:
 
 
 def numeric_out(value: Decimal | str, type_: SqlType) -> str:
-    """numeric_out of one value."""
+    """Prints one value as numeric_out does."""
     if isinstance(value, str):
         return value
     text = f"{value:f}"
@@ -104,12 +103,12 @@ def numeric_out(value: Decimal | str, type_: SqlType) -> str:
 
 
 def _is_round(whole: pa.Array, fraction: pa.Array) -> pa.Array:
-    """Whether a quotient is a power of 10000, and so of numbers that begin alike."""
+    """Whether a quotient is a power of 10000, which is so for operands that begin with the same digits."""
     return pc.and_(pc.equal(fraction, constant("")), pc.match_substring_regex(whole, "^-?1(0000)*$"))
 
 
 def _padded(text: str) -> str:
-    """One quotient with its zeros."""
+    """One quotient, padded with its zeros."""
     whole, _, fraction = text.partition(".")
     digits = whole.lstrip("-")
     group = -1 if digits == "0" else (len(digits) - 1) // 4 - (not fraction and _EVEN.match(digits) is not None)
@@ -117,7 +116,7 @@ def _padded(text: str) -> str:
 
 
 def written_scales(texts: pa.Array) -> pa.Array:
-    """How many decimals each number is written with, as far as a numeric without digits keeps them."""
+    """The number of decimals in each text, at most the largest scale of a numeric of undeclared digits."""
     texts = pc.utf8_trim(texts, BLANKS)
     if pc.any(pc.match_substring_regex(texts, "[eE]")).as_py():
         values = (None if text is None else -int(Decimal(text).as_tuple().exponent) for text in texts.to_pylist())
@@ -130,10 +129,10 @@ def written_scales(texts: pa.Array) -> pa.Array:
 
 
 def round_to(value: Decimal, type_: SqlType) -> Decimal:
-    """The value at the type's scale. Raises 22003 where it has more digits than the type."""
+    """The value rounded to the type's scale. Raises 22003 if the value has more digits than the type."""
     precision, scale = type_.precision, type_.scale
     rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _CONTEXT) if value.adjusted() < 100 else value
-    if type_.modifiers == UNCONSTRAINED and rounded != value:  # rounding is not declared
+    if type_.modifiers == UNCONSTRAINED and rounded != value:  # without a declared scale nothing is rounded
         raise SqlError("22003", "value overflows numeric format", "At most 38 digits are kept, 18 of them decimals.")
     if rounded and rounded.adjusted() >= precision - scale:
         limit = f"10^{precision - scale}" if precision > scale else "1"
@@ -146,7 +145,7 @@ def round_to(value: Decimal, type_: SqlType) -> Decimal:
 
 
 def fit_numeric(value: Decimal, type_: SqlType) -> Decimal:
-    """A parameter's value: as written if no scale is declared and it fits, else rounded to the scale."""
+    """A parameter's value: unchanged if no scale is declared and the value fits, else rounded to the scale."""
     if type_.is_loose and -value.as_tuple().exponent <= type_.scale:  # type: ignore[operator]
         round_to(value, type_)
         return value
@@ -154,7 +153,7 @@ def fit_numeric(value: Decimal, type_: SqlType) -> Decimal:
 
 
 def parse_numeric(text: str, type_: SqlType, timezone: str = "") -> Decimal:
-    """numeric_in. Raises 22P02 and 22003, and 0A000 for NaN and the infinities."""
+    """Reads one value as numeric_in does. Raises 22P02 and 22003, and 0A000 for NaN and the infinities."""
     stripped = text.strip(BLANKS)
     if not _NUMBER.match(stripped):
         if stripped.lower() in _SPECIAL:
@@ -167,7 +166,7 @@ def parse_numeric(text: str, type_: SqlType, timezone: str = "") -> Decimal:
 
 
 def not_finite(text: str) -> SqlError:
-    """0A000 for NaN and the infinities."""
+    """The error 0A000 for NaN and the infinities."""
     return unsupported(f"numeric {text}", "Use double precision for values that are not finite.")
 
 
@@ -181,10 +180,10 @@ def _column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
 
 
 def _cast(strings: pa.Array, precision: int, scale: int) -> pa.Array:
-    """Texts as decimals. Raises ArrowInvalid for one that does not fit, or may not.
+    """Texts as decimals. Raises ArrowInvalid for a text that does not fit or has too many digits before its point.
 
-    Arrow multiplies up to the scale in 128 bits, forgets what is above them, and counts digits after that: 3500 as
-    decimal(38, 35) would be 97.1763..., so no text may have more digits before its point than there is room for.
+    Arrow multiplies by the scale in 128 bits, drops higher bits, and counts digits afterwards: 3500 as decimal(38, 35)
+    would become 97.1763... So the digits before the point are limited.
     """
     found = strings.cast(pa.decimal128(precision, scale))
     if not pc.all(pc.match_substring_regex(strings, _WHOLE % (MAX_PRECISION - scale)), min_count=0).as_py():
@@ -193,7 +192,7 @@ def _cast(strings: pa.Array, precision: int, scale: int) -> pa.Array:
 
 
 def round_column(strings: pa.Array, type_: SqlType) -> pa.Array | None:
-    """Plain decimals with more digits than the scale, rounded at once; None where some value needs the exact way."""
+    """Plain decimals with more digits than the scale, rounded together; None if a value needs the exact way."""
     precision, scale = type_.precision, type_.scale
     wider = min(MAX_PRECISION - (precision - scale), MAX_PRECISION)
     if wider <= scale:

@@ -1,4 +1,4 @@
-"""bytea: ``\\x`` and hexadecimal digits or the old escape format out and in; the bytes themselves in binary."""
+"""bytea: text in hexadecimal (``\\x`` and digits) or in the old escape format; binary is the bytes themselves."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
 
 
 def _escaped(array: pa.Array) -> pa.Array:
-    """Octets that ASCII prints as they are, a backslash twice, and all others as a backslash and three octal digits."""
+    """Printable ASCII octets as they are, a backslash doubled, all others as a backslash and three octal digits."""
     data = value_bytes(array)
     sizes = _SIZES[data]
     ends = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))

@@ -1,4 +1,4 @@
-"""Enums: their labels in both formats. Arrow carries the labels' places (``catalog.values.types.Enumeration``)."""
+"""Enums: the labels in both formats. Arrow carries the labels' positions (``catalog.values.types.Enumeration``)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _binary(array: pa.Array, type_: SqlType) -> pa.Array:
 
 
 def invalid_label(text: str, declared: Enumeration) -> SqlError:
-    """22P02."""
+    """The error 22P02 for a label."""
     return SqlError("22P02", f'invalid input value for enum {declared}: "{text}"')
 
 

@@ -1,7 +1,7 @@
-"""json, kept as written, and jsonb, kept as PostgreSQL prints it; jsonpath.
+"""json, kept as written; jsonb, kept in PostgreSQL's output form; jsonpath.
 
-jsonb's canonical text has sorted keys (shorter first, then by bytes), the last of equal keys, one blank after each
-comma and colon, and numbers as numeric prints them.
+That form of jsonb has sorted keys (shorter first, then by bytes), the last of equal keys, one blank after each comma
+and colon, and numbers printed as numeric prints them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from protocol.values.codec import Codec, ColumnError, by_value
 from protocol.values.text.strings import utf8_column
 
 _JSONB_VERSION: Final = b"\x01"
-#: Types whose binary format is their text behind a version.
+#: Types whose binary format is a version byte and their text.
 _VERSIONED: Final = ("jsonb", "jsonpath")
 
 
@@ -41,7 +41,7 @@ def _refuse(constant: str) -> Any:
 
 
 class _Number(str):
-    """A number's text as numeric prints it."""
+    """A number as the text that numeric prints for it."""
 
     __slots__ = ()
 
@@ -77,13 +77,14 @@ def _decode(text: str, decoder: json.JSONDecoder) -> Any:
 
 
 def check_json(text: str) -> str:
-    """json_in: the text itself. Raises 22P02."""
+    """Checks a text as json_in does and returns it unchanged. Raises 22P02."""
     _decode(text, _CHECKER)
     return text
 
 
 def canonical_jsonb(text: str) -> str:
-    """jsonb_in and jsonb_out: the canonical text. Raises 22P02, and 22P05 for what no text can hold."""
+    """jsonb_in and jsonb_out: the text in jsonb's output form. Raises 22P02, and 22P05 for a character that no text can
+    hold."""
     pieces: list[str] = []
     _print(_decode(text, _READER), pieces.append)
     return "".join(pieces)
@@ -132,7 +133,7 @@ def _quoted(text: str) -> str:
 
 
 def _parser(type_: SqlType) -> Callable[[str], str]:
-    """What reads a text; a path goes in as it is written, and the engine reads it."""
+    """The function that reads a type's text. A jsonpath passes unchanged; the engine parses it."""
     return {"json": check_json, "jsonb": canonical_jsonb}.get(type_.name, str)
 
 

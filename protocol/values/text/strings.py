@@ -1,6 +1,7 @@
 """text, varchar, bpchar and name: UTF-8 in both formats, with declared lengths in characters.
 
-A bpchar's value is kept without trailing blanks, which mean nothing in it, and padded to its length on its way out.
+A bpchar's trailing blanks are insignificant: its value is kept without them and padded to the declared length for
+output.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def _binary(array: pa.Array, type_: SqlType) -> pa.Array:
 
 
 def fit_string(text: str, type_: SqlType) -> str:
-    """The text as the type keeps it. Raises 22001 where more than blanks exceed the declared length."""
+    """The text as the type stores it. Raises 22001 if characters other than blanks exceed the declared length."""
     if type_.name == "name":
         encoded = text.encode()
         return text if len(encoded) <= _NAME_LENGTH else encoded[:_NAME_LENGTH].decode(errors="ignore")
@@ -59,7 +60,7 @@ def _from_binary(data: bytes, type_: SqlType) -> str:
 
 
 def column_from_strings(strings: pa.Array, type_: SqlType, timezone: str = "") -> pa.Array:
-    """The texts as the type keeps them. Raises 22001 where more than blanks exceed the declared length."""
+    """The texts as the type stores them. Raises 22001 if characters other than blanks exceed the declared length."""
     if type_.name == "bpchar" and _ends_in_blank(strings):
         strings = pc.utf8_rtrim(strings, " ")
     if type_.name == "name" and _exceeds(strings, _NAME_LENGTH):
@@ -72,7 +73,7 @@ def column_from_strings(strings: pa.Array, type_: SqlType, timezone: str = "") -
 
 
 def _exceeds(strings: pa.Array, length: int) -> bool:
-    """Whether some text may have more than ``length`` characters: it has more bytes."""
+    """Whether some text may have more than ``length`` characters, judged by its bytes."""
     bounds = offsets(strings)
     return len(bounds) > 1 and int((bounds[1:] - bounds[:-1]).max()) > length
 
@@ -82,7 +83,7 @@ def _ends_in_blank(strings: pa.Array) -> bool:
     data = value_bytes(strings)
     if b" " not in data.tobytes():
         return False
-    # An empty text looks at the end of the one before it: at worst, nothing is trimmed in vain.
+    # For an empty text, this reads the end of the text before it: at worst, a trim without effect.
     return bool((data[np.maximum(bounds[1:] - bounds[0] - 1, 0)] == 0x20).any())
 
 
@@ -96,7 +97,7 @@ def _shorten(strings: pa.Array, type_: SqlType) -> pa.Array:
 
 
 def utf8_column(binaries: pa.Array) -> pa.Array:
-    """Bytes as text. Raises 22021 where they are not UTF-8 or hold a zero byte."""
+    """Bytes as text. Raises 22021 if they are not UTF-8 or contain a zero byte."""
     try:
         strings = binaries.cast(pa.string())
         if not (value_bytes(strings) == 0).any():

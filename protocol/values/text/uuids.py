@@ -1,4 +1,4 @@
-"""uuid: its canonical lower-case text everywhere but in the binary format, which has its 16 bytes."""
+"""uuid: its canonical lower-case text, except in binary format, which has the 16 bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from protocol.values.codec import Codec, ColumnError, Vector, bad_binary, fast_o
 from protocol.values.text.hexadecimal import from_digits, to_digits
 
 _CANONICAL: Final = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
-#: PostgreSQL takes a hyphen after any group of four digits, and braces around all.
+#: PostgreSQL accepts a hyphen after any group of four digits, and braces around the whole.
 _INPUT: Final = re.compile(r"(\{)?(?:[0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}(?(1)\})\Z")
 _HYPHENS: Final = (8, 13, 18, 23)
 _DIGITS: Final = [place for place in range(36) if place not in _HYPHENS]

@@ -1,7 +1,7 @@
 """Dates and timestamps in DateStyle's other output styles: their ISO texts, rearranged as EncodeDateTime() writes them.
 
-Owns: SQL (``12/17/1997 07:37:16.5 PST``), Postgres (``Wed Dec 17 07:37:16.5 1997 PST``) and German
-(``17.12.1997 07:37:16.5 PST``). Infinite ones have one form in all.
+Owns: SQL (``12/17/1997 07:37:16.5 PST``), Postgres (``Wed Dec 17 07:37:16.5 1997 PST``) and German (``17.12.1997
+07:37:16.5 PST``). Infinite values look the same in every style.
 https://www.postgresql.org/docs/15/datatype-datetime.html#DATATYPE-DATETIME-OUTPUT
 """
 
@@ -25,13 +25,13 @@ _PARTS: Final = (
     r"^(?P<year>\d{4,})-(?P<month>\d\d)-(?P<day>\d\d)(?P<clock> [0-9:.]+)?(?P<offset>[+-][0-9:]+)?(?P<era> BC)?$"
 )
 _MONTHS: Final = pa.array(["", *(dt.date(2000, month, 1).strftime("%b") for month in range(1, 13))])
-_WEEKDAYS: Final = pa.array(["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"])  # from 1970-01-01 on
-#: Seconds: a day inside of the years 1 to 9999.
+_WEEKDAYS: Final = pa.array(["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"])  # counted from 1970-01-01
+#: Seconds since 1970 of a day within the years 1 to 9999.
 _FIRST, _LAST = -719_161 * 86_400, 2_932_896 * 86_400
 
 
 def restyled(shown: pa.Array, values: pa.Array, word: str) -> pa.Array:
-    """The ISO texts ``shown`` of dates or timestamps in the style that the session's word names."""
+    """The ISO texts ``shown`` of dates or timestamps, rewritten in the style that the session's string names."""
     year, month, day, clock, _, era = pc.extract_regex(shown, _PARTS).flatten()
     zone = constant("")
     if pa.types.is_timestamp(values.type) and values.type.tz is not None:
@@ -54,7 +54,7 @@ def restyled(shown: pa.Array, values: pa.Array, word: str) -> pa.Array:
 
 
 def _abbreviations(instants: pa.Array, zone: str) -> pa.Array:
-    """What the zone is called at each instant: CET, CEST. Instants of other years than 1 to 9999 are shown in UTC."""
+    """The zone's abbreviation at each instant: CET, CEST. Instants outside of the years 1 to 9999 are shown in UTC."""
     moments = vector(instants, "<i8") // 1_000_000
     usual = (moments > _FIRST) & (moments < _LAST)
     name = arrow_zone(zone)
@@ -67,7 +67,7 @@ def _abbreviations(instants: pa.Array, zone: str) -> pa.Array:
 
 
 def _weekdays(year: pa.Array, month: pa.Array, day: pa.Array, era: pa.Array) -> pa.Array:
-    """The names of days of the proleptic Gregorian calendar (days_from_civil, by Howard Hinnant)."""
+    """The weekdays' names for days of the proleptic Gregorian calendar (days_from_civil, by Howard Hinnant)."""
     years, months, days = (np.asarray(part.fill_null("1").cast(pa.int64())) for part in (year, month, day))
     years = np.where(np.asarray(pc.equal(era, constant(" BC")).fill_null(constant(False))), 1 - years, years)
     shifted = years - (months <= 2)

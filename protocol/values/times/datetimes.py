@@ -1,8 +1,8 @@
 """date, time, timestamp and timestamptz: ISO text, and counts from 2000-01-01 in binary.
 
-Columns in the ISO form are converted by Arrow; what is written otherwise is read by
-``catalog.values.times.timestamps``. A timestamptz is an instant in UTC; its text shows the session's wall clock and
-offset. Arrow values outside of the years 1 to 9999 (and DuckDB's infinities) are printed as PostgreSQL prints them.
+Arrow converts columns in ISO form; ``catalog.values.times.timestamps`` reads other texts. A timestamptz is an instant
+in UTC; its text shows the session's local time and offset. Arrow values outside of the years 1 to 9999 (and DuckDB's
+infinities) are printed as PostgreSQL prints them.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ from protocol.values.times.zone_clocks import east, has_rules, is_later
 
 Text = Callable[[pa.Array, SqlType, str], pa.Array]
 
-_EPOCH_DAYS: Final = 10_957  # 2000-01-01
+_EPOCH_DAYS: Final = 10_957  # days from 1970-01-01 to 2000-01-01
 _EPOCH: Final = _EPOCH_DAYS * 86_400_000_000
 _DAY: Final = 86_400_000_000
-#: Days and microseconds of the years 1 to 9999.
+#: The days and microseconds of the years 1 to 9999.
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _FIRST_MOMENT, _LAST_MOMENT = _FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1
 
 _YEAR: Final = r"(?:[1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])"
 _DATE: Final = rf"{_YEAR}-\d{{2}}-\d{{2}}"
-#: One whose zone Arrow has rules for.
+#: Any zone for which Arrow has rules.
 _RULED_DATE: Final = r"(?:1\d{3}|20[0-2]\d|203[0-6]|0[1-9]\d{2}|00[1-9]\d|000[1-9])-\d{2}-\d{2}"
 _CLOCK: Final = r"\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?"
 _OFFSET: Final = r"(?:[+-](?:0\d|1[0-5])(?::?[0-5]\d)?|Z)"
@@ -105,7 +105,7 @@ def _far_timestamp(microseconds: int, suffix: str = "") -> str:
 
 
 def _without_fraction_zeros(array: pa.Array, coarse: pa.DataType) -> pa.Array:
-    """Text of microseconds without the fraction's trailing zeros."""
+    """Texts with six decimals, without the trailing zeros of the fraction."""
     if not (vector(array, "<i8") % 1_000_000).any():
         return array.cast(coarse).cast(pa.string())
     return pc.utf8_rtrim(pc.utf8_rtrim(array.cast(pa.string()), "0"), ".")
@@ -127,7 +127,7 @@ def _timestamp_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
 
 def _timestamptz_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     moments = vector(array, "<i8")
-    # A day's distance keeps the wall clock inside as well.
+    # A day's distance from the limits keeps local times within them, too.
     unusual = (moments < _FIRST_MOMENT + _DAY) | (moments > _LAST_MOMENT - _DAY)
     if unusual.any():
         usual = from_vector(np.where(unusual, 0, moments), array.type, array)
@@ -152,7 +152,7 @@ def _timestamptz_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Arra
 
 
 def _in_style(text: Text) -> Text:
-    """A codec's text in the session's DateStyle."""
+    """A codec's text function with the session's DateStyle applied."""
 
     def styled(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
         shown = text(array, type_, timezone)
@@ -188,7 +188,7 @@ def _number(layout: str, data: bytes, type_: SqlType) -> int:
 
 
 def _infinite(value: int, bits: int) -> float | None:
-    """What the least and the greatest number of so many bits mean."""
+    """The infinities that the least and the greatest number of this many bits stand for."""
     return inf if value == 2 ** (bits - 1) - 1 else -inf if value == -(2 ** (bits - 1)) else None
 
 
@@ -251,7 +251,8 @@ def _time_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     return fast_or_exact(strings, f"^{_CLOCK}$", convert, parse, pa.time64("us"))
 
 
-#: Lengths of ISO timestamps; Arrow alone also takes an hour without minutes (13) and hhmm (15).
+#: The lengths of ISO timestamps. Arrow also accepts an hour without minutes (13) and hhmm (15), which PostgreSQL does
+#: not.
 _TIMESTAMP_LENGTHS: Final = np.zeros(64, bool)
 _TIMESTAMP_LENGTHS[[0, 10, 16, 19, *range(21, 27)]] = True
 
@@ -275,7 +276,7 @@ def _timestamp_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Ar
 
 
 def _timestamptz_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
-    @lru_cache(1024)  # far ones are mostly a last day that stands for none
+    @lru_cache(1024)  # far values are mostly one last day that means infinity
     def parse(text: str) -> object:
         return carried_moment(parse_timestamptz(text, zone_of(timezone), order_of(timezone)))
 
@@ -289,7 +290,7 @@ def _timestamptz_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.
 
     def convert(texts: pa.Array) -> pa.Array:
         local = texts.cast(pa.timestamp("us"))
-        # A wall clock that a change skips or repeats raises, and is then read by the exact way.
+        # Arrow raises for a local time that a clock change skips or repeats; the exact way then reads it.
         return pc.assume_timezone(local, zone).cast(type_.arrow)
 
     if is_ruled(name):

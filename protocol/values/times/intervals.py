@@ -1,7 +1,7 @@
-"""interval: microseconds, days and months in binary, and the styles of texts.
+"""interval: microseconds, days and months in binary, and the output styles of text.
 
 Owns: ``postgres``, ``postgres_verbose``, ``iso_8601`` and ``sql_standard`` (datetime.c, EncodeInterval), column by
-column, and that the last one is read by a rule of its own.
+column, and the different input rule of the last one.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _HOUR: Final = 3_600_000_000
 
 
 def _fields(array: pa.Array) -> tuple[Vector, Vector, Vector]:
-    """Months, days and microseconds; arbitrary under nulls."""
+    """Months, days and microseconds; the values at nulls are arbitrary."""
     values = np.frombuffer(array.buffers()[1], INTERVALS)[array.offset : array.offset + len(array)]
     months, days, nanoseconds = values["months"], values["days"], values["nanoseconds"]
     return months.astype(np.int64), days.astype(np.int64), nanoseconds // 1000
 
 
 class _Printer:
-    """EncodeInterval over columns: which rows have printed a field, and whether their last one was negative."""
+    """EncodeInterval over columns; keeps which rows have printed a field, and whether their last field was negative."""
 
     def __init__(self, count: int) -> None:
         self.text = pa.array([""], pa.string()).take(pa.array(np.zeros(count, np.int32)))
@@ -52,7 +52,7 @@ class _Printer:
         self.negative = np.zeros(count, bool)
 
     def add(self, values: Vector, unit: str) -> None:
-        """Appends one field where it is not zero."""
+        """Appends a field in the rows where it is not zero."""
         if not values.any():
             return
         shown = values != 0
@@ -66,11 +66,11 @@ class _Printer:
         self.negative = np.where(shown, values < 0, self.negative)
 
     def blank(self) -> pa.Array:
-        """What stands before the next field."""
+        """The blank before the next field, in the rows that have one."""
         return pc.if_else(pa.array(self.empty), constant(""), constant(" "))
 
     def append(self, text: pa.Array) -> None:
-        """Adds text to every row."""
+        """Appends a text to every row."""
         self.text = pc.binary_join_element_wise(self.text, text, constant(""))
 
 
@@ -83,7 +83,7 @@ def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
 
 
 def _postgres(months: Vector, days: Vector, microseconds: Vector) -> pa.Array:
-    """1 year 2 mons -3 days +04:05:06.7: each field with its sign, a plus behind a negative one."""
+    """1 year 2 mons -3 days +04:05:06.7: each field has its sign, and a plus follows a negative field."""
     printer = _Printer(len(months))
     years = np.fix(months / 12).astype(np.int64)
     printer.add(years, "year")
@@ -99,7 +99,7 @@ def _postgres(months: Vector, days: Vector, microseconds: Vector) -> pa.Array:
 
 
 def _iso(months: Vector, days: Vector, microseconds: Vector) -> pa.Array:
-    """P1Y2M3DT4H5M6.7S without what is zero; each part has its own sign, and nothing at all is PT0S."""
+    """P1Y2M3DT4H5M6.7S without fields that are zero; each part has its own sign, and an empty interval is PT0S."""
     years, clock = np.fix(months / 12).astype(np.int64), np.abs(microseconds)
     signs = np.sign(microseconds)
     parts = [(years, "Y"), (months - 12 * years, "M"), (days, "D")]
@@ -116,7 +116,7 @@ def _iso(months: Vector, days: Vector, microseconds: Vector) -> pa.Array:
 
 
 def _verbose(months: Vector, days: Vector, microseconds: Vector) -> pa.Array:
-    """@ 1 year 2 mons 3 secs: what begins with a negative field is written without its sign, and ends with ago."""
+    """@ 1 year 2 mons 3 secs: if the first field is negative, its sign is dropped and the text ends with ago."""
     is_before = np.where(months != 0, months, np.where(days != 0, days, microseconds)) < 0
     sign = np.where(is_before, -1, 1)
     years, clock = np.fix(months / 12).astype(np.int64), np.abs(microseconds)
@@ -148,8 +148,8 @@ def _iso_part(values: Vector, unit: str) -> pa.Array:
 
 
 def _sql(months: Vector, days: Vector, microseconds: Vector) -> pa.Array:
-    """1-2, 3 4:05:06.7 or 4:05:06.7 behind one sign; what is no interval of SQL's, since it has both months and time or
-    both signs, is all three with a sign each, +1-2 -3 +4:05:06.7."""
+    """1-2, 3 4:05:06.7 or 4:05:06.7 with one sign in front. An interval that SQL does not have, with both months and
+    time or with both signs, is written with three signed parts: +1-2 -3 +4:05:06.7."""
     values = (months, days, microseconds)
     is_negative, is_positive = ((np.less(values, 0)).any(axis=0), (np.greater(values, 0)).any(axis=0))
     is_mixed = (is_negative & is_positive) | ((months != 0) & ((days != 0) | (microseconds != 0)))
@@ -172,18 +172,18 @@ def _sql(months: Vector, days: Vector, microseconds: Vector) -> pa.Array:
 
 
 def _fraction(microseconds: Vector) -> pa.Array:
-    """The point and the digits behind it, without trailing zeros; nothing of whole seconds."""
+    """The point and the digits after it, without trailing zeros; empty for whole seconds."""
     digits = pc.utf8_lpad(pa.array(microseconds % 1_000_000).cast(pa.string()), 6, "0")
     point = pc.binary_join_element_wise(constant("."), digits, constant(""))
     return pc.if_else(pa.array(microseconds % 1_000_000 != 0), pc.utf8_rtrim(point, "0"), constant(""))
 
 
-#: The styles but ``postgres``.
+#: All styles but ``postgres``.
 _STYLES: Final = {ISO_8601: _iso, VERBOSE: _verbose, SQL_STANDARD: _sql}
 
 
 def _clock(microseconds: Vector, width: int = 2) -> pa.Array:
-    """hh:mm:ss and the fraction without trailing zeros; ``width``: digits at least of the hours."""
+    """hh:mm:ss and the fraction without trailing zeros; the hours have at least ``width`` digits."""
     hours, rest = pa.array(microseconds // _HOUR).cast(pa.string()), microseconds % _HOUR
     minutes = pc.utf8_lpad(pa.array(rest // 60_000_000).cast(pa.string()), 2, "0")
     parts = [pc.utf8_lpad(hours, width, "0"), minutes]
@@ -212,7 +212,7 @@ def _from_binary(data: bytes, type_: SqlType) -> Interval:
 
 
 def _read(text: str, type_: SqlType, timezone: str) -> Interval:
-    """In nanoseconds; a number without a unit is of the smallest field that the type keeps."""
+    """A text's interval in nanoseconds; a number without a unit counts in the smallest field that the type keeps."""
     fields = type_.modifiers[0] if type_.modifiers else FULL_RANGE
     return carried_interval(text, fields, intervals_of(timezone) == SQL_STANDARD)
 

@@ -1,7 +1,7 @@
-"""Columns of times and intervals as their types' modifiers want them: timestamp(3), interval hour to minute.
+"""Applies type modifiers to columns of times and intervals: timestamp(3), interval hour to minute.
 
-Owns: ``fit_column``, and ``fitted``, which gives a codec's decoders what the modifier does. The rules are
-``catalog.values.times.precision``'s.
+Owns: ``fit_column``, and ``fitted``, which makes a codec's decoders apply the modifier.
+``catalog.values.times.precision`` defines the rules.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from catalog.values.times.timetz import DAY
 from catalog.values.types import SqlType
 from protocol.values.codec import Codec, ColumnError, Value, Vector, from_vector, vector
 
-#: Arrow's intervals in memory.
+#: The memory layout of Arrow's intervals.
 INTERVALS: Final = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 
 
@@ -78,7 +78,7 @@ _FITS: Final[dict[str, Callable[[pa.Array, SqlType], pa.Array]]] = {
 
 
 def fitted(codec: Codec) -> Codec:
-    """A codec whose decoders apply the type's modifier to what they have read."""
+    """A codec whose decoders apply the type's modifier to the values that they read."""
 
     def value(read: Callable[..., Value]) -> Callable[..., Value]:
         def fitting(data: Any, type_: SqlType, *others: str) -> Value:

@@ -1,4 +1,5 @@
-"""Clocks of time zones where Arrow does not know them: its rules end with 2037, and it has none of a session's own."""
+"""Offsets of time zones where Arrow lacks them: its rules end with 2037, and it does not know zones that a session
+defines."""
 
 from __future__ import annotations
 
@@ -12,28 +13,28 @@ import numpy as np
 from catalog.values.times.zones import is_ruled, session_zone
 from protocol.values.codec import Vector
 
-#: Seconds. Clocks change at quarters of an hour.
+#: Seconds: clocks change at multiples of a quarter of an hour.
 _RULES_END: Final = int(datetime(2037, 12, 31, tzinfo=UTC).timestamp())
 _QUARTER: Final = 900
 
 
 def has_rules(zone: str) -> bool:
-    """Whether a zone is not always as far from Greenwich."""
+    """Whether a zone's offset from UTC may change."""
     return isinstance(session_zone(zone), ZoneInfo)
 
 
 def is_later(seconds: Vector, zone: str) -> Vector:
-    """Which moments a zone's clock is asked of here, of the years to 9999."""
+    """A mask of the instants, in the years up to 9999, for which this module must find the offset."""
     return ((seconds >= _RULES_END) & has_rules(zone)) | is_ruled(zone)
 
 
 def east(seconds: Vector, zone: str) -> Vector:
-    """How many seconds east of Greenwich a zone's clock is at moments."""
+    """A zone's offset at instants, in seconds east of Greenwich."""
     return _asked(seconds, zone, lambda moment: int(moment.utcoffset().total_seconds()), "i8")
 
 
 def names(seconds: Vector, zone: str) -> Vector:
-    """What a zone's clock is called at moments: CET, CEST."""
+    """A zone's abbreviation at instants: CET, CEST."""
     return _asked(seconds, zone, datetime.tzname, "O")
 
 

@@ -1,6 +1,6 @@
-"""timetz: ``10:20:30.5+02`` and, in binary, microseconds of the day with the zone's seconds west of Greenwich.
+"""timetz: ``10:20:30.5+02`` in text; in binary, microseconds of the day and the zone's seconds west of Greenwich.
 
-Arrow carries the numbers of ``catalog.values.times.timetz``.
+Arrow carries the numbers that ``catalog.values.times.timetz`` defines.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OFFSET: Final = r"^(?P<clock>.*)(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d
 
 
 def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
-    """Each of the times that there are is written once."""
+    """A column's texts; each distinct time is formatted once."""
     encoded = array.dictionary_encode()
     return pa.array(map(written, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
 
@@ -70,7 +70,7 @@ def _from_binary(data: bytes, type_: SqlType) -> int:
 
 
 def _convert(texts: pa.Array) -> pa.Array:
-    """Clock and offset apart, in columns."""
+    """Splits a column into local time and offset."""
     clock, sign, hours, minutes = pc.extract_regex(texts, _OFFSET).flatten()
     moments = pc.binary_join_element_wise(constant("1970-01-01"), clock, constant(" ")).cast(pa.timestamp("us"))
     minutes = pc.if_else(pc.equal(minutes, constant("")), constant("0"), minutes)

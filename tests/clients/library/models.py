@@ -7,7 +7,7 @@ from django.db import models
 
 
 class Author(models.Model):
-    """Who writes."""
+    """The author of books."""
 
     name = models.CharField(max_length=100, unique=True)
     born = models.DateField(null=True)
@@ -22,7 +22,7 @@ class Author(models.Model):
 
 
 class Book(models.Model):
-    """What is written."""
+    """A book by an author."""
 
     title = models.CharField(max_length=200, db_index=True)
     slug = models.SlugField()

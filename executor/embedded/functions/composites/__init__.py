@@ -1,1 +1,1 @@
-"""Values made of others: arrays with a shape, ranges, multiranges."""
+"""Values made of other values: arrays with a shape, ranges, multiranges."""

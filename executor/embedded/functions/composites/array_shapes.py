@@ -1,5 +1,5 @@
-"""Arrays of any dimensions as DuckDB's functions and macros take them: a struct of the elements in one list and of the
-shape (``catalog.values.array_shapes``).
+"""Arrays of several dimensions in DuckDB's functions and macros: structs of a list of all elements and the shape
+(``catalog.values.array_shapes``).
 
 Owns: ``FUNCTIONS``, ``OF_NULL`` and ``STATEMENTS``. DuckDB compares the structs as PostgreSQL compares arrays: by their
 elements, then by their shape.
@@ -21,7 +21,7 @@ def _stacked(given: list[_Shape | None]) -> list[int]:
 
 
 def _filled(sizes: list[int | None] | None, lowers: list[int | None] | None) -> list[int]:
-    """array_fill()'s shape. Raises 22004, 2202E and 54000."""
+    """The shape of an array_fill(). Raises 22004, 2202E and 54000."""
     if sizes is None or lowers is None:
         raise SqlError("22004", "dimension array or low bound array cannot be null")
     if None in sizes or None in lowers:
@@ -44,7 +44,7 @@ FUNCTIONS: Final[Functions] = {
     "shape_replaced": (lambda *given: list(shapes.replaced(*given)[1]), "INTEGER[]"),
     "shape_sources": (lambda *given: shapes.replaced(*given)[0], "INTEGER[]"),
 }
-#: Those that see NULL.
+#: Functions that are called with NULL arguments.
 OF_NULL: Final[Functions] = {"shape_filled": (_filled, "INTEGER[]")}
 
 STATEMENTS: Final = """

@@ -1,8 +1,8 @@
-"""Multiranges in DuckDB: a BLOB (``catalog.values.multiranges``), which macros take apart into lists of ranges and put
-together again.
+"""Multiranges in DuckDB: BLOBs (``catalog.values.multiranges``), which macros split into lists of ranges and join
+again.
 
 Owns: ``OF_COLUMNS``, the union of ranges over a batch (``catalog.values.multiranges``), and ``STATEMENTS``, which
-make all other operations of unions and complements. All macros are NULL for NULL.
+express all other operations by unions and complements. All macros return NULL for NULL.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import pyarrow as pa
 from catalog.values.multiranges import united
 from executor.embedded.functions.batches import ColumnFunctions
 
-#: Bytes from which on digits are split instead of slices taken: a lambda copies what it captures for each element.
+#: The size in bytes from which on digits are split instead of sliced, since a lambda copies captured values for each
+#: element.
 _LONG: Final = 2000
 
 
 def _united(width: int, column: pa.ChunkedArray) -> pa.Array:
-    """The multiranges of ranges that lie behind each other in any order."""
+    """The multiranges of ranges that are concatenated in any order."""
     parts = pa.concat_arrays([chunk.cast(pa.binary()) for chunk in column.chunks] or [pa.array([], pa.binary())])
     whole = parts.fill_null(b"") if parts.null_count else parts
     bounds = np.frombuffer(whole.buffers()[1], "<i4")[whole.offset : whole.offset + len(whole) + 1]
@@ -37,7 +38,7 @@ OF_COLUMNS: Final[ColumnFunctions] = {
     f"multiranges_united_{width}": (partial(_united, 2 * width + 4), "BLOB") for width in (8, 16)
 }
 
-#: What is the same for bounds of any width.
+#: Macros that are the same for bounds of any width.
 _COMMON: Final = """
 CREATE MACRO ms_multirange_of(r) AS CASE WHEN ms_range_is_empty(r) THEN ''::BLOB ELSE r END;
 CREATE MACRO ms_multirange_laid(parts) AS unhex(array_to_string(list_transform(parts, lambda part: hex(part)), ''));
@@ -45,7 +46,7 @@ CREATE MACRO ms_multirange_laid(parts) AS unhex(array_to_string(list_transform(p
 
 
 def _of_width(width: int) -> str:
-    """The macros of multiranges whose bounds' numbers have so many bytes."""
+    """The macros of multiranges with bounds of this number of bytes."""
     half, zeros = width + 2, r"\x00" * (width + 1)
     below, above, empty = rf"'\x01{zeros}'::BLOB", rf"'\x03{zeros}'::BLOB", rf"'\x00{zeros}\x00{zeros}'::BLOB"
     return f"""

@@ -1,7 +1,7 @@
-"""Ranges in DuckDB: a BLOB (``catalog.values.ranges``), which macros take apart and compare.
+"""Ranges in DuckDB: BLOBs (``catalog.values.ranges``), which macros split and compare.
 
 Owns: ``FUNCTIONS`` and ``STATEMENTS``. Cuts are slices of the bytes and compare as bytes do. The cuts of the empty
-range lie below all others, so most comparisons need no test for it. All macros are NULL for NULL.
+range are below all others, so most comparisons need no test for it. All macros return NULL for NULL.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""json and jsonb: documents as texts, their modification and order, and SQL/JSON paths."""
+"""json and jsonb: documents as texts, their modification and sort order, and SQL/JSON paths."""

@@ -1,7 +1,8 @@
-"""jsonb's order and equality (jsonb_util.c, compareJsonbContainers) as bytes that compare alike.
+"""jsonb's sort order and equality (jsonb_util.c, compareJsonbContainers), as bytes that compare in the same way.
 
-Owns: ``order_key``. Objects are above arrays, these above bare values; more elements are above fewer; then booleans,
-numbers, strings and null, part by part. A bare value counts as an array of one: only an empty array is below it.
+Owns: ``order_key``. Objects sort after arrays, and these after single scalars; containers with more elements sort after
+those with fewer; then the parts compare one by one: booleans, numbers, strings, null, in descending order of types. A
+single scalar counts as an array of one element: only the empty array sorts before it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _INVERTED: Final = bytes(255 - byte for byte in range(256))
 
 
 def order_key(document: str) -> bytes:
-    """The bytes of a document's place in the order."""
+    """Bytes that compare as documents do."""
     value = parse(document)
     if isinstance(value, dict | list):
         return _part(value, b"\1")
@@ -30,7 +31,8 @@ def _count(number: int) -> bytes:
 
 
 def _part(value: Any, whole: bytes = b"") -> bytes:
-    """A value within a document; ``whole``: a byte that tells an array at the top from a bare value."""
+    """The key of a value within a document; ``whole``: a byte that distinguishes an array at the top from a single
+    scalar."""
     if isinstance(value, dict):
         parts = [_text(key) + _part(value[key]) for key in sorted_keys(value)]
         return _OBJECT + _count(len(value)) + b"".join(parts)
@@ -48,7 +50,7 @@ def _text(text: str) -> bytes:
 
 
 def _number(value: Decimal) -> bytes:
-    """Sign, exponent and digits; all inverted below zero."""
+    """Sign, exponent and digits; all inverted for negative numbers."""
     if not value:
         return b"\x80"
     digits = "".join(map(str, value.as_tuple().digits)).rstrip("0").encode() + b"\0"

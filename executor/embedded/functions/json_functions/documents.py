@@ -1,8 +1,8 @@
-"""JSON operators and functions as functions of the engine, since DuckDB's own neither keep a document's text nor print
-jsonb's.
+"""JSON operators and functions as functions of the engine. DuckDB's own neither keep a document's text nor print jsonb
+as PostgreSQL does.
 
-Owns: the functions ``doc_*`` over values. Documents are text: json as written, jsonb canonical, so that a part is a
-slice in both (``catalog.values.json_documents``).
+Owns: the functions ``doc_*`` over values. Documents are text: json as written, jsonb in output form, so a part of
+either is a slice (``catalog.values.json_documents``).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _jsonb(text: str) -> str:
 
 
 def _get(document: str, key: str) -> str | None:
-    """The last of equal keys."""
+    """The part at a key or index; of repeated keys, the last one counts."""
     return dict(fields(document)).get(key) if kind(document) == "object" else None
 
 
@@ -51,7 +51,7 @@ def _at(document: str, index: int) -> str | None:
 
 
 def _of_binary(document: str, index: int) -> str | None:
-    """jsonb keeps a bare value as an array of one."""
+    """jsonb stores a single scalar as an array of one element."""
     return _at(document if kind(document) in ("array", "object") else f"[{document}]", index)
 
 
@@ -68,7 +68,7 @@ def _path(document: str, path: Sequence[str | None]) -> str | None:
 
 
 def _shown(part: Callable[..., str | None]) -> Callable[..., str | None]:
-    """->> of what -> gives."""
+    """The result of ->> for a part that -> gives."""
 
     def shown(*arguments: Any) -> str | None:
         found = part(*arguments)
@@ -90,14 +90,14 @@ def _elements(document: str) -> list[str]:
 
 
 def _array_text(document: str, is_raw: bool) -> str:
-    """A JSON array as an array's text, of as many dimensions as arrays are around its first value (populate_array());
-    elements are documents where it is ``is_raw``, else what these mean as texts."""
+    """A JSON array as an array's text, with as many dimensions as arrays enclose its first value (populate_array()).
+    Elements are documents if ``is_raw``, else their values as texts."""
     depth = _depth(document)
     return _braced(document, depth, is_raw) if depth else "{}"
 
 
 def _depth(document: str) -> int:
-    """How many arrays are around the first value; 0 without any."""
+    """The number of arrays around the first value; 0 if there is none."""
     for item in elements(document):
         inner = _depth(item) if kind(item) == "array" else 0
         if inner or kind(item) != "array":
@@ -167,7 +167,7 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def _holds(left: Any, right: Any) -> bool:
-    """@> below the top: an array does not hold a bare value."""
+    """@> below the top level, where an array does not contain a single scalar."""
     if isinstance(left, dict) and isinstance(right, dict):
         return all(key in left and _holds(left[key], item) for key, item in right.items())
     if isinstance(left, list) and isinstance(right, list):
@@ -205,7 +205,7 @@ def _stripped(value: Any) -> Any:
 
 
 def _strip_text(document: str) -> str:
-    """json without its null fields, each part as written."""
+    """json without its null fields; the other parts as written."""
     match kind(document):
         case "object":
             parts = [f"{quoted(key)}:{_strip_text(part)}" for key, part in fields(document) if kind(part) != "null"]
@@ -235,7 +235,7 @@ def _paired(keys: Sequence[str | None], values: Sequence[str | None]) -> str:
 
 
 def _number(document: str, target: str) -> str:
-    """The digits of a number that is to be cast."""
+    """The digits of a number for a cast."""
     return _of_kind(document, "number", target)
 
 
@@ -271,7 +271,7 @@ def _key(text: str | None) -> str:
 
 
 def _turns(keys: Sequence[str | None], values: Sequence[str]) -> str:
-    """An object of every second text as a key, and of the document that follows it."""
+    """An object from keys and values by turns: each key is a text, each value a document."""
     if len(keys) % 2:
         raise error("22023", "argument list must have even number of elements")
     pairs = zip(keys[::2], values[1::2], strict=True)
@@ -282,7 +282,7 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
 
 
 def _lined(document: str, is_lined: bool) -> str:
-    """A document whose outermost items stand on lines of their own, or not."""
+    """A document with its outermost items on lines of their own, or on one line."""
     depth = 0
 
     def spaced(token: re.Match[str]) -> str:
@@ -332,5 +332,5 @@ FUNCTIONS: Final[Functions] = {
     "doc_strip_nulls": (lambda document: canonical(_stripped(parse(document))), "VARCHAR"),
     "doc_pretty": (lambda document: _pretty(parse(document)), "VARCHAR"),
 }
-#: Those that NULL does not pass through.
+#: Functions that are called with NULL arguments.
 OF_NULL: Final[Functions] = {"doc_key": (_key, "VARCHAR")}

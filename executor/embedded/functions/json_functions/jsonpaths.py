@@ -1,7 +1,7 @@
-"""Functions over paths of SQL/JSON as functions of the engine.
+"""Functions over SQL/JSON paths, as functions of the engine.
 
-Owns: the functions ``doc_path_*``: of a document, a path, its variables, whether its errors are passed over, and the
-session's zone, which is empty where it may not matter.
+Owns: the functions ``doc_path_*``. Their arguments are a document, a path, its variables, whether errors are
+suppressed, and the session's zone (empty if the result must not depend on it).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _items(document: str, path: str, variables: str, silent: bool, zone: str) ->
 
 
 def _exists(document: str, path: str, variables: str, silent: bool, zone: str) -> bool | None:
-    """Lax paths look no further than the first item; NULL where an error is passed over."""
+    """Whether a path finds an item. A lax path stops at the first item; NULL for a suppressed error."""
     try:
         return finds(parse_path(path), parse(document), parse(variables), zone)
     except PathError as error:

@@ -1,6 +1,6 @@
-"""jsonb with other parts: ||, -, #-, jsonb_set() and its kin, and subscripts as targets of an assignment.
+"""jsonb with changed parts: ||, -, #-, jsonb_set() and similar, and assignments to subscripts.
 
-Owns: what a path reaches, and PostgreSQL's errors where it reaches nothing (setPath() in jsonfuncs.c).
+Owns: the part that a path reaches, and PostgreSQL's errors for a path that reaches none (setPath() in jsonfuncs.c).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from executor.embedded.functions.batches import Functions, error, raised
 
 _MISSING: Final = object()
 _INDEX: Final = re.compile(r"\s*[+-]?[0-9]+")
-#: Elements that a jsonb array can have (JSONB_MAX_ELEMS).
+#: The most elements of a jsonb array (JSONB_MAX_ELEMS).
 _LARGEST: Final = 44739242
 
 
@@ -90,7 +90,7 @@ _RAISED: Final = (
 def _set_lax(
     document: str | None, path: Sequence[str | None] | None, new: str | None, create: bool | None, of_null: str | None
 ) -> str | None:
-    """jsonb_set() that says what a value that is NULL does (jsonb_set_lax())."""
+    """jsonb_set() with a treatment of NULL as the new value (jsonb_set_lax())."""
     if document is None or path is None or create is None:
         return None
     if of_null is not None and new is not None:
@@ -108,7 +108,7 @@ def _set_lax(
 
 
 def _assign(document: str | None, path: Sequence[str | None], new: str | None, is_list: bool) -> str:
-    """document[path] = new (jsonb_subscript_assign()): what is missing is made, arrays are filled up with null."""
+    """document[path] = new (jsonb_subscript_assign()): missing parts are created, arrays are extended with null."""
     if None in path:
         raise error("22004", "jsonb subscript in assignment must not be null")
     steps = _steps(path)
@@ -117,7 +117,7 @@ def _assign(document: str | None, path: Sequence[str | None], new: str | None, i
 
 
 def _with(value: Any, steps: list[str], level: int, new: Any) -> Any:
-    """A value with another at the steps from a level on. Raises 22023 and 22P02."""
+    """A value with a new part at the remaining steps of the path. Raises 22023 and 22P02."""
     if level == len(steps):
         return new
     if isinstance(value, dict):
@@ -147,7 +147,7 @@ def _place(items: list[Any], step: str, position: int) -> int:
 
 
 def _made(steps: list[str], new: Any) -> Any:
-    """The value within new arrays, for steps that are integers, and new objects."""
+    """The value within new arrays for integer steps, and new objects for other steps."""
     for step in reversed(steps):
         new = [*[None] * int(step), new] if _INDEX.fullmatch(step) else {step: new}
     return new
@@ -177,7 +177,7 @@ def _steps(path: Sequence[str | None]) -> list[str]:
 
 
 def _reach(value: Any, steps: list[str]) -> tuple[Any, Any]:
-    """The container that the last step is in, and the step as its key or index; (None, None) where there is none."""
+    """The container of the last step, and the step as its key or index; (None, None) if there is none."""
     for position, step in enumerate(steps, 1):
         place: Any = step
         if isinstance(value, list):
@@ -201,5 +201,5 @@ FUNCTIONS: Final[Functions] = {
     "doc_set": (_set, "VARCHAR"),
     "doc_insert": (_insert, "VARCHAR"),
 }
-#: Those that NULL does not pass through.
+#: Functions that are called with NULL arguments.
 OF_NULL: Final[Functions] = {"doc_assign": (_assign, "VARCHAR"), "doc_set_lax": (_set_lax, "VARCHAR")}

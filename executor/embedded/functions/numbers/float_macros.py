@@ -1,7 +1,7 @@
 """DuckDB macros of floating point numbers: PostgreSQL's domains, constants and range errors.
 
-Owns: their SQL text. ``macros.py`` says how a macro binds its arguments once and how it raises; the macros there are
-made before these.
+Owns: their SQL text. ``numeric_macros`` explains how a macro evaluates its arguments once and how it raises errors; its
+macros must be created before these.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from executor.embedded.functions.numbers.numeric_macros import let
 from executor.printing.floats import quotient
 
-#: float8: domain errors, and PostgreSQL's own constants.
+#: float8: domain errors, and PostgreSQL's constants.
 _FLOATS: Final = """
 CREATE MACRO ms_bounded(x) AS CASE WHEN isinf(x) THEN error('!22003!input is out of range') ELSE x END;
 CREATE MACRO ms_within_one(x) AS CASE WHEN abs(x) > 1 AND NOT isnan(x)
@@ -46,7 +46,7 @@ _UNDERFLOW: Final = "error('!22003!value out of range: underflow')"
 
 
 def _checked(name: str, result: str, overflows: str, underflows: str = "FALSE") -> str:
-    """An operation on x and y, which is infinite or nothing only of operands that make it so (float.h)."""
+    """An operation on x and y; its result is infinite or zero only for operands that justify that (float.h)."""
     return (
         f"CREATE MACRO ms_float_{name}(x, y) AS CASE WHEN isinf({result}) AND {overflows} THEN {_OVERFLOW}"
         f" WHEN {result} = 0 AND {underflows} THEN {_UNDERFLOW} ELSE {result} END;\n"
@@ -63,7 +63,7 @@ def _read(name: str, kind: str, written: str) -> str:
     return f"CREATE MACRO {name}(s) AS {body};\n"
 
 
-#: Operations that raise, the cast to real, and an aggregate's result by the size of its greatest argument.
+#: Operations that raise, the cast to real, and an aggregate's result checked by its largest argument.
 _CHECKED: Final = (
     _checked("add", "x + y", "NOT isinf(x) AND NOT isinf(y)")
     + _checked("sub", "x - y", "NOT isinf(x) AND NOT isinf(y)")

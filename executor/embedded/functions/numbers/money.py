@@ -1,4 +1,4 @@
-"""money as cents in bigints: its text by functions, its arithmetic by macros, checked in hugeints (cash.c).
+"""money as cents in bigints: texts by functions, arithmetic by macros with checks in hugeints (cash.c).
 
 Owns: ``FUNCTIONS`` and ``STATEMENTS``, ``money_*`` and ``ms_money_*``.
 """

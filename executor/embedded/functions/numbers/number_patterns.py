@@ -1,7 +1,7 @@
-"""The patterns of to_number() and to_char() of numbers, taken apart (formatting.c, parse_format and NUMDesc_prepare).
+"""Parses the patterns of to_number() and of to_char() for numbers (formatting.c, parse_format and NUMDesc_prepare).
 
-Owns: ``number_shape``: the pattern's words and texts, and what they ask for together. Raises 42601 for words that
-contradict each other.
+Owns: ``number_shape``: the pattern's words and texts, and the format that they describe together. Raises 42601 for
+contradictory words.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _KEYWORDS: Final = (*_NAMES, *(name.lower() for name in _NAMES if name.isalpha()
 
 
 class Item(Struct, frozen=True):
-    """A word of a pattern, or a character that is none."""
+    """A word of a pattern, or another character."""
 
     text: str
     is_word: bool
@@ -29,8 +29,8 @@ class Item(Struct, frozen=True):
 
 
 class Shape(Struct):
-    """What a pattern asks for: digits ``before`` and ``behind`` the point, of which zeros from ``zero_start`` to
-    ``zero_end`` are always written; ``shift`` digits behind V. ``lead`` is the digits before S."""
+    """The format of a pattern: digits ``before`` and ``behind`` the point, of which the zeros from ``zero_start`` to
+    ``zero_end`` are always written; ``shift`` digits after V. ``lead`` is the number of digits before S."""
 
     items: list[Item]
     before: int = 0
@@ -55,7 +55,7 @@ class Shape(Struct):
 
 @lru_cache(256)
 def number_shape(pattern: str) -> Shape:
-    """A pattern's shape, which must not be changed. Raises 42601."""
+    """A pattern's format, which callers must not change. Raises 42601."""
     shape = Shape(_items(pattern))
     for item in shape.items:
         if item.is_word:
@@ -85,7 +85,7 @@ def _items(pattern: str) -> list[Item]:
 
 
 def _prepare(shape: Shape, word: str) -> None:
-    """What a word adds. Raises 42601."""
+    """Adds a word to the format. Raises 42601."""
     if shape.scientific and word != "EEEE":
         raise SqlError("42601", '"EEEE" must be the last pattern used')
     match word:

@@ -1,6 +1,7 @@
-"""to_char() of numbers in patterns that the engine's SQL does not write, as a function (formatting.c, NUM_processor).
+"""to_char() of numbers for patterns that the engine's SQL cannot write, as a function (formatting.c, NUM_processor).
 
-Owns: ``FUNCTIONS``. Numbers come as texts, with the name of their type, by whose digits floating ones are rounded.
+Owns: ``FUNCTIONS``. Numbers arrive as texts with the name of their type; floating point numbers are rounded to the
+type's digits.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ _ROMAN: Final = (
     *((9, "IX"), (5, "V"), (4, "IV"), (1, "I")),
 )
 _ROMAN_WIDTH: Final = 15
-#: What stands behind a number's last digit: a pattern that goes on there ends the text.
+#: The end of a number's digits; a pattern with further digits ends the text there.
 _END: Final = "\0"
-#: Digits that floating numbers have for certain.
+#: The digits that are exact in floating point types.
 _DIGITS: Final = {"float4": 6, "float8": 15}
 _INTEGERS: Final = range(-(2**31), 2**31)
 
@@ -46,7 +47,7 @@ def shown(number: str, pattern: str, kind: str) -> str:
 
 
 def _exact(number: str, shape: Shape, kind: str) -> str:
-    """The number with as many decimals as the pattern has."""
+    """The number with the pattern's number of decimals."""
     value = Decimal(number).scaleb(shape.shift, _EXACT)
     if kind == "int4" and shape.shift:
         value = Decimal((int(value) - _INTEGERS[0]) % 2**32 + _INTEGERS[0])
@@ -57,7 +58,7 @@ def _exact(number: str, shape: Shape, kind: str) -> str:
 
 
 def _floating(number: str, shape: Shape, kind: str) -> tuple[str, int]:
-    """The number without more digits than its type has for certain, and how many are behind the point."""
+    """The number with at most its type's exact digits, and how many of them are after the point."""
     value = _float(number, kind)
     if shape.shift:
         value *= 10.0**shape.shift
@@ -78,7 +79,7 @@ def _float(number: str, kind: str) -> float:
 
 
 def _single(value: float) -> float:
-    """The nearest number of float4's."""
+    """The nearest float4."""
     try:
         (found,) = struct.unpack("f", struct.pack("f", value))
     except OverflowError:
@@ -99,7 +100,7 @@ def _scientific(number: str, shape: Shape, kind: str) -> str:
 
 
 def _roman_shape(shape: Shape) -> Shape:
-    """Nothing but the number counts."""
+    """The format of Roman numerals, which depends on the number only."""
     return Shape(shape.items, fills=shape.fills, roman=True)
 
 
@@ -119,7 +120,7 @@ def _roman(number: str, kind: str) -> str:
 
 
 class _Writer:
-    """A number on its way through a pattern; ``spaces`` is how many digits the pattern has more than the number."""
+    """Writes a number in a pattern; ``spaces`` is how many more digits the pattern has than the number."""
 
     def __init__(self, shape: Shape, digits: str, sign: str, spaces: int) -> None:
         self.shape, self.digits, self.sign, self.spaces = shape, digits, sign, spaces
@@ -134,7 +135,7 @@ class _Writer:
         self.count = shape.behind + shape.before - 1 + (not self.sign_written and spaces == 0)
 
     def prepare_sign(self) -> bool:
-        """Whether no sign is written before the number."""
+        """Decides whether no sign is written before the number."""
         shape = self.shape
         if shape.plus or shape.minus:
             return shape.minus
@@ -156,11 +157,11 @@ class _Writer:
         return self.digits[self.place : self.place + 1]
 
     def is_bare_point(self) -> bool:
-        """Whether FM keeps no decimal."""
+        """Whether FM removes all decimals."""
         return self.relevant is not None and self.digits[self.relevant : self.relevant + 1] == "."
 
     def leads_with_zero(self) -> bool:
-        """Whether this is the zero before a point, which is a blank: 0.1 is .1."""
+        """Whether this is the zero before the point of a number below 1, which is written as a blank: 0.1 is .1."""
         return not self.shape.has_zero and self.place == 0 and self.digits[:1] == "0" and self.shape.behind != 0
 
     def written(self) -> str:
@@ -183,7 +184,7 @@ class _Writer:
             self.blank()
 
     def item(self, item: Item) -> None:
-        """A word of the pattern, or a character."""
+        """Writes a word of the pattern, or another character."""
         match item.name:
             case "9" | "0" | "." | "D":
                 if not self.shape.roman:
@@ -208,7 +209,7 @@ class _Writer:
                 self.put(item.text)
 
     def number(self, word: str) -> None:
-        """A digit or the point, with the sign where it belongs."""
+        """Writes a digit or the point, with the sign before or after it if due."""
         self.in_number = False
         is_begun = self.current >= self.spaces or (self.shape.has_zero and self.zero_start == self.current)
         if not self.sign_written and is_begun and (not self.leads_with_zero() or self.is_bare_point()):
@@ -265,7 +266,7 @@ class _Writer:
 
 
 def _ordinal(digits: str) -> str:
-    """What makes an ordinal of a number. Raises 22P02."""
+    """The ordinal suffix of a number. Raises 22P02."""
     if not digits[-1:].isdigit():
         raise SqlError("22P02", f'"{digits}" is not a number')
     teens = digits[-2:-1] == "1"

@@ -1,11 +1,11 @@
-"""DuckDB macros that compute what PostgreSQL's functions do where DuckDB's own differ.
+"""DuckDB macros that compute PostgreSQL's results where DuckDB's functions differ.
 
-Owns: their SQL text; ``instance.Instance`` creates them in the in-memory catalog that every connection sees. Numbers
-are exact: decimals become hugeint units (``ms_units``), are computed with, and come back (``ms_decimal20``); what
-leaves 38 digits raises. Messages of ``error()`` start with ``!SQLSTATE!``, which ``errors.py`` reads.
+Owns: their SQL text; ``instance.Instance`` creates them in the in-memory catalog of all connections. Numbers are exact:
+decimals become hugeint units (``ms_units``), are computed, and are converted back (``ms_decimal20``); a result of more
+than 38 digits raises. Messages of ``error()`` start with ``!SQLSTATE!``, which ``errors.py`` reads.
 
-A macro's argument is pasted wherever it is named, so a value that is used more than once is bound by a lambda over a
-list of one element (``let``), and callers bind what is more than a column (``nodes.macro``).
+A macro's argument is pasted wherever it is named. So a value that is used several times is bound by a lambda over a
+list of one element (``let``), and callers bind arguments other than columns (``nodes.macro``).
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import Final
 
 
 def let(bindings: str, body: str) -> str:
-    """body with v.<name> bound by 'name: expression, ...', each evaluated once."""
+    """body with v.<name> bound by 'name: expression, ...', each expression evaluated once."""
     return f"list_transform([{{{bindings}}}], lambda v: {body})[1]"
 
 
-#: ``quotient_decimals`` tells how many decimals a quotient shows (``quotients``); what is cut off 20 is a power of ten.
+#: ``quotient_decimals`` gives a quotient's display scale (``quotients``); digits beyond it, up to the 20th decimal, are
+#: cut off by a power of ten.
 _DIGITS: Final = """
 CREATE MACRO ms_weight(units, scale) AS (length(CAST(units AS VARCHAR)) + 3999 - scale) // 4 - 1000;
 CREATE MACRO ms_cut_off(a, b, scale, least_scale) AS
@@ -35,14 +36,14 @@ CREATE MACRO ms_written_scale(s) AS CAST(CASE WHEN s IS NULL THEN NULL ELSE grea
 """
 
 
-#: a / b, both positive: q in units of 10^-20 and the remainder r. Five steps of four digits keep within hugeint. A
-#: reduction over the start and five more elements of its type, since lambdas in one another take long to plan.
+#: a / b, both positive: q in units of 10^-20 and the remainder r. Five steps of four digits stay within hugeint. It is
+#: a reduction over the start and five more elements of its type, since nested lambdas take long to plan.
 _LONG_DIVISION: Final = (
     "list_reduce(list_transform([0, 1, 2, 3, 4, 5], lambda i: {'q': a // b, 'r': a % b, 'b': b}),"
     " lambda v, w: {'q': v.q * 10000 + (v.r * 10000) // v.b, 'r': (v.r * 10000) % v.b, 'b': v.b})"
 )
 
-#: One step where b < 10^18, which holds of counts.
+#: One step if b < 10^18, which is so for counts.
 _SHORT_DIVISION: Final = let(
     "q: a // b * 100000000000000000000::HUGEINT, r: (a % b) * 100000000000000000000::HUGEINT, b: b",
     "{'q': v.q + v.r // v.b, 'r': v.r % v.b, 'b': v.b}",
@@ -50,10 +51,11 @@ _SHORT_DIVISION: Final = let(
 
 
 def _division(name: str, division: str) -> str:
-    """A macro name(a, b, scale, least_scale) dividing units of one scale, with PostgreSQL's errors and rounding.
+    """A macro name(a, b, scale, least_scale) that divides units of one scale, with PostgreSQL's errors and rounding.
 
-    A division by zero is left to the engine: error() is volatile to it, so that it would compute a correlated subquery
-    anew for each row outside, be it for the same values."""
+    The engine itself raises for a division by zero: it treats error() as volatile, and would compute a correlated
+    subquery with it again for each outer row, even for equal values.
+    """
     quotient = let(
         "d: (SELECTED), t: ms_cut_off(a, b, scale, least_scale)".replace("(SELECTED)", division),
         "CASE WHEN v.t > 1 THEN (v.d.q + v.t // 2) // v.t * v.t"
@@ -112,9 +114,10 @@ CREATE MACRO ms_decimal18(units) AS CAST(units AS DECIMAL(38, 0)) * CAST('0.0000
 CREATE MACRO ms_decimal16(units) AS CAST(units AS DECIMAL(38, 0)) * CAST('0.0000000000000001' AS DECIMAL(16, 16));
 """
 
-#: a * b rounded half away from zero to 18 decimals, for factors whose scales together exceed that (units of 10^-sa and
-#: 10^-sb). Integral and fractional parts multiply apart, and a's fraction is split once more, so that no partial
-#: product leaves 38 digits before the result does. What is cut off is gathered in units of 10^-(sa + sb).
+#: a * b rounded half away from zero to 18 decimals, for factors whose scales together exceed 18 (units of 10^-sa and
+#: 10^-sb). Integral and fractional parts are multiplied separately, and a's fraction is split once more, so that no
+#: partial product exceeds 38 digits before the result does. The digits to be cut off are summed in units of 10^-(sa +
+#: sb).
 _PRODUCT: Final = f"""
 CREATE MACRO ms_product_fraction(a, b, cut) AS {
     let(
@@ -183,8 +186,8 @@ CREATE MACRO ms_deviation(n, s1, s2, scale, sample) AS CASE
 } END;
 """
 
-#: Text functions whose edges differ from DuckDB's. A length that is too large is taken away from the branch that is not
-#: taken, too: of constants DuckDB computes it all the same.
+#: Text functions whose edge cases differ from DuckDB's. A length that is too large is also removed from the branch that
+#: is not taken, since DuckDB computes constant branches anyway.
 _TEXT: Final = """
 CREATE MACRO ms_substring_from(s, f) AS substring(s, CASE WHEN f < 1 THEN 1 ELSE f END);
 CREATE MACRO ms_substring(s, f, n) AS CASE WHEN s IS NULL OR f IS NULL OR n IS NULL THEN NULL
@@ -342,7 +345,7 @@ CREATE MACRO ms_hop_start(slide, source, origin, number) AS
     );
 """
 
-#: Lists as PostgreSQL's arrays: a NULL is an element like any other to all but @> and &&.
+#: Lists as PostgreSQL's arrays: NULL is an element like any other, except for @> and &&.
 _ARRAYS: Final = """
 CREATE MACRO ms_any(results) AS CASE WHEN list_contains(results, TRUE) THEN TRUE
     WHEN list_count(results) = len(results) THEN FALSE END;
@@ -413,5 +416,5 @@ CREATE MACRO ms_array_contains(a, b) AS CASE WHEN a IS NULL OR b IS NULL THEN NU
     ELSE list_count(b) = len(b) AND list_has_all(a, b) END;
 """
 
-#: In the order of creation, since a macro's body is bound when it is made.
+#: In the order of creation, since a macro's body is bound on creation.
 STATEMENTS: Final = _UNITS + _DIGITS + _QUOTIENT + _LARGE_QUOTIENT + _PRODUCT + _VARIANCE + _TEXT + _ARRAYS

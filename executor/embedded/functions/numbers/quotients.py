@@ -1,7 +1,7 @@
 """The decimals of quotients as functions of the engine, over columns.
 
 Owns: ``quotient_decimals``, PostgreSQL's select_div_scale (numeric.c), and ``quotient_shown``, the text of a quotient
-with its decimals. Written in SQL, each of them takes DuckDB's planner several milliseconds.
+with its decimals. In SQL, each of them would take DuckDB's planner several milliseconds.
 
     magnitude(x)    = 10000 * w + d   where x = d.ddd * 10000^w, 1 <= d < 10000; 0 for zero
     decimals(a / b) = 16 - 4 * floor((magnitude(a) - magnitude(b) - 1) / 10000), at least ``least``, at most 20
@@ -19,15 +19,15 @@ from catalog.values.types import QUOTIENT
 from executor.embedded.functions.batches import ColumnFunctions
 from executor.small.vectors import Values
 
-_compute: Any = pyarrow.compute  # made at its import, where no type checker sees its functions
-#: Decimals that a quotient is stored with.
+_compute: Any = pyarrow.compute  # created when pyarrow is imported, so type checkers do not see its functions
+#: The decimals with which a quotient is stored.
 _MOST: Final = QUOTIENT[1]
 _UNITS: Final = pa.decimal128(38, 0)
 _POWERS: Final = 10 ** np.arange(19, dtype=np.int64)
 
 
 def _decimals(a: pa.ChunkedArray, b: pa.ChunkedArray, scale: pa.ChunkedArray, least: pa.ChunkedArray) -> pa.Array:
-    """The decimals of a / b, both counts of 10^-scale, one scale for all rows; NULL of NULL and where b is 0."""
+    """The decimals of a / b, both counts of 10^-scale, one scale for all rows; NULL for NULL and if b is 0."""
     numbers = [_filled(column, _UNITS) for column in (a, b)]
     own = scale[0].as_py() if len(scale) else 0
     above, below = (_magnitudes(item, own) for item in numbers)
@@ -39,7 +39,7 @@ def _decimals(a: pa.ChunkedArray, b: pa.ChunkedArray, scale: pa.ChunkedArray, le
 
 
 def _filled(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """A column as one array with zeros for NULLs."""
+    """A column as one array, with zeros for NULLs."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     whole = whole if whole.type == kind else whole.cast(kind)
     return _compute.coalesce(whole, pa.scalar(0, kind)) if whole.null_count else whole
@@ -64,8 +64,8 @@ def _magnitudes(units: pa.Array, scale: int) -> Values:
 
 
 def _shown(texts: pa.ChunkedArray, decimals: pa.ChunkedArray) -> pa.Array:
-    """Quotients, written with all decimals that they are stored with, as they show; where it is not known how many
-    decimals that are, as many as the value lets expect. Only zeros are left out."""
+    """The texts of quotients, stored with all decimals. If a quotient's number of decimals is unknown, it is the number
+    expected for its value. Only zeros are left out."""
     written = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     sizes = _lengths(written)
     places = _filled(decimals, pa.int32()).to_numpy()
@@ -86,8 +86,8 @@ def _lengths(texts: pa.Array) -> Values:
 
 
 def _expected(written: pa.Array) -> Values:
-    """16 decimals of a value with up to four digits before its point, 4 fewer for every four more; 4 more for none, and
-    for a power of 10000, which is a quotient of numbers that begin alike."""
+    """The expected decimals: 16 for a value with up to four digits before its point, 4 fewer for every four more; 4
+    more for zero, and for a power of 10000, which results from numbers that begin with the same digits."""
     whole = _compute.utf8_ltrim(_compute.utf8_slice_codeunits(written, 0, -_MOST - 1), "-")
     alike = _compute.match_substring_regex(written, r"^-?(0\.|1(0000)*\.0*$)")
     more = _compute.coalesce(alike, pa.scalar(False)).to_numpy(zero_copy_only=False)

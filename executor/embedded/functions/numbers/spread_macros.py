@@ -1,6 +1,7 @@
 """DuckDB macros over spreads of doubles, the states of variances and of statistics of pairs.
 
-Owns: how a state is made of aggregates, how two merge, and what is made of one, each as PostgreSQL's float.c has it.
+Owns: how a state is made from aggregates, how two states merge, and the statistics of a state, each as in PostgreSQL's
+float.c.
 
     [N, Sx, Sxx]                     ms_spread          float8_combine         ms_spread_of_var_samp and its like
     [N, Sx, Sxx, Sy, Syy, Sxy]       ms_paired_spread   float8_regr_combine    ms_spread_of_corr and its like
@@ -17,13 +18,13 @@ from executor.embedded.functions.numbers.numeric_macros import let
 
 
 def _between(left: int, right: int) -> str:
-    """What two states' means add to a sum of products of distances, of the sums at these places."""
+    """The part of a merged sum of products of distances that comes from the difference of the two states' means."""
     distances = " * ".join(f"(v[{place}] / v[1] - w[{place}] / w[1])" for place in (left, right))
     return f"v[1] * w[1] * {distances} / (v[1] + w[1])"
 
 
-#: From here on a double's digits behind the point are so few that they lose none beside its whole part; up to the
-#: second, squares of ten thousand million whole parts are added up in 128 bits.
+#: From the first number on, a double has so few digits after the point that they lose nothing beside its whole part. Up
+#: to the second, squares of ten thousand million whole parts sum up in 128 bits.
 _FAR, _TOO_FAR = 2**27, 2**45
 
 _SQUARES: Final = f"""
@@ -62,7 +63,8 @@ CREATE MACRO ms_spread_of_stddev_pop(s) AS sqrt(ms_spread_over(s, s[1]));
 CREATE MACRO ms_spread_of_stddev_samp(s) AS sqrt(ms_spread_over(s, s[1] - 1));
 """
 
-#: By statistic, what it is of v: the count n, the averages x and y, and the sums of squares and products xx, yy and xy.
+#: For each statistic, its expression over v: the count n, the averages x and y, and the sums of squares and products
+#: xx, yy and xy.
 _OF_PAIRS: Final = {
     "corr": "ms_corr(v.xx, v.yy, v.xy)",
     "covar_pop": "v.xy / v.n",

@@ -1,7 +1,7 @@
-"""to_number(): a text read by a pattern, as a function of the engine (formatting.c, NUM_numpart_from_char).
+"""to_number(): reads a text by a pattern, as a function of the engine (formatting.c, NUM_numpart_from_char).
 
-Owns: ``FUNCTIONS``. A character of the pattern takes one of the text or leaves it; what is neither digit nor sign nor
-point where one is wanted is passed over.
+Owns: ``FUNCTIONS``. Each character of the pattern consumes one of the text or none; characters other than digits, signs
+and points are skipped where one of these is expected.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from executor.embedded.functions.numbers.number_patterns import Item, Shape, num
 
 _DATA: Final = "0123456789.,+-"
 _EXACT: Final = Context(prec=2000)
-#: Digits that the engine's type keeps.
+#: The most digits that the engine's type keeps.
 _BEFORE, _BEHIND = 20, 18
 
 
 class _Reader:
-    """A text on its way through a pattern, octet by octet, of which only what is passed over is whole characters."""
+    """Reads a text by a pattern, octet by octet; only skipped characters are handled whole."""
 
     def __init__(self, text: str, shape: Shape) -> None:
         self.text, self.shape = text.encode().decode("latin-1"), shape
@@ -34,18 +34,18 @@ class _Reader:
         return self.place >= len(self.text)
 
     def skip(self, count: int) -> None:
-        """Passes over characters that belong to no number."""
+        """Skips characters that belong to no number."""
         while count and self.at() and self.at() not in _DATA:
             self.character()
             count -= 1
 
     def character(self) -> None:
-        """Passes over a character."""
+        """Skips one character."""
         octet = ord(self.at())
         self.place += 1 + (octet >= 0xC0) + (octet >= 0xE0) + (octet >= 0xF0)
 
     def item(self, item: Item) -> None:
-        """One word of the pattern, or a character."""
+        """Reads one word of the pattern, or another character."""
         match item.name:
             case "0" | "9" | "." | "D":
                 self.number(item.name in "09")
@@ -67,7 +67,7 @@ class _Reader:
                 self.character()
 
     def number(self, is_digit: bool) -> None:
-        """A digit or the point, with a sign on either side."""
+        """Reads a digit or the point, with a sign on either side."""
         if self.is_done():
             return
         self.place += self.at() == " "
@@ -90,14 +90,14 @@ class _Reader:
             self.sign_behind(is_read)
 
     def sign_before(self) -> None:
-        """Angle brackets are a sign, too."""
+        """Reads a sign before the number; angle brackets are a sign, too."""
         signs = "+-<" if self.shape.brackets else "+-"
         if self.at() in signs:
             self.sign = "-" if self.at() == "<" else self.at()
             self.place += 1
 
     def sign_behind(self, is_read: bool) -> None:
-        """S is right behind the last digit; others may stand anywhere behind it."""
+        """Reads a sign after the number: S directly after the last digit, others anywhere after it."""
         if self.shape.signed:
             following = self.text[self.place + 1 : self.place + 2]
             if is_read and following and following in "+-":

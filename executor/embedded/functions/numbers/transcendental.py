@@ -1,8 +1,8 @@
-"""exp, ln, log and power of numerics to PostgreSQL's digits, and trigonometry in degrees, as functions of the engine.
+"""exp, ln, log and power of numerics with PostgreSQL's digits, and trigonometry in degrees, as functions of the engine.
 
-Owns: ``FUNCTIONS``, ``num_*`` and ``deg_*``. A numeric result has at least 16 significant digits, and as many decimals
-as the arguments show (numeric.c); more than 20 decimals are rounded away. Degrees are exact where floats can be
-(float.c).
+Owns: ``FUNCTIONS``, ``num_*`` and ``deg_*``. A numeric result has at least 16 significant digits, and at least the
+arguments' display scale (numeric.c); decimals beyond the 20th are rounded away. Functions of degrees are exact where
+floats can be (float.c).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _EXACT: Final = Context(prec=100, rounding=ROUND_HALF_UP, Emax=10_000, Emin=-10_
 _SIGNIFICANT: Final = 16
 _MOST: Final = 20
 _LOG10_E: Final = 0.434294481903252
-#: Between these, a logarithm is about the value less 1.
+#: Between these values, the logarithm is about the value less 1.
 _NEAR: Final = (Decimal("0.9"), Decimal("1.1"))
 
 
 def _fitted(value: Decimal, decimals: int, shown: int) -> Decimal:
-    """The value with its decimals, of which 20 are kept. Raises 22003."""
+    """The value rounded to its decimals, at most 20. Raises 22003."""
     if value and value.adjusted() > 37 - _MOST:
         raise SqlError("22003", "value out of range: more than 38 digits")
     return value.quantize(Decimal(1).scaleb(-min(max(decimals, shown, 0), _MOST)), ROUND_HALF_UP, _EXACT)
@@ -37,7 +37,7 @@ def _logarithm(value: Decimal) -> Decimal:
 
 
 def _weight(value: Decimal, logarithm: Decimal) -> int:
-    """The decimal weight of a value's logarithm, near 1 that of the value less 1 (estimate_ln_dweight)."""
+    """The decimal weight of a value's logarithm; near 1, the weight of the value less 1 (estimate_ln_dweight)."""
     if value == 1:
         return 0
     return (value - 1).adjusted() if _NEAR[0] <= value <= _NEAR[1] else int(math.log10(abs(logarithm)))
@@ -84,7 +84,7 @@ def _power(base: Decimal, exponent: Decimal, shown: int) -> Decimal:
 
 
 def _sqrt(value: Decimal, shown: int) -> Decimal:
-    """Its decimals are those that half of the digits in groups of four leave (numeric_sqrt)."""
+    """The square root, with the decimals that half of the digits in groups of four leave (numeric_sqrt)."""
     if value < 0:
         raise SqlError("2201F", "cannot take square root of a negative number")
     half = (value.adjusted() // 4 + 1 if value else 1) * 2 - 1
@@ -92,7 +92,7 @@ def _sqrt(value: Decimal, shown: int) -> Decimal:
 
 
 def _decimals(function: Callable[..., Decimal]) -> Callable[..., int]:
-    """How many decimals a function's result shows."""
+    """The display scale of a function's result."""
     return lambda *arguments: -int(function(*arguments).as_tuple().exponent)
 
 
@@ -143,7 +143,8 @@ _COT_45: Final = _cosine(45.0) / _sine(45.0)
 
 
 def _turned(of: Callable[[float], float], below: bool, half: bool, zero: bool = False) -> Callable[[float], float]:
-    """A function of the first quadrant for every angle: which of the others change its sign."""
+    """A function that is defined for the first quadrant, extended to all angles: which of the other quadrants change
+    its sign."""
 
     def turned(value: float) -> float:
         if math.isnan(value):

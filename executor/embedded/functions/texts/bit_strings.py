@@ -1,4 +1,4 @@
-"""Functions of bit strings, which are texts of digits, as functions of the engine.
+"""Functions on bit strings, which are texts of digits, as functions of the engine.
 
 Owns: ``FUNCTIONS``, ``bits_*``, and ``STATEMENTS``, with PostgreSQL's errors (varbit.c).
 """
@@ -121,7 +121,7 @@ FUNCTIONS: Final[Functions] = {
     "bits_fit": (_fit, "VARCHAR"),
 }
 
-#: Between such texts and the engine's own bit strings, which are none of no bits.
+#: Conversions between such texts and the engine's own bit strings, which cannot be empty.
 STATEMENTS: Final = """
 CREATE MACRO ms_text_bit(x) AS CAST('1' || x AS BIT);
 CREATE MACRO ms_bit_text(x) AS substring(CAST(x AS VARCHAR), 2);

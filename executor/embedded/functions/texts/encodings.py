@@ -1,8 +1,7 @@
-"""Texts as octets in other encodings than UTF8, normal forms, and escapes, as functions of the engine.
+"""Conversions of texts to octets in other encodings than UTF8, normal forms, and escapes, as functions of the engine.
 
-Owns: ``FUNCTIONS``. Encodings are those of one octet a character, which Python's codecs and PostgreSQL's tables map
-alike; of the others 0A000.
-https://www.postgresql.org/docs/15/multibyte.html
+Owns: ``FUNCTIONS``. The encodings are those with one octet per character, for which Python's codecs and PostgreSQL's
+tables agree; others raise 0A000. https://www.postgresql.org/docs/15/multibyte.html
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from executor.embedded.functions.batches import Functions
 from executor.embedded.functions.texts.bytea import as_text
 
 _UTF8: Final = "UTF8"
-#: The parts of ISO 8859 that LATIN1 to LATIN10 are, and the code pages of Windows.
+#: The parts of ISO 8859 for LATIN1 to LATIN10, and the code pages of Windows.
 _LATIN: Final = (1, 2, 3, 4, 9, 10, 13, 14, 15, 16)
 _PAGES: Final = (866, 874, *range(1250, 1259))
-#: Python's codecs by PostgreSQL's names.
+#: Python's codecs, by PostgreSQL's names of the encodings.
 _CODECS: Final = {
     _UTF8: "utf-8",
     **{f"LATIN{number}": f"iso8859-{part}" for number, part in enumerate(_LATIN, 1)},
@@ -30,7 +29,7 @@ _CODECS: Final = {
     "KOI8R": "koi8-r",
     "KOI8U": "koi8-u",
 }
-#: Their other names (pg_encname_tbl), without what is neither letter nor digit.
+#: Other names of the encodings (pg_encname_tbl), with letters and digits only.
 _ALIASES: Final = {
     "unicode": _UTF8,
     **{f"iso8859{part}": f"LATIN{number}" for number, part in enumerate(_LATIN, 1)},
@@ -48,7 +47,7 @@ _ESCAPE: Final = re.compile(r"\\(?:(\\)|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|\+([
 
 @cache
 def _known(name: str, role: str) -> str:
-    """An encoding by PostgreSQL's own name. Raises 22023 and 0A000."""
+    """PostgreSQL's own name of an encoding. Raises 22023 and 0A000."""
     cleaned = re.sub("[^a-z0-9]", "", name.lower())
     own = {re.sub("[^a-z0-9]", "", str(row["name"]).lower()): str(row["name"]) for row in rows("encodings")}
     found = own.get(cleaned) or _ALIASES.get(cleaned)
@@ -85,7 +84,8 @@ def _encoded(text: str, encoding: str) -> bytes:
 
 
 def _converted(data: bytes, source: str, target: str) -> bytes:
-    """Octets in another encoding. Raises 42883 where PostgreSQL converts nothing directly, and 0A000 where it does."""
+    """Octets converted to another encoding. Raises 42883 if PostgreSQL has no direct conversion, and 0A000 if only
+    PostgreSQL has one."""
     pair = _known(source, "source"), _known(target, "destination")
     if _UTF8 not in pair and pair[0] != pair[1]:
         names = {row["encoding"]: row["name"] for row in rows("encodings")}
@@ -105,7 +105,7 @@ def _form(name: str) -> _Form:
 
 
 def _unescaped(text: str) -> str:
-    """unistr(). Raises 42601."""
+    """The result of unistr(). Raises 42601."""
     codes: list[str] = []
 
     def character(match: re.Match[str]) -> str:

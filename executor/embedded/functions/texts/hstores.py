@@ -18,7 +18,7 @@ from executor.embedded.functions.batches import Functions
 
 Keys = Sequence[str | None]
 
-#: What JSON takes for a number (IsValidJsonNumber()).
+#: The texts that JSON accepts as numbers (IsValidJsonNumber()).
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _TRUTHS: Final = {"t": "true", "f": "false"}
 
@@ -60,7 +60,7 @@ def _flat(text: str) -> list[str | None]:
 
 
 def _matrix(text: str) -> str:
-    """An array's text of two dimensions."""
+    """The text of a two-dimensional array."""
     rows = (",".join("NULL" if item is None else _element(item) for item in pair) for pair in pairs(text).items())
     return "{" + ",".join(f"{{{row}}}" for row in rows) + "}"
 
@@ -90,7 +90,7 @@ def _checked(key: str | None) -> str:
 
 
 def _pairs(keys: Keys | None, values: Keys | None) -> str | None:
-    """Of two arrays; without the second all values are NULL."""
+    """An hstore from two arrays, of keys and of values; without the second, all values are NULL."""
     if keys is None:
         return None
     if values is not None and len(values) != len(keys):
@@ -100,14 +100,14 @@ def _pairs(keys: Keys | None, values: Keys | None) -> str | None:
 
 
 def _of_array(items: Keys) -> str:
-    """Of keys and values by turns."""
+    """An hstore from an array of keys and values by turns."""
     if len(items) % 2:
         raise SqlError("2202E", "array must have even number of elements")
     return shown(unique(zip(map(_checked, items[::2]), items[1::2], strict=True)))
 
 
 def _of_shaped(text: str) -> str:
-    """Of an array of any dimensions, by its text."""
+    """An hstore from an array of any number of dimensions, given as text."""
     items, shape = split_shaped(text)
     if shape[0] == 2 and dimensions(shape)[1] != 2:
         raise SqlError("2202E", "array must have two columns")
@@ -142,7 +142,7 @@ FUNCTIONS: Final[Functions] = {
     "hs_order": (order_key, "VARCHAR"),
     "hs_ordered": (of_order_key, "VARCHAR"),
 }
-#: Those that NULL does not pass through.
+#: Functions that are called with NULL arguments.
 OF_NULL: Final[Functions] = {
     "hs_pair": (_pair, "VARCHAR"),
     "hs_pairs": (_pairs, "VARCHAR"),

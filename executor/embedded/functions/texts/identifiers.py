@@ -1,4 +1,4 @@
-"""Texts that hold names or arrays, taken apart by functions of the engine.
+"""Functions of the engine that split texts into names or array elements.
 
 Owns: ``FUNCTIONS``: parse_ident() (misc.c) and the elements of an array's text.
 """
@@ -24,7 +24,7 @@ def _after_blanks(text: str, place: int) -> int:
 
 
 def _parse_ident(text: str, strict: bool) -> list[str]:
-    """The parts of a qualified name: quoted ones as they are, others in lower case."""
+    """The parts of a qualified name: quoted ones unchanged, others in lower case."""
     parts: list[str] = []
     place = _after_blanks(text, 0)
     while True:
@@ -43,7 +43,7 @@ def _parse_ident(text: str, strict: bool) -> list[str]:
 
 
 def _lower(name: str) -> str:
-    """Letters of ASCII alone: an encoding of several bytes leaves the others as they are."""
+    """ASCII letters in lower case; in a multibyte encoding, PostgreSQL leaves other letters unchanged."""
     return "".join(char.lower() if char.isascii() else char for char in name)
 
 

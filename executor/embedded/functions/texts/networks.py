@@ -1,4 +1,4 @@
-"""Functions of network and hardware addresses, which are texts, as functions of the engine.
+"""Functions on network and hardware addresses, which are texts, as functions of the engine.
 
 Owns: ``FUNCTIONS``, ``net_*`` and ``mac_*``, with PostgreSQL's errors (network.c, mac.c, mac8.c).
 """
@@ -19,12 +19,12 @@ Both = Callable[[Address, Address], Address]
 
 
 def _of(change: Callable[[Address], Address]) -> Callable[[str], str]:
-    """From an address to an inet."""
+    """A function of a text, from a function of an address that returns an inet."""
     return lambda text: change(address(text)).inet()
 
 
 def _network(found: Address, bits: int) -> Address:
-    """The network of so many bits."""
+    """The network with this number of bits."""
     kept = replace(found, bits=bits)
     return replace(kept, number=kept.number & ~kept.hosts)
 
@@ -83,7 +83,7 @@ def _set_cidr_bits(text: str, bits: int) -> str:
 
 
 def _holds(outer: Address, inner: Address, least: int) -> bool:
-    """Whether a network holds another one whose bits are that many more at least."""
+    """Whether a network contains another one that has at least ``more`` more bits."""
     if outer.family != inner.family or inner.bits < outer.bits + least:
         return False
     return _network(inner, outer.bits) == _network(outer, outer.bits)

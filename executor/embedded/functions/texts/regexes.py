@@ -1,6 +1,6 @@
-"""Functions of regular expressions, for patterns in which RE2 would find another match than PostgreSQL.
+"""Regular expression functions for patterns for which RE2 would find another match than PostgreSQL.
 
-Owns: ``FUNCTIONS``, ``re_*``: what each makes of the matches that ``catalog.values.regex.matching`` finds (regexp.c).
+Owns: ``FUNCTIONS``, ``re_*``: their results for the matches that ``catalog.values.regex.matching`` finds (regexp.c).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _substr(value: str, pattern: str, start: int, number: int, flags: str, group
 
 
 def _group(pattern: Pattern, value: str, first: int, number: int, group: int) -> Span:
-    """A group of the n-th match; the only one of a pattern without groups is the whole."""
+    """A group of the n-th match; a pattern without groups has the whole match as its only group."""
     if group > max(pattern.groups, 1):
         return None
     found = _nth(find_all(pattern, value, first), number)
@@ -81,7 +81,7 @@ def _match(value: str, pattern: str, flags: str) -> list[str | None] | None:
 
 
 def _matches(value: str, pattern: str, flags: str) -> list[list[str | None]]:
-    """The groups of the first match, or with the flag g of every one."""
+    """The groups of the first match or, with the flag g, of all matches."""
     found = find_all(parse(pattern, flags), value)
     wanted = found if options(flags).every else islice(found, 1)
     return [[_held(value, span) for span in (match[1:] or match)] for match in wanted]
@@ -93,7 +93,7 @@ def _substring(value: str, pattern: str) -> str | None:
 
 
 def _split(value: str, pattern: str, flags: str) -> list[str]:
-    """A match of nothing at either end, or right behind another, splits nothing."""
+    """Splits a text; an empty match at either end, or directly after another match, does not split."""
     pieces, done = [], 0
     for found in find_all(_pattern("regexp_split_to_array", pattern, flags), value):
         begin, end = found[0]
@@ -121,7 +121,7 @@ def _replace(value: str, pattern: str, new: str, start: int, number: int, flags:
 
 
 def _filled(new: str, value: str, found: Match) -> str:
-    """A replacement with the groups that it names."""
+    """A replacement text with the groups that it names filled in."""
     pieces, place = [], 0
     while place < len(new):
         char, following = new[place], new[place + 1 : place + 2]

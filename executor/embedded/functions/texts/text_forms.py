@@ -1,6 +1,6 @@
-"""Texts with a form of their own, read by functions of the engine (``catalog.values.forms``).
+"""Types whose values are texts in their own form, read by functions of the engine (``catalog.values.forms``).
 
-Owns: ``FUNCTIONS``: ``form_*`` of each such type, an xml as it is shown, and keys of orders (``opaque.KEYED``); and
+Owns: ``FUNCTIONS``: ``form_*`` for each such type, the output form of xml, and sort keys (``opaque.KEYED``); and
 ``STATEMENTS``, ``ms_lsn_*``.
 """
 
@@ -38,7 +38,7 @@ FUNCTIONS: Final[Functions] = {
     "size_read": (read_size, "BIGINT"),
 }
 
-#: Places in the log as numbers, checked in hugeints (pg_lsn.c).
+#: Log positions as numbers, checked in hugeints (pg_lsn.c).
 STATEMENTS: Final = """
 CREATE MACRO ms_lsn(x) AS CAST('0x' || split_part(x, '/', 1) AS HUGEINT) * 4294967296
     + CAST('0x' || split_part(x, '/', 2) AS HUGEINT);

@@ -1,7 +1,7 @@
-"""Types' names with their modifiers, as functions of the engine.
+"""The names of types with their modifiers, as functions of the engine.
 
-Owns: ``FUNCTIONS``: what format_type() makes of a type's name and a modifier (format_type.c, and the types' typmodout
-functions).
+Owns: ``FUNCTIONS``: the result of format_type() for a type's name and a modifier (format_type.c, and the types'
+typmodout functions).
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from executor.embedded.functions.batches import Functions
 
 _BPCHAR: Final = 1042
 _FIELDS: Final = {mask: f" {fields_text(mask)}" for mask in FIELD_RANGES}
-#: Of an interval, where no digits are said.
+#: The interval modifier without a number of digits.
 _ANY_DIGITS: Final = 0xFFFF
 
 
 def _type_shown(head: str, tail: str, element: int, modifier: int) -> str:
-    """A type's name: ``head``, the written modifier, ``tail``. ``element`` is its oid, or an array's element's."""
+    """A type's name: ``head``, the modifier's text, ``tail``. ``element`` is the type's oid or, for an array, the
+    element type's."""
     if modifier == NO_MODIFIER:
         return head + tail
     if modifier < 0:
@@ -46,7 +47,7 @@ def _interval(modifier: int) -> str:
     return _FIELDS.get(modifier >> 16, "") + ("" if digits == _ANY_DIGITS else _digits(digits))
 
 
-#: How modifiers are written, by their types' oids.
+#: How modifiers are written, by the types' oids.
 _WRITTEN: Final[Mapping[int, Callable[[int], str]]] = {
     **dict.fromkeys((_BPCHAR, 1043), _length),
     1700: _precision,

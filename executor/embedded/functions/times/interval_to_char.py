@@ -1,7 +1,7 @@
 """to_char() of intervals, as a function (formatting.c, DCH_to_char of an interval).
 
-Owns: ``FUNCTIONS``. An interval is no day of any calendar: its years are months by twelve, its day of the year counts
-months of 30 days, and fields that want a date are of the one that its numbers would be.
+Owns: ``FUNCTIONS``. An interval is not a date: its years are months divided by twelve, its day of the year counts
+months of 30 days, and fields that need a date use the date that its numbers would form.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from executor.embedded.functions.batches import Functions
 
 _ROMAN: Final = ("XII", "XI", "X", "IX", "VIII", "VII", "VI", "V", "IV", "III", "II", "I")
 _HINT: Final = "Intervals are not tied to specific calendar dates."
-#: A field as text: of an interval, and whether it is filled up.
+#: Functions that write a field of an interval, padded or not.
 _Field = Callable[["Span", bool], str]
 
 
 class Span(Struct, frozen=True):
-    """An interval's fields (interval2itm), each with its sign."""
+    """The fields of an interval (interval2itm), each with its sign."""
 
     year: int
     month: int
@@ -46,7 +46,7 @@ def _of(months: int, days: int, time: int) -> Span:
 
 
 def _divided(value: int, by: int) -> tuple[int, int]:
-    """C's quotient and remainder."""
+    """Quotient and remainder as in C."""
     quotient = abs(value) // by * (1 if value >= 0 else -1)
     return quotient, value - quotient * by
 
@@ -56,7 +56,7 @@ def _over(value: int, by: int) -> int:
 
 
 def shown(months: int, days: int, time: int, pattern: str) -> str:
-    """to_char() of an interval, whose time is in microseconds. Raises 22007."""
+    """The result of to_char() for an interval with its time in microseconds. Raises 22007."""
     span = _of(months, days, time)
     return "".join(item.text if isinstance(item, Between) else _word(span, item) for item in moment_pattern(pattern))
 
@@ -79,7 +79,7 @@ def _word(span: Span, word: Word) -> str:
 
 
 def _ordinal(number: str, suffix: str) -> str:
-    """st, nd, rd or th in the suffix's case (get_th)."""
+    """The suffix st, nd, rd or th in the pattern's case (get_th)."""
     last = "" if number[-2:-1] == "1" and len(number) > 1 else number[-1]
     found = {"1": "st", "2": "nd", "3": "rd"}.get(last, "th")
     return found.upper() if suffix == "TH" else found
@@ -94,7 +94,7 @@ def _roman(span: Span, fill: bool) -> str:
 
 
 def _digits(value: int, width: int, fill: bool) -> str:
-    """A number in so many digits, not counting its sign."""
+    """A number with a number of digits, not counting its sign."""
     return f"{value:0{width + (value < 0)}d}" if fill else str(value)
 
 
@@ -112,7 +112,7 @@ def _fraction(digits: int) -> _Field:
 
 
 def _year(digits: int, year: Callable[[Span], int]) -> _Field:
-    """The last digits of a year; the sign of the interval's own tells how many there are."""
+    """The last digits of a year; how many depends on the sign of the interval's year."""
 
     def field(span: Span, fill: bool) -> str:
         found = year(span) if digits == 4 else _divided(year(span), 10**digits)[1]
@@ -140,7 +140,7 @@ def _thousands(span: Span, fill: bool) -> str:
 
 
 def _julian(year: int, month: int, day: int) -> int:
-    """Days of the Julian calendar (date2j)."""
+    """The Julian day number (date2j)."""
     month, year = (month + 1, year + 4800) if month > 2 else (month + 13, year + 4799)
     century = _over(year, 100)
     days = year * 365 - 32167 + _over(year, 4) - century + _over(century, 4)
@@ -152,13 +152,13 @@ def _of_date(span: Span) -> int:
 
 
 def _first_monday(year: int) -> int:
-    """The day with which a year's weeks begin."""
+    """The first day of the first ISO week of a year."""
     fourth = _julian(year, 1, 4)
     return fourth - fourth % 7
 
 
 def _iso(span: Span) -> tuple[int, int]:
-    """The year of the weeks, and the week (date2isoyear, date2isoweek)."""
+    """The ISO year and week (date2isoyear, date2isoweek)."""
     day, year = _of_date(span), span.year
     if day < _first_monday(year):
         year -= 1

@@ -1,6 +1,6 @@
-"""Dates, times and intervals from texts as PostgreSQL's input functions read them, and rounding to a type's precision.
+"""Dates, times and intervals read from texts as PostgreSQL's input functions do, and rounding to a type's precision.
 
-Owns: ``FUNCTIONS`` and ``STATEMENTS``, ``moments_*`` and the macros that round and cut.
+Owns: ``FUNCTIONS`` and ``STATEMENTS``, ``moments_*`` and the macros that round and truncate.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ FUNCTIONS: Final[Functions] = {
 }
 
 
-#: Whole units of so many microseconds, halves away from zero, of what counts from anywhere at a whole second.
+#: Whole units of a number of microseconds, halves away from zero, for values counted from any whole second.
 STATEMENTS: Final = f"""
 CREATE MACRO ms_in_zone(x TIMESTAMP, zone) AS CASE WHEN isfinite(x)
     THEN make_timestamptz(epoch_us(x) - moments_east_of_local(epoch_us(x), zone)) ELSE timezone('UTC', x) END,

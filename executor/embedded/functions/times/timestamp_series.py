@@ -1,6 +1,7 @@
-"""generate_series() of instants where the session's clock changes (timestamptz_pl_interval).
+"""generate_series() of instants in a zone with clock changes (timestamptz_pl_interval).
 
-Owns: ``moment_series``. Each instant is the one before it and a step, whose months and days are of the zone's calendar.
+Owns: ``moment_series``. Each instant is the one before it plus a step, whose months and days follow the zone's
+calendar.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _DAY: Final = 86_400_000_000
 
 
 def moment_series(first: int, last: int, months: int, days: int, micros: int, zone: str) -> list[int]:
-    """The instants from the first to the last, in microseconds since 1970. Raises 22023 and 22008."""
+    """The instants from first to last, in microseconds since 1970. Raises 22023 and 22008."""
     direction = (months * 30 + days) * _DAY + micros
     if not direction:
         raise SqlError("22023", "step size cannot equal zero")
@@ -34,7 +35,7 @@ def moment_series(first: int, last: int, months: int, days: int, micros: int, zo
 
 
 def _after(moment: int, months: int, days: int, rules: tzinfo) -> int:
-    """An instant so many months and then days later on a zone's calendar."""
+    """The instant this many months, then days later in a zone's calendar."""
     if months:
         local = _local(moment, rules)
         year, month = divmod(local.year * 12 + local.month - 1 + months, 12)

@@ -1,4 +1,4 @@
-"""timetz in DuckDB: a BIGINT (``catalog.values.times.timetz``), which macros take apart.
+"""timetz in DuckDB: a BIGINT (``catalog.values.times.timetz``), which macros split.
 
 Owns: ``FUNCTIONS`` and ``STATEMENTS``.
 """

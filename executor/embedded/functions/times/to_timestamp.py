@@ -1,6 +1,6 @@
 """to_date() and to_timestamp() as functions of the engine.
 
-Owns: ``COLUMNS``, which read each text of a batch once.
+Owns: ``COLUMNS``, which read each distinct text of a batch once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from executor.embedded.functions.batches import ColumnFunctions, raised
 
 
 def _over_columns(read: Callable[..., date], kind: pa.DataType) -> Callable[..., pa.Array]:
-    """The function over a batch of texts, and a pattern (and a zone) that is the same for all of them."""
+    """The function over a batch of texts, with one pattern (and zone) for all of them."""
 
     def batch(texts: pa.ChunkedArray, *constants: pa.ChunkedArray) -> pa.Array:
         given = [column[0].as_py() for column in constants]

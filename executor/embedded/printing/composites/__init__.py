@@ -1,3 +1,2 @@
-"""Expressions over values made of others: arrays, rows, ranges, multiranges, documents, and numbers' display scales in
-them.
-"""
+"""Expressions over composite values: arrays, rows, ranges, multiranges, documents, and the display scales of numbers in
+them."""

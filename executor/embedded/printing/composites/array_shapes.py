@@ -1,6 +1,6 @@
-"""Expressions over arrays of any dimensions, which are structs of a list and a shape in DuckDB.
+"""Expressions over arrays of any number of dimensions, which are structs of a list and a shape in DuckDB.
 
-Owns: ``SHAPED``, the builders of their functions, and the conversion of such an array to and from a list.
+Owns: ``SHAPED``, the builders of their functions, and the conversion of such arrays to and from lists.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def is_shaped(kind: SqlType) -> bool:
 
 
 def shaped_type(items: Expr, shape: Expr) -> Expr:
-    """The struct's type, of those of its fields."""
+    """The type of the struct, from the types of its fields."""
     fields = [
         exp.ColumnDef(this=exp.Identifier(this=name, quoted=True), kind=kind)
         for name, kind in (("items", items), ("shape", shape))
@@ -32,12 +32,12 @@ def shaped_type(items: Expr, shape: Expr) -> Expr:
 
 
 def parts(value: Expr) -> tuple[Expr, Expr]:
-    """An array's elements and its shape."""
+    """The list of an array's elements, and its shape."""
     return macro("ms_items", value.copy()), macro("ms_shape", value.copy())
 
 
 def struct(fields: list[Expr]) -> Expr:
-    """An array of its elements and shape, neither of which is NULL."""
+    """An array with these elements and this shape, neither of which is NULL."""
     names = (exp.Identifier(this=name, quoted=True) for name in ("items", "shape"))
     return exp.Struct(
         expressions=[exp.PropertyEQ(this=name, expression=field) for name, field in zip(names, fields, strict=True)]
@@ -45,12 +45,12 @@ def struct(fields: list[Expr]) -> Expr:
 
 
 def with_shape(items: Expr, shape: Expr) -> Expr:
-    """An array of its elements and shape; NULL where one is."""
+    """An array with these elements and this shape; NULL if either is NULL."""
     return macro("ms_with_shape", items, shape)
 
 
 def over_items(value: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """The array with its elements changed, list by list."""
+    """The array with its list of elements changed."""
     return bound(
         value, lambda given: with_shape(change(macro("ms_items", given.copy())), macro("ms_shape", given.copy()))
     )
@@ -63,10 +63,10 @@ def cast(
     target: SqlType,
     listed: Callable[[Expr, SqlType, SqlType], Expr],
 ) -> Expr:
-    """To or from a type of arrays of any dimensions; ``listed`` casts lists of elements."""
+    """A cast to or from arrays of any number of dimensions; ``listed`` casts lists of elements."""
     assert target.element is not None
     element = array(target.element)
-    if is_shaped(target) and source.element is None:  # a text
+    if is_shaped(target) and source.element is None:  # from a text
         items = listed(function("shape_items", argument), array(TEXT), element)
         found = with_shape(items, function("shape_read", argument.copy()))
     elif is_shaped(target) and is_shaped(source):
@@ -82,7 +82,8 @@ def cast(
 
 
 def written(value: Expr, shown: Callable[[Expr], Expr], name: str = "shape_written") -> Expr:
-    """An array's text, or another that a function makes of its shape; ``shown`` makes the list of its elements'."""
+    """An array's text, or another text that a function computes from its shape; ``shown`` computes the list of the
+    elements' texts."""
     return bound(
         value,
         lambda given: function(name, shown(macro("ms_items", given.copy())), macro("ms_shape", given.copy())),
@@ -113,7 +114,7 @@ def _slice(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
 
 
 def _over_arrays(name: str) -> Build:
-    """Of a list of arrays, which are brought to one form."""
+    """A function of a list of arrays, all converted to one form."""
 
     def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         inner = node.arguments[0].type.element
@@ -135,7 +136,7 @@ def _empty(printer: EntryPoints, kind: SqlType) -> Expr:
 
 
 def _put(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """An element of an array, one given, or a slice's given elements, in its place."""
+    """The array with a new element, or with new elements of a slice."""
     value, given, *bounds = arguments
     is_slice = is_shaped(node.arguments[1].type)
     half = len(bounds) // 2

@@ -1,7 +1,7 @@
-"""Arrays in DuckDB: lists, whose functions treat NULL and bounds otherwise than PostgreSQL's.
+"""Arrays in DuckDB: lists, whose functions treat NULL and bounds differently from PostgreSQL's.
 
-Owns: ``ARRAYS``, the functions of arrays. Elements are computed by a lambda over the list; what it takes from outside
-is bound before it, since a lambda holds no subquery.
+Owns: ``ARRAYS``, the functions of arrays. A lambda over the list computes the elements; values from outside are bound
+before, as a lambda must not contain a subquery.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _array(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
 
 
 def _quantified(name: str) -> Build:
-    """Whether the comparison holds for any element, or for all, in three-valued logic."""
+    """Whether a comparison is true for any element, or for all, in three-valued logic."""
 
     def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         comparison, left, items = node.arguments
@@ -41,7 +41,7 @@ def _quantified(name: str) -> Build:
 
 
 def _element(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """What the lambda of a ``for_each`` is given; one within another has another name."""
+    """The parameter of a ``for_each`` lambda; nested lambdas have different names."""
     (depth,) = node.arguments
     assert isinstance(depth, Literal)
     return exp.Column(this=exp.Identifier(this=f"element{depth.value}", quoted=True))
@@ -81,7 +81,7 @@ def _prepended(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
 
 
 def _joined(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """An array that is NULL has its type all the same."""
+    """Concatenation; a NULL array keeps its type."""
     absent = [isinstance(item, Literal) and item.value is None for item in node.arguments]
     typed = [
         cast_to(printer, item, node.type) if is_null else item for item, is_null in zip(arguments, absent, strict=True)
@@ -94,7 +94,7 @@ def _single(printer: EntryPoints, value: Expr, kind: SqlType) -> Expr:
 
 
 def _alike(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """A scale for each element, in a new shape where the type has one."""
+    """A scale for each element; arrays with a shape get the shape of the result."""
     items, scale = arguments
     if node.arguments[0].type.name == "shaped":
         return called("ms_shaped_alike", items, scale)
@@ -108,7 +108,7 @@ def _position(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
 
 
 def _to_string(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """Elements as their output functions show them."""
+    """array_to_string: elements by their output functions."""
     element = node.arguments[0].type.element
     assert element is not None
     shown_items = each(arguments[0], lambda item: printer.shown(item, element))

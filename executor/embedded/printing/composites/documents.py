@@ -1,6 +1,6 @@
-"""JSON in DuckDB's SQL: calls of the engine's functions ``doc_*`` and documents built as text.
+"""JSON in DuckDB's SQL: calls of the engine's functions ``doc_*``, and documents built as text.
 
-Owns: ``JSONS``, the builders, and how a value of each type is written within a document (datum_to_json in json.c).
+Owns: ``JSONS``, the builders, and the form of each type's values within a document (datum_to_json in json.c).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FLOATS: Final = frozenset(("float4", "float8"))
 
 
 def written(printer: EntryPoints, value: Expr, kind: SqlType) -> Expr:
-    """A value as a document; NULL stays NULL."""
+    """A value as a document; NULL remains NULL."""
     if kind.name == "shaped" and (inner := kind.element) is not None:
         return array_shapes.written(value, lambda items: _items_of(printer, items, inner), "doc_shaped")
     if kind.element is not None:
@@ -68,13 +68,13 @@ def _items(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
 
 
 def _object(printer: EntryPoints, row: Expr, kind: SqlType) -> Expr:
-    """A row by its fields' names."""
+    """A row as an object, by its fields' names."""
     pairs = [(text(name), or_null(written(printer, item, each))) for name, each, item in fields(row, kind)]
     return _joined("{", [_pair(key, ":", item) for key, item in pairs], ",", "}")
 
 
 def or_null(value: Expr) -> Expr:
-    """The document null for NULL."""
+    """The document null in place of NULL."""
     return function("coalesce", value, text("null"))
 
 
@@ -87,14 +87,14 @@ def _value(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
 
 
 def _pair(key: Expr, colon: str, value: Expr) -> list[Expr]:
-    """What a key and its value are written of; a constant key is written here."""
+    """The parts of the text of a key and its value; a constant key is written here."""
     if isinstance(key, exp.Literal) and key.is_string:
         return [text(quoted(key.this) + colon), operand(value)]
     return [function("doc_key", key), text(colon), operand(value)]
 
 
 def _joined(opening: str, items: list[list[Expr]], separator: str, closing: str) -> Expr:
-    """Items, each of its pieces, as one text, in which constants that stand side by side are one."""
+    """Items, given by their parts, as one text; adjacent constants are merged."""
     between = [text(separator)]
     pieces = [piece for item in items for piece in (*between, *item)][bool(items) :]
     joined: list[Expr] = []
@@ -116,7 +116,7 @@ def _fields(opening: str, colon: str, separator: str) -> Build:
 
 
 def _items_object(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """Of an array of keys and values in turn: all of them as texts, and as documents."""
+    """An object from an array of keys and values by turns: the array's items as texts, and as documents."""
     element = node.arguments[0].type.element
     assert element is not None
     keys = each(arguments[0], lambda item: printer.to_text(item, element))
@@ -132,7 +132,7 @@ def _named(name: str) -> Build:
 
 
 def _part(suffix: str) -> Build:
-    """One function for a key, another for a place."""
+    """One function for a key, another for an index."""
 
     def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         document, key = node.arguments
@@ -161,13 +161,13 @@ def _set(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
 
 
 def ordered(value: Expr, kind: SqlType) -> Expr:
-    """A value as what it is compared by: of jsonb, the bytes of its place in the order."""
+    """The value by which a value is compared: for jsonb, bytes that compare as documents do."""
     check_ordered(kind)
     return function("doc_order", value) if kind.name == "jsonb" else value
 
 
 def sort_key(value: Expr, kind: SqlType) -> Expr:
-    """A value as what it is sorted by: jsonb, addresses and places by their keys."""
+    """The value by which a value is sorted: keys for jsonb, addresses and geometric types."""
     found = ordered(value, kind)
     return function(f"{KEYED[kind.name]}_order", found) if kind.name in KEYED else found
 
@@ -184,7 +184,7 @@ def _in_zone(name: str) -> Build:
     return lambda printer, arguments, node: function(name, *arguments, text(printer.timezone))
 
 
-#: What is done by paths.
+#: Operations by paths.
 _PATHS: Final = ("path_exists", "path_match", "path_first", "path_array", "path_all")
 
 

@@ -1,4 +1,4 @@
-"""Expressions over multiranges: output, constructors, operators, and the parts of their aggregates.
+"""Expressions over multiranges: output, constructors, operators, and parts of their aggregates.
 
 Owns: ``BUILDS``, ``united_digits`` and ``complement``.
 """
@@ -22,7 +22,7 @@ from planner.algebra.nodes import Call
 
 
 def written(argument: Expr, kind: SqlType, shown: Callable[[Expr, SqlType], Expr]) -> Expr:
-    """multirange_out; ``shown`` writes a bound."""
+    """The text of a multirange (multirange_out); ``shown`` writes a bound."""
     part = identifier("part")
     each = exp.Lambda(this=written_range(exp.Column(this=part), range_of(kind), shown), expressions=[part.copy()])
     texts = function("list_transform", _of(kind, "parts", argument), each)
@@ -30,13 +30,13 @@ def written(argument: Expr, kind: SqlType, shown: Callable[[Expr, SqlType], Expr
 
 
 def united_digits(digits: Expr, kind: SqlType) -> Expr:
-    """The union of the ranges, or of the multiranges, whose hexadecimal digits lie behind each other."""
+    """The union of the ranges or multiranges in a concatenation of their hexadecimal digits."""
     single = range_of(kind) if kind.name in MULTIRANGES else kind
     return function(f"multiranges_united_{ranges.width_of(single)}", function("unhex", digits))
 
 
 def complement(argument: Expr, kind: SqlType) -> Expr:
-    """What lies outside a multirange."""
+    """The complement of a multirange."""
     return _of(kind, "complement", argument)
 
 
@@ -45,7 +45,7 @@ def _of(kind: SqlType, name: str, *arguments: Expr) -> Expr:
 
 
 def _over(name: str) -> Build:
-    """A macro of multiranges of the first argument's type."""
+    """A macro for multiranges of the first argument's type."""
     return lambda printer, arguments, node: _of(node.arguments[0].type, name, *arguments)
 
 

@@ -20,12 +20,12 @@ from planner.algebra.nodes import Call
 
 
 def read(printer: EntryPoints, argument: Expr, kind: SqlType) -> Expr:
-    """range_in. Raises 22P02, and what the bounds' type raises."""
+    """A range from a text (range_in). Raises 22P02, and the errors of the bounds' type."""
     return function("ranges_read", argument, text(kind.name), text(printer.timezone))
 
 
 def written(argument: Expr, kind: SqlType, shown: Callable[[Expr, SqlType], Expr]) -> Expr:
-    """range_out; ``shown`` writes a bound."""
+    """The text of a range (range_out); ``shown`` writes a bound."""
     subtype = ranges.subtype_of(kind)
 
     def build(value: Expr) -> Expr:
@@ -36,7 +36,7 @@ def written(argument: Expr, kind: SqlType, shown: Callable[[Expr, SqlType], Expr
 
 
 def number_of(printer: EntryPoints, value: Expr, kind: SqlType) -> Expr:
-    """The number of a bound's value."""
+    """The number that a cut holds for a bound's value."""
     subtype = ranges.subtype_of(kind)
     value = exp.Cast(this=value, to=printer.type(subtype))
     match subtype.name:
@@ -49,7 +49,7 @@ def number_of(printer: EntryPoints, value: Expr, kind: SqlType) -> Expr:
 
 
 def _bound_of(value: Expr, kind: SqlType, side: str) -> Expr:
-    """A bound's value, NULL where there is none."""
+    """A bound's value, NULL for an absent bound."""
     found = macro(f"ms_range_{side}_{ranges.width_of(kind)}", value)
     match subtype := RANGES[kind.name]:
         case "numeric" | "date":
@@ -81,7 +81,7 @@ def _side(side: str) -> Build:
 
 
 def _value_within(range_: int) -> Build:
-    """Whether a range, which stands at a place of the arguments, contains a value."""
+    """Whether a range, at a given place among the arguments, contains a value."""
 
     def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         kind = node.arguments[range_].type

@@ -1,7 +1,7 @@
-"""Rows in DuckDB: structs whose fields are f1, f2, ... (``catalog.values.types``), which it compares as PostgreSQL does
-rows.
+"""Rows in DuckDB: structs with fields f1, f2, ... (``catalog.values.types``), which DuckDB compares as PostgreSQL
+compares rows.
 
-Owns: ``ROWS``, the functions of rows; how a struct's type is written, and a row's text (record_out() in rowtypes.c).
+Owns: ``ROWS``, the functions of rows; the text of a struct's type, and a row's text (record_out() in rowtypes.c).
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ def _name(place: int) -> Expr:
 
 
 def struct(fields: list[Expr]) -> Expr:
-    """The row of some fields."""
+    """The row with these fields."""
     pairs = [exp.PropertyEQ(this=_name(place), expression=field) for place, field in enumerate(fields, 1)]
     return exp.Struct(expressions=pairs)
 
 
 def field(row: Expr, place: int) -> Expr:
-    """A row's field by its place from 1 on."""
+    """A row's field by its number, from 1."""
     return function("struct_extract", row, text(f"f{place}"))
 
 
 def struct_type(kinds: list[Expr]) -> Expr:
-    """The type of rows with fields of types."""
+    """The type of rows with fields of these types."""
     fields = [exp.ColumnDef(this=_name(place), kind=kind) for place, kind in enumerate(kinds, 1)]
     return exp.DataType(this=exp.DataType.Type.STRUCT, expressions=fields, nested=True)
 
 
 def fields(row: Expr, kind: SqlType) -> list[tuple[str, SqlType, Expr]]:
-    """The fields of a row, which is named once for each: name, type and value."""
+    """The fields of a row, which is repeated for each: name, type and value."""
     assert kind.row is not None
     return [(name, kind, field(row.copy(), place)) for place, (name, kind) in enumerate(kind.row.fields, 1)]
 
 
 def row_text(row: Expr, kind: SqlType, shown: Callable[[Expr, SqlType], Expr]) -> Expr:
-    """A row as text; ``shown`` is a value's."""
+    """A row's text; ``shown`` writes a value."""
     return bound(row, lambda value: unless_null(value, _text(value, kind, shown)))
 
 
@@ -59,13 +59,13 @@ def _text(row: Expr, kind: SqlType, shown: Callable[[Expr, SqlType], Expr]) -> E
 
 
 def unless_null(value: Expr, written: Expr) -> Expr:
-    """What a value is written as; NULL for NULL."""
+    """The written form of a value; NULL for NULL."""
     null = operand(exp.Is(this=operand(value.copy()), expression=exp.null()))
     return case([(null, exp.null())], written)
 
 
 def cast_row(printer: EntryPoints, row: Expr, source: SqlType, target: SqlType) -> Expr:
-    """A row in a type of the same fields."""
+    """A row converted to a type with the same fields."""
     kinds, others = ([each.oid for _, each in kind.row.fields] for kind in (source, target) if kind.row is not None)
     if kinds != others:
         raise unsupported(f"a cast from {source} to {target}", "Cast its fields one by one.")

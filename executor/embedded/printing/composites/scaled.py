@@ -1,7 +1,8 @@
-"""Numerics as texts with decimals of their own, texts with their blanks (``planner.scales``), also in arrays and rows.
+"""Numerics with their own display scale, as texts, and character values with their blanks (``planner.scales``), also
+within arrays and rows.
 
-Owns: ``scaled_text``, and ``written_scale``, which tells the scale of what a text says. The scales of an array or a row
-have the form of the value.
+Owns: ``scaled_text``, and ``written_scale``, which reads the scale from a text. The scales of an array or a row have
+the structure of the value.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from planner.scales.nested import has_scales
 
 
 def scaled_text(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """A number with its own decimals, and likewise each that is in an array or a row."""
+    """A number as text with its own display scale, also each number within an array or a row."""
     value, scale = arguments
     return _shown(printer, value, scale, node.arguments[0].type)
 
 
 def written_scale(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """A parameter keeps its digits and blanks until it is cast to its type, and a literal is what it is; of an array or
-    a row that was shown a second argument has the type."""
+    """The scale with which a value is written: a parameter keeps its digits and blanks until it is cast to its type, a
+    literal is written in the query. For an array or a row prepared for output, a second argument has the type."""
     argument, value = node.arguments[0], arguments[0]
     if len(node.arguments) == 2:
         return _written_scale(printer, value, node.arguments[1].type, shown=True)
@@ -46,8 +47,8 @@ def written_scale(printer: EntryPoints, arguments: list[Expr], node: Call) -> Ex
 
 
 def _written_scale(printer: EntryPoints, written: Expr, kind: SqlType, shown: bool = False) -> Expr:
-    """The decimals of a number's text, and likewise of each that is in an array or a row; of one that was ``shown``
-    there may be more than a numeric without digits keeps, and whatever its type says."""
+    """The decimals of a number's text, also of each within an array or a row. A value prepared for output may have more
+    decimals than a numeric of undeclared scale keeps, whatever its type."""
     if kind.name == "shaped" and kind.element is not None:
         items, shape = array_shapes.parts(written)
         inner = _written_scale(printer, items, array(kind.element), shown)
@@ -74,7 +75,7 @@ def _written_scale(printer: EntryPoints, written: Expr, kind: SqlType, shown: bo
 def _shown(printer: EntryPoints, value: Expr, scale: Expr, kind: SqlType) -> Expr:
     if kind.row is not None or kind.element is not None:
         body = _row if kind.row is not None else _array if kind.name == "array" else _shaped
-        both = rows.struct([value, scale])  # bound together: one binding hides another
+        both = rows.struct([value, scale])  # bound together, since one binding hides another
         return bound(both, lambda pair: body(printer, rows.field(pair, 1), rows.field(pair.copy(), 2), kind))
     if is_padded(kind):
         return macro("ms_padded", value, scale)
@@ -97,7 +98,7 @@ def _array(printer: EntryPoints, items: Expr, scales: Expr, kind: SqlType) -> Ex
 
 
 def _shaped(printer: EntryPoints, value: Expr, scales: Expr, kind: SqlType) -> Expr:
-    """An array of any dimensions: its items in its shape."""
+    """An array of any number of dimensions: its items with its shape."""
     assert kind.element is not None
     (items, shape), (own, _) = array_shapes.parts(value), array_shapes.parts(scales)
     return rows.unless_null(value, array_shapes.struct([_array(printer, items, own, array(kind.element)), shape]))

@@ -1,1 +1,1 @@
-"""Expressions over numbers: exact ``arithmetic`` and ``floats`` that raise as PostgreSQL's do."""
+"""Expressions over numbers: exact ``arithmetic``, and ``floats`` with PostgreSQL's errors."""

@@ -1,8 +1,8 @@
-"""Numbers as PostgreSQL computes them: exact numerics, and the operators that numbers share with dates and times.
+"""Numbers with PostgreSQL's results: exact numerics, and the operators that numbers share with dates and times.
 
-Owns: products, quotients, averages and variances of numerics over the macros of ``macros.py``; rounding; + - * /.
-Integer overflow, division by zero and roots of negative numbers are errors of DuckDB's own, which ``errors.py``
-translates.
+Owns: products, quotients, averages and variances of numerics over the macros of ``numeric_macros``; rounding; + - * /.
+DuckDB itself raises for integer overflow, division by zero and roots of negative numbers; ``errors.py`` translates
+these errors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from executor.embedded.printing.times import timetz
 from executor.printing.nodes import Build, Expr, binary, function, number, operand, text
 from planner.algebra.nodes import Call, Literal, Scalar
 
-#: Decimals of a numeric whose squares still sum exactly within 38 digits; more must be zeros.
+#: The most decimals of a numeric whose squares sum exactly within 38 digits; further decimals must be zeros.
 SQUARE_SCALE: Final = 6
 
 
@@ -28,7 +28,7 @@ def _types(node: Call) -> tuple[SqlType, SqlType]:
 
 
 def units(value: Expr, sql_type: SqlType, scale: int) -> Expr:
-    """A number as a hugeint count of 10^-scale, where its own scale is at most that."""
+    """A number as a hugeint count of 10^-scale, for numbers whose own scale is at most that."""
     huge = exp.DataType(this=exp.DataType.Type.INT128)
     own = sql_type.scale if sql_type.name == "numeric" else 0
     result = exp.Cast(this=value, to=huge) if own == 0 else function("ms_units", value)
@@ -36,14 +36,14 @@ def units(value: Expr, sql_type: SqlType, scale: int) -> Expr:
 
 
 def narrowed(value: Expr, sql_type: SqlType, scale: int) -> Expr:
-    """The value with ``scale`` decimals; 22003 where it has more than zeros beyond them."""
+    """The value with ``scale`` decimals; 22003 if further decimals are not zeros."""
     if sql_type.name != "numeric" or sql_type.scale <= scale:
         return value
     return macro(f"ms_narrow{scale}", value)
 
 
 def _shown_scale(sql_type: SqlType) -> int:
-    """PostgreSQL's display scale where the type tells it."""
+    """PostgreSQL's display scale, if the type determines it."""
     return 0 if sql_type.name != "numeric" or sql_type.is_loose else sql_type.scale
 
 
@@ -57,8 +57,9 @@ def quotient(
     least: Expr | None = None,
     large: bool = False,
 ) -> Expr:
-    """numeric / numeric at PostgreSQL's scale; ``short``: the divisor's units stay below 10^18. ``least``: decimals
-    that the result has at least, where the types do not tell them. ``large``: as a ``LARGE_QUOTIENT``."""
+    """numeric / numeric at PostgreSQL's scale. ``short``: the divisor's units stay below 10^18. ``least``: the least
+    number of decimals of the result, if the types do not determine it. ``large``: the result is a
+    ``LARGE_QUOTIENT``."""
     scale = _common_scale(a, b)
     if least is None:
         least = exp.Literal.number(min(max(_shown_scale(a), _shown_scale(b)), QUOTIENT[1]))
@@ -73,13 +74,13 @@ def _common_scale(a: SqlType, b: SqlType) -> int:
 
 
 def divide_scaled(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """A quotient of numbers whose decimals differ by row."""
+    """A quotient of numbers whose display scales differ by row."""
     left, right, least = arguments
     return quotient(left, right, *_types(node), least=function("coalesce", least, number(0)))
 
 
 def quotient_scale(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """The decimals that it shows."""
+    """The display scale of a quotient."""
     left, right, least = arguments
     a, b = _types(node)
     scale = _common_scale(a, b)
@@ -88,8 +89,7 @@ def quotient_scale(printer: EntryPoints, arguments: list[Expr], node: Call) -> E
 
 
 def own_text(digits: Expr, source: SqlType) -> Expr:
-    """A numeric, with all digits that are stored, as its type alone shows it
-    (``protocol.values.numbers.numeric_text``)."""
+    """A numeric, with all stored digits, as its type shows it (``protocol.values.numbers.numeric_text``)."""
     if not source.is_loose:
         return digits
     if source.modifiers == UNCONSTRAINED:
@@ -104,27 +104,28 @@ def own_text(digits: Expr, source: SqlType) -> Expr:
 
 
 def is_large(kind: SqlType) -> bool:
-    """Whether a quotient has more digits before the point than others."""
+    """Whether a quotient may have more digits before the point than others."""
     return kind.name == "numeric" and kind.modifiers == LARGE_QUOTIENT
 
 
 def average(total: Expr, count: Expr, argument: SqlType, large: bool = False) -> Expr:
     """avg of integers or numerics from its sum and count; NULL over no rows."""
     summed = SqlType("numeric", (38, argument.scale)) if argument.name == "numeric" else SqlType("numeric", (38, 0))
-    short = summed.scale <= 6  # counts below 10^12
+    short = summed.scale <= 6  # counts stay below 10^12
     none = function("nullif", count, exp.Literal.number(0))
     return quotient(total, none, summed, SqlType("int8"), short=short, large=large)
 
 
 def variance(name: str, count: Expr, total: Expr, squares: Expr, scale: int) -> Expr:
-    """Exact variance or deviation from count and the units of sum (10^-scale) and sum of squares (10^-2 scale)."""
+    """The exact variance or deviation from the count, the sum (in units of 10^-scale) and the sum of squares (10^-2
+    scale)."""
     called = "ms_variance" if name.startswith("var") else "ms_deviation"
     sample = exp.true() if name.endswith("samp") else exp.false()
     return macro(called, count, total, squares, exp.Literal.number(scale), sample)
 
 
 def add(kind: type[Any]) -> Build:
-    """+ and -: numbers, and date and time arithmetic by the operands' types."""
+    """+ and - of numbers, and date and time arithmetic, by the operands' types."""
 
     def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         a, b = _types(node)
@@ -164,9 +165,10 @@ def _span(time: Expr) -> Expr:
 
 
 def _zoned(printer: EntryPoints, kind: type[Any], moment: Expr, interval: Expr, written: Scalar) -> Expr:
-    """timestamptz +- interval: months and days by the local calendar, then the time as it passes.
+    """timestamptz +- interval: months and days by the local calendar, then the time as elapsed time.
 
-    Without months and days the clock is not asked, since an hour that comes twice would become its second.
+    Without months and days the local calendar is not used, since it would move an instant in a repeated hour to the
+    hour's second occurrence.
     """
     if printer.timezone == "UTC":
         return local(printer, operand(binary(kind, local(printer, moment), interval)))
@@ -210,7 +212,7 @@ def divide(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
 
 
 def remainder(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """Of integers, nothing is left of a division by -1, which overflows in DuckDB of the least of them."""
+    """The remainder; for integers 0 for a division by -1, which in DuckDB overflows for the least integer."""
     divisor = node.arguments[1]
     if node.type.name not in INTEGERS or (isinstance(divisor, Literal) and divisor.value != -1):
         return binary(exp.Mod, *arguments)
@@ -218,7 +220,7 @@ def remainder(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
 
 
 def rounded(name: str) -> Build:
-    """round, trunc, ceil, floor: numeric keeps its declared result; float8's round is half to even."""
+    """round, trunc, ceil, floor: numeric keeps its declared result type; for float8, halves round to even."""
 
     def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         if node.type.name in FLOATS:
@@ -233,7 +235,7 @@ def rounded(name: str) -> Build:
 
 
 def transcendental(name: str) -> Build:
-    """exp, ln, log and power: floats by DuckDB's function, numerics to PostgreSQL's digits."""
+    """exp, ln, log and power: floats by DuckDB's functions, numerics with PostgreSQL's digits."""
 
     def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         if node.type.name in FLOATS:
@@ -246,8 +248,8 @@ def transcendental(name: str) -> Build:
 
 
 def transcendental_named(ending: str) -> Build:
-    """The function that the first argument names, beside the decimals that the others show; or how many its result
-    does."""
+    """The function that the first argument names, with at least the decimals that the others show; or its result's
+    display scale."""
 
     def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         _, *values, least = arguments
@@ -260,7 +262,7 @@ def transcendental_named(ending: str) -> Build:
 
 
 def of_integers(name: str) -> Build:
-    """gcd and lcm, which DuckDB has of integers."""
+    """gcd and lcm; DuckDB has them for integers only."""
 
     def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         return cast_to(printer, function(name if node.type.name in INTEGERS else f"num_{name}", *arguments), node.type)
@@ -269,7 +271,7 @@ def of_integers(name: str) -> Build:
 
 
 def scale(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """The decimals that a number shows; ``min_scale``: without zeros at its end."""
+    """A number's display scale; ``min_scale``: without trailing zeros."""
     decimals = function("split_part", printer.to_text(arguments[0], node.arguments[0].type), text("."), number(2))
     if node.function == "min_scale":
         decimals = function("rtrim", decimals, text("0"))
@@ -303,14 +305,14 @@ def variance_final(printer: EntryPoints, arguments: list[Expr], node: Call) -> E
 
 
 def spread_final(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """A statistic of a spread, whose name is the first argument."""
+    """A statistic of a spread; the first argument is its name."""
     kind = node.arguments[0]
     assert isinstance(kind, Literal)
     return macro(f"ms_spread_of_{kind.value}", arguments[1])
 
 
 def square_root(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """The root of a numeric at PostgreSQL's scale, of a float as it is."""
+    """The square root: of a numeric at PostgreSQL's scale, of a float by DuckDB's function."""
     kind = node.arguments[0].type
     if node.type.name in FLOATS:
         return called("sqrt", *arguments)
@@ -319,7 +321,7 @@ def square_root(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr
 
 
 def _alike(arguments: list[Expr], node: Call) -> list[Expr]:
-    """Numerics as units of one scale."""
+    """Numerics as units of a common scale."""
     scale = max(item.type.scale for item in node.arguments if item.type.name == "numeric")
     return [units(value, item.type, scale) for value, item in zip(arguments, node.arguments, strict=True)]
 
@@ -339,7 +341,7 @@ _BITS: Final = {"int2": 16, "int4": 32, "int8": 64}
 
 
 def shifted(name: str) -> Build:
-    """<< and >>, by as many places as PostgreSQL's C compiler takes: the low five or six bits of the count."""
+    """<< and >>. Like PostgreSQL's C code, only the lowest five or six bits of the count are used."""
 
     def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         bits = _BITS[node.type.name]
@@ -351,7 +353,7 @@ def shifted(name: str) -> Build:
 
 
 def to_hex(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """Lower-case digits of two's complement in the argument's own width."""
+    """Lower-case hexadecimal digits of the two's complement in the argument's width."""
     value = cast_to(printer, arguments[0], SqlType("int8"))
     if node.arguments[0].type.name != "int8":
         value = binary(exp.BitwiseAnd, value, exp.Literal.number(0xFFFFFFFF))

@@ -1,7 +1,7 @@
-"""Floating point numbers in DuckDB that raise 22003 where PostgreSQL's do.
+"""Floating point numbers in DuckDB that raise 22003 where PostgreSQL does.
 
 Owns: + - * / of floats over ``executor.printing.floats``, the casts between real and double precision, and ``finite``,
-which asks an aggregate's result. The operations that raise are macros (``macros_floats``).
+which checks an aggregate's result. The operations that raise are macros (``float_macros``).
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _TYPES: Final = {"float8": "DOUBLE", "float4": "FLOAT"}
 
 
 class _Checker(floats.Checker):
-    """DuckDB's names."""
+    """The parts of a check in DuckDB's SQL."""
 
     def double(self, digits: str, kind: str) -> str:
-        """A cast number."""
+        """A number with a cast."""
         return f"{digits}::{_TYPES[kind]}"
 
     def exact(self, name: str, left: str, right: str, are_short: bool) -> str:
-        """A macro of ours."""
+        """A call of a macro."""
         if are_short:
             return f"ms_float_{name}({left}, {right})"
         return let(f"a: {left}, b: {right}", f"ms_float_{name}(v.a, v.b)")
 
     def bound(self, values: dict[str, str], body: str) -> str:
-        """By a lambda."""
+        """Values bound by a lambda."""
         return let(", ".join(f"{name}: {value}" for name, value in values.items()), body)
 
     def variable(self, name: str) -> str:
-        """A field of what the lambda is given."""
+        """A field of the lambda's parameter."""
         return f"v.{name}"
 
 
@@ -46,7 +46,7 @@ _CHECKER: Final = _Checker()
 
 
 def operation(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """x + y and the like."""
+    """x + y and the other operations."""
     return floats.checked(_CHECKER, printer, arguments, node)
 
 
@@ -56,5 +56,5 @@ def square(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
 
 
 def finite(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """An aggregate's result, given the greatest size of what it was made of."""
+    """An aggregate's result, checked with the largest absolute value of its arguments."""
     return macro("ms_float_finite", *arguments)

@@ -1,7 +1,6 @@
-"""to_char() in DuckDB's SQL, a concatenation of the pattern's fields; and to_timestamp(), which takes a text apart.
+"""to_char() in DuckDB's SQL, as a concatenation of the pattern's fields; and to_timestamp(), which splits a text.
 
-Owns: how each field of ``catalog.values.times.patterns`` is written, of times and intervals and of numbers
-(formatting.c).
+Owns: how each field of ``catalog.values.times.patterns`` is written for times, intervals and numbers (formatting.c).
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def cast_to_time(moment: Expr) -> Expr:
 
 
 _FRACTION: Final = _of(exp.Mod, _MICROS, 1000000)
-#: Fields that are numbers: in how many digits, and their value.
+#: Numeric fields: the number of digits, and the value.
 _NUMBERS: Final[Mapping[str, tuple[int, Value]]] = {
     "YYYY": (4, _YEAR),
     "YYY": (3, _of(exp.Mod, _YEAR, 1000)),
@@ -82,7 +81,7 @@ _NUMBERS: Final[Mapping[str, tuple[int, Value]]] = {
 }
 
 
-#: Fields that FM leaves as they are.
+#: Fields that FM does not change.
 _FRACTIONS: Final = frozenset(("MS", "US", *(f"FF{digits}" for digits in range(1, 7))))
 
 
@@ -92,7 +91,7 @@ def _interval_part(size: int, count: int) -> Value:
     )
 
 
-#: Of intervals: hours beyond a day stay hours.
+#: For intervals: hours are not reduced to a day.
 _SPANS: Final[Mapping[str, tuple[int, Value]]] = {
     "DD": (2, lambda span: macro("ms_interval_day", span.copy())),
     "HH24": (2, _interval_part(3600000000, 1 << 62)),
@@ -101,7 +100,7 @@ _SPANS: Final[Mapping[str, tuple[int, Value]]] = {
     "MS": (3, _interval_part(1000, 1000)),
     "US": (6, _interval_part(1, 1000000)),
 }
-#: After and before Christ.
+#: The texts for years AD and BC.
 _ERAS: Final = {
     **dict.fromkeys(("AD", "BC"), ("AD", "BC")),
     **dict.fromkeys(("A.D.", "B.C."), ("A.D.", "B.C.")),
@@ -110,7 +109,7 @@ _NAMES: Final = {"MONTH": ("monthname", 9), "MON": ("monthname", 0), "DAY": ("da
 
 
 def to_char(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """A number, moment or interval in a constant pattern; NULL for an empty one, but of a number."""
+    """A number, timestamp or interval in a constant pattern; NULL for an empty pattern, except for numbers."""
     value, pattern = node.arguments
     assert isinstance(pattern, Literal)
     shape = str(pattern.value)
@@ -142,7 +141,7 @@ def _moment(printer: EntryPoints, value: Expr, pattern: str, kind: str) -> Expr:
 
 
 def _whole_span(value: Expr, pattern: str) -> Expr:
-    """An interval in a pattern of every word, by the kernel; NULL where the pattern is empty."""
+    """An interval in a pattern with any words, by the kernel; NULL for an empty pattern."""
     parts = [macro(f"ms_interval_{part}", value.copy()) for part in ("months", "day", "micros")]
     return function("moments_shown_interval", *parts, text(pattern))
 
@@ -177,7 +176,7 @@ def _field(printer: EntryPoints, word: Word, moment: Expr, source: Expr, kind: s
 
 
 def _as_written(name: str, word: Word) -> str:
-    """A name in capitals, or not, as the pattern's word is."""
+    """A name in the capitalization of the pattern's word."""
     return name if word.text == word.name else name.lower()
 
 
@@ -188,7 +187,7 @@ def _digits(field: tuple[int, Value], fill: bool, moment: Expr, kind: str) -> Ex
         return exp.Cast(this=whole, to=exp.DataType(this=exp.DataType.Type.VARCHAR))
     plain = function("printf", text(f"%0{width}d"), whole)
     if kind != "interval" or width > 2:
-        return plain  # sprintf counts the sign among the digits
+        return plain  # sprintf counts the sign as a digit
     return case([(binary(exp.LT, whole.copy(), number(0)), function("printf", text("%03d"), whole.copy()))], plain)
 
 
@@ -205,7 +204,7 @@ def _name(word: Word, moment: Expr) -> Expr:
 
 
 def _offset(printer: EntryPoints, name: str, source: Expr, kind: str) -> Expr:
-    """How far the session's zone is from UTC then; a timestamp has none."""
+    """The session zone's offset from UTC at the instant; a timestamp without time zone has none."""
     minutes = number(0)
     if kind == "timestamptz":
         utc = function("timezone", text("UTC"), source.copy())
@@ -223,8 +222,8 @@ def _offset(printer: EntryPoints, name: str, source: Expr, kind: str) -> Expr:
 
 
 def _number(printer: EntryPoints, value: Expr, kind: SqlType, shape: str) -> Expr:
-    """By the engine's SQL in an everyday pattern, and else by the kernel; floating numbers of more digits than are
-    certain, too."""
+    """A number: by the engine's SQL for common patterns, else by the kernel, which also formats floating point numbers
+    with more digits than are exact."""
     pattern = number_pattern(shape)
     other = function("num_shown", cast_to(printer, value.copy(), TEXT), text(shape), text(kind.name))
     if pattern is None or (pattern.shift and kind.name in FLOATS):
@@ -273,7 +272,7 @@ def _usual_number(printer: EntryPoints, value: Expr, kind: SqlType, pattern: Num
 
 
 def _rounded(printer: EntryPoints, value: Expr, kind: SqlType, decimals: int) -> Expr:
-    """The number's digits as text, with so many decimals."""
+    """The number's digits as text, rounded to a number of decimals."""
     if kind.name in FLOATS:
         return function("printf", text(f"%.{decimals}f"), cast_to(printer, value, SqlType("float8")))
     whole = kind.precision - kind.scale if kind.name == "numeric" else 19
@@ -284,7 +283,7 @@ def _rounded(printer: EntryPoints, value: Expr, kind: SqlType, decimals: int) ->
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-#: The kernel's function by what it gives.
+#: The kernel's function, by its result.
 _READERS: Final = {
     "date": "moments_read_date",
     "timestamp": "moments_read_timestamp",
@@ -293,8 +292,8 @@ _READERS: Final = {
 
 
 def read_moment(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """What a text tells in a constant pattern: by the engine's SQL where it is a usual text of an everyday pattern, and
-    else by the kernel."""
+    """The value of a text by a constant pattern: by the engine's SQL for an ordinary text and a common pattern, else by
+    the kernel."""
     pattern = node.arguments[1]
     assert isinstance(pattern, Literal)
     return once(arguments[0], node.arguments[0], lambda value: _read(printer, value, str(pattern.value), node.type))
@@ -313,7 +312,7 @@ def _read(printer: EntryPoints, value: Expr, pattern: str, kind: SqlType) -> Exp
 
 
 def _usual(printer: EntryPoints, found: Expr, groups: set[str], value: Expr, other: Expr, kind: SqlType) -> Expr:
-    """What the parts of a usual text make; they are empty for an unusual one."""
+    """The value of an ordinary text's parts; the parts are empty for other texts."""
 
     def part(meaning: str) -> Expr:
         return function("struct_extract", found.copy(), text(meaning))

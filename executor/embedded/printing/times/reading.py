@@ -1,4 +1,4 @@
-"""Dates, times and intervals from texts, and at their type's precision.
+"""Dates, times and intervals read from texts, and fitted to their type's precision.
 
 Owns: ``read`` and ``fitted``. DuckDB reads whole ISO texts, which mean the same in PostgreSQL; the functions of
 ``executor.embedded.functions.times.moments`` read all others.
@@ -16,11 +16,11 @@ from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import macro
 from executor.printing.nodes import Expr, case, function, number, text
 
-#: Of a year that there is: 0000 is none.
+#: A year; 0000 does not exist.
 _DAY: Final = r"([1-9]\d{3}|\d[1-9]\d\d|\d\d[1-9]\d|\d{3}[1-9])-\d\d-\d\d"
 _CLOCK: Final = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?"
 _OFFSET: Final = r"(Z|[+-](0\d|1[0-4])(:?[0-5]\d)?)"
-#: One unit, or a clock: where both read the same.
+#: A single unit or a time, which both systems read alike.
 _SPAN: Final = r"-?\d{1,4} (year|month|mon|week|day|hour|minute|second)s?|-?\d{1,4}:[0-5]\d:[0-5]\d(\.\d{1,6})?"
 _PLAIN: Final = {
     "interval": _SPAN,
@@ -29,12 +29,12 @@ _PLAIN: Final = {
     "timestamp": f"{_DAY}([ T]{_CLOCK})?",
     "timestamptz": f"{_DAY}[ T]{_CLOCK}{_OFFSET}",
 }
-#: Of an interval's time, what its smallest field is of.
+#: The unit of an interval's smallest field, for the interval's time.
 _CUT: Final = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1}
 
 
 def fitted(value: Expr, kind: SqlType) -> Expr:
-    """A value of a time or an interval as its type keeps it (``catalog.values.times.precision``)."""
+    """A time or an interval as its type stores it (``catalog.values.times.precision``)."""
     unit, smallest = number(unit_of(kind)), smallest_field(kind)
     if not is_fitted(kind):
         return value
@@ -45,7 +45,8 @@ def fitted(value: Expr, kind: SqlType) -> Expr:
 
 
 def read(printer: EntryPoints, argument: Expr, target: SqlType) -> Expr:
-    """PostgreSQL's input of a text as one of these types. Raises 22007, 22008, 22009, 22015 and 22023."""
+    """A text read as one of these types, as PostgreSQL's input functions do. Raises 22007, 22008, 22009, 22015 and
+    22023."""
     others = [argument.copy(), text(printer.timezone)] if target.name == "timestamptz" else [argument.copy()]
     usual = case([(function("regexp_full_match", argument.copy(), text(_PLAIN[target.name])), argument)], exp.null())
     tried = exp.TryCast(this=usual, to=printer.type(target))

@@ -1,7 +1,7 @@
-"""Parts of dates and times, and their truncation, as PostgreSQL gives them.
+"""Fields of dates and times, and their truncation, with PostgreSQL's results.
 
-Owns: ``extract`` (numeric, with the microseconds of seconds and epochs), ``date_trunc``, ``date_bin`` and
-``hop_start``. A timestamptz is taken apart in the session's time zone.
+Owns: ``extract`` (numeric; seconds and epochs with microseconds), ``date_trunc``, ``date_bin`` and ``hop_start``. The
+fields of a timestamptz are those of the session's local time.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _PARTS: Final[Mapping[str, str]] = {
 }
 
 
-#: Fields that are infinite of an infinite date; the others are NULL.
+#: Fields that are infinite for an infinite date; other fields are NULL.
 _UNBOUNDED: Final = ("year", "decade", "century", "millennium", "isoyear", "julian", "epoch")
 _LONG: Final = {"century": 100, "millennium": 1000}
-#: Units below a day, in microseconds.
+#: Units shorter than a day, in microseconds.
 _BELOW_DAY: Final = {"microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6}
 
 
@@ -69,20 +69,21 @@ def extract(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
 
 
 def _bounded(printer: EntryPoints, part: Expr, moment: Expr, node: Call) -> Expr:
-    """A number that is infinite, and refused, of an infinite date, of which DuckDB has NULL."""
+    """A field of a date; for an infinite date it is infinite, which is refused, where DuckDB returns NULL."""
     infinite = cast_to(printer, macro("ms_infinite_number", moment.copy()), node.type)
     return function("coalesce", part, infinite)
 
 
 def julian(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """Days of the Julian calendar with the part of the day that has gone."""
+    """The Julian day, with the elapsed part of the day as a fraction."""
     zoned = node.arguments[0].type.name == "timestamptz"
     day = macro("ms_julian", local(printer, arguments[0]) if zoned else arguments[0])
     return _bounded(printer, day, arguments[0], node)
 
 
 def _zone_part(printer: EntryPoints, field: str, moment: Expr) -> Expr:
-    """timezone, timezone_hour, timezone_minute: the session's distance from UTC at a moment, in seconds or of it."""
+    """timezone, timezone_hour, timezone_minute: the session's offset from UTC at an instant, in seconds or as a part of
+    it."""
     utc = function("timezone", text("UTC"), moment.copy())
     seconds = function("date_diff", text("second"), utc, local(printer, moment))
     match field:
@@ -128,12 +129,12 @@ def date_trunc(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
 
 
 def _below_day(instant: Expr, zone: str, unit: int) -> Expr:
-    """The instant less what the local clock shows beyond a whole unit. Its distance from UTC stays, so that the two
-    hours of the same name at the end of summer time are two (timestamptz_trunc_internal)."""
+    """The instant less the part of the local time beyond a whole unit. Its UTC offset does not change, so the two
+    occurrences of a repeated hour stay distinct (timestamptz_trunc_internal)."""
     wall = instant.copy() if zone in UTC_NAMES else in_zone(zone, instant.copy())
     beyond = function("ms_beyond", function("epoch_us", wall), number(unit))
     whole = exp.Sub(this=function("epoch_us", instant.copy()), expression=beyond)
-    return function("coalesce", function("make_timestamptz", whole), instant)  # what is infinite has no epoch
+    return function("coalesce", function("make_timestamptz", whole), instant)  # infinite values have no epoch
 
 
 def _kept_infinite(moment: Expr) -> Expr:
@@ -141,7 +142,7 @@ def _kept_infinite(moment: Expr) -> Expr:
 
 
 def age(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """Of moments, as the session's calendar shows them."""
+    """age() of timestamps, by the session's local calendar."""
     if node.arguments[0].type.name == "timestamptz":
         arguments = [local(printer, value) for value in arguments]
     infinite = [function("isinf", value.copy()) for value in arguments]
@@ -150,7 +151,7 @@ def age(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
 
 
 def is_finite(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    """No interval is infinite."""
+    """Whether a value is finite; every interval is."""
     if node.arguments[0].type.name != "interval":
         return function("isfinite", *arguments)
     return case(

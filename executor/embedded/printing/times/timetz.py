@@ -1,6 +1,6 @@
-"""Expressions over timetz: input, casts, zones, parts and arithmetic.
+"""Expressions over timetz: input, casts, zones, fields and arithmetic.
 
-A time without a zone gets the zone that the session has today. AT TIME ZONE means a region's present offset, as
+A time without a zone gets the session zone's current offset. AT TIME ZONE uses a region's current offset, as
 timetz_zone() does.
 """
 
@@ -17,7 +17,7 @@ from executor.embedded.printing.nodes import called, in_zone, macro
 from executor.printing.nodes import Build, Expr, function, text
 from planner.algebra.nodes import Call, Literal
 
-#: Seconds of the unit of a zone's field.
+#: Seconds per unit of a zone's field.
 _ZONE_PARTS: Final = {"timezone": 1, "timezone_hour": 3600, "timezone_minute": 60}
 
 
@@ -27,7 +27,7 @@ def is_zoned(kind: SqlType) -> bool:
 
 
 def read(printer: EntryPoints, argument: Expr) -> Expr:
-    """timetz_in. Raises 22007, 22008 and 22009."""
+    """A timetz from a text (timetz_in). Raises 22007, 22008 and 22009."""
     return function("moments_timetz", argument, text(printer.timezone))
 
 
@@ -40,18 +40,18 @@ def _local(printer: EntryPoints, instant: Expr) -> Expr:
 
 
 def of_instant(printer: EntryPoints, instant: Expr) -> Expr:
-    """timestamptz_timetz: the session's wall clock."""
+    """The session's local time at an instant (timestamptz_timetz)."""
     return macro("ms_timetz_of", _local(printer, instant), _utc(instant.copy()))
 
 
 def of_time(printer: EntryPoints, time: Expr) -> Expr:
-    """time_timetz: with the zone that the session has at that time of today."""
+    """A time with the session's offset at that time of the current day (time_timetz)."""
     today = exp.Cast(this=_local(printer, function("now")), to=exp.DataType(this=exp.DataType.Type.DATE))
     return of_instant(printer, _local(printer, exp.Paren(this=exp.Add(this=today, expression=time))))
 
 
 def moved(arguments: list[Expr], node: Call, negative: bool) -> Expr:
-    """timetz and an interval, of which the time counts; a date and timetz, which make a moment."""
+    """timetz plus or minus the time of an interval; date plus timetz, which is a timestamptz."""
     left, right = arguments
     if node.type.name == "timestamptz":
         day, time = (left, right) if node.arguments[0].type.name == "date" else (right, left)
@@ -61,7 +61,7 @@ def moved(arguments: list[Expr], node: Call, negative: bool) -> Expr:
 
 
 def part(value: Expr, field: str) -> Expr:
-    """extract() of a field of the zone, or of the epoch in microseconds; of others see ``ms_timetz_time``."""
+    """extract() of a zone's field, or of the epoch in microseconds; see ``ms_timetz_time`` for other fields."""
     if field == "epoch":
         return macro("ms_timetz_utc", value)
     east = exp.Neg(this=macro("ms_timetz_west", value))
@@ -71,7 +71,7 @@ def part(value: Expr, field: str) -> Expr:
 
 
 def at_zone(otherwise: Build) -> Build:
-    """timezone(): of timetz, the same instant with another zone."""
+    """timezone() of a timetz: the same instant in another zone."""
 
     def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         zone, moment = arguments
