@@ -192,7 +192,7 @@ def _source(relation: Relation, kinds: Kinds) -> Scan | None:
 
 def _by_states(query: Query) -> Arriving | None:
     """The second way: a continuous view that lives as long as the statement. Raises 0A000 for what none may be."""
-    program = plan(query, ordered=True).program
+    program = plan(query, once=True).program
     if len(program.paths) != 1:
         return None
     (path,) = program.paths

@@ -81,7 +81,6 @@ from planner.statements.definitions import (
 )
 from planner.statements.statement import CreateView
 from planner.statistics import Statistics
-from planner.view_rules import RULES
 
 #: What ``define`` runs.
 Definition = definitions.Definition | CreateView
@@ -418,12 +417,6 @@ def _plan(statement: CreateView, origin: Origin, statistics: Statistics) -> Plan
 
 def _evaluate(transaction: Transaction, static: Static, statement: CreateView) -> pa.Table:
     """A static pipeline's rows now; locks keep the tables as they are until the view is committed."""
-    for item in walk(static.relation):
-        if isinstance(item, Scan) and item.kind != "table":
-            construct = f'joining view "{item.name}" below the grouping of a continuous view'
-            instead = "Join it to the grouped result instead."
-            places = statement.places
-            raise unsupported(construct, instead, places.of([item]) or places.first, RULES["tables"])
     table = transaction.writer().query(static.relation, {}, (), statement.view.time_zone)
     return table.rename_columns([stored_name(column) for column in static.columns])
 

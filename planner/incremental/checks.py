@@ -7,6 +7,7 @@ rows; a stream meets another stream only above the groupings of both.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from catalog.values.errors import SqlError, unsupported
@@ -29,6 +30,7 @@ from planner.algebra.walk import (
     is_dependent,
     walk,
 )
+from planner.incremental.programs.program import Static
 from planner.incremental.properties import Kinds, is_grouping
 from planner.view_rules import RULES, Places
 
@@ -147,3 +149,13 @@ def _check_grouping(node: Aggregate, kinds: Kinds, places: Places) -> None:
                 for child in nested:
                     if kinds.of(child) != "static":
                         raise _subquery_over_stream(item, kinds, places)
+
+
+def require_tables(statics: Iterable[Static], places: Places = _NOWHERE) -> None:
+    """Raises 0A000 where the rows of a stream are joined with something other than tables."""
+    for static in statics:
+        for item in walk(static.relation):
+            if isinstance(item, Scan) and item.kind != "table":
+                construct = f'joining view "{item.name}" below the grouping of a continuous view'
+                instead = "Join it to the grouped result instead."
+                raise unsupported(construct, instead, places.of([item]) or places.first, RULES["tables"])

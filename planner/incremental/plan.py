@@ -16,7 +16,7 @@ from planner.algebra.event_time import Keeping
 from planner.algebra.nodes import Aggregate, Column, ColumnRef, Filter, Project, Relation, Scalar, Scan, Snapshot
 from planner.algebra.validate import validate
 from planner.algebra.walk import transform, walk
-from planner.incremental.checks import check
+from planner.incremental.checks import check, require_tables
 from planner.incremental.methods.method import Gathered, Method
 from planner.incremental.methods.split.groupings import Groupings
 from planner.incremental.methods.split.regions import Regions
@@ -55,18 +55,18 @@ class Planned(Struct, frozen=True):
 def plan(
     query: Query,
     keeping: Keeping | None = None,
-    ordered: bool = False,
+    once: bool = False,
     statistics: Statistics | None = None,
     places: Places = _NOWHERE,
     origin: Origin = _ANY_ORIGIN,
 ) -> Planned:
-    """The program of a continuous view. With ``ordered`` its final relation gives its rows in the query's order. By
-    ``statistics`` a stream meets first the tables that leave the fewest of its rows. ``places`` are those of its text.
-    ``origin`` is part of what its traces hold.
+    """The program of a continuous view, or, with ``once``, of a query that runs once: its final relation gives its rows
+    in the query's order, and it may read views beside a stream. By ``statistics`` a stream meets first the tables that
+    leave the fewest of its rows. ``places`` are those of its text. ``origin`` is part of what its traces hold.
 
     Raises 0A000 for what the thesis' rules (4.2.2, 4.2.3) or the rules of decorrelation do not allow, and for groups
     of which ``keeping`` does not say when they end."""
-    relation = normalise(query.relation, ordered)
+    relation = normalise(query.relation, once)
     check(relation, places)
     require_windows(relation, keeping)
     relation = share_groupings(relation)
@@ -85,8 +85,11 @@ def plan(
     relations = [statement.relation for path in paths for statement in path.statements]
     _require_kept(relations)
     final = statics.frozen(final, scanned_tables(statics.planned([*relations, final])).keys())
+    planned = statics.planned([*relations, final])
+    if not once:
+        require_tables(planned, places)
     program = Program(
-        statics.planned([*relations, final]),
+        planned,
         states,
         paths,
         final,
