@@ -39,6 +39,7 @@ from executor.definitions import stored_catalog
 from executor.embedded.engine import EmbeddedEngine
 from executor.options import Options
 from executor.streams.runtime import StreamRuntime
+from executor.tables.change_trace import TableChanges, TablePart
 from executor.tables.sequences import SequenceStore
 from executor.tables.store import TableStore
 from executor.tables.temporary import TemporaryOids
@@ -106,6 +107,8 @@ class Core:
         self.versions = Versions()
         #: Of the rows that streams, tables by key and views hold in memory.
         self.trace_budget = TraceBudget(options.trace_memory)
+        #: The traces of the tables whose changes are read.
+        self._table_changes: dict[int, TableChanges] = {}
         #: LSNs that open snapshots read.
         self.pinned = PinnedLsns()
         #: The LSN of the last change of any table.
@@ -158,12 +161,25 @@ class Core:
     def publish_catalog(self, catalog: Catalog) -> None:
         """A transaction that defines is durable: this is the committed catalog, in a version above all before. The
         caller has the sequencer's lock."""
+        for oid, trace in self._table_changes.items():
+            item = catalog.objects.get(oid)
+            if not isinstance(item, Table) or item.stored != trace.table.stored:
+                trace.end()
         self.catalog = replace(catalog, version=max(catalog.version, self.catalog.version + 1))
 
-    def change_table(self, oid: int, lsn: int) -> None:
+    def change_table(self, lsn: int, part: TablePart) -> None:
         """Rows of a table changed at an LSN. The caller has the sequencer's lock."""
         self.tables_lsn = lsn
-        self.versions.change(oid, lsn)
+        trace = self._table_changes.get(part.table)
+        if trace is not None:
+            trace.publish(lsn, part)
+        self.versions.change(part.table, lsn)
+
+    def rebuild_table(self, oid: int) -> None:
+        """A table has all of its rows anew. The caller has the sequencer's lock."""
+        trace = self._table_changes.get(oid)
+        if trace is not None:
+            trace.end()
 
     def take_oids(self, first: int, count: int) -> int:
         """The first of so many oids that no transaction has taken, open ones included; at least ``first``."""
@@ -215,6 +231,21 @@ class Core:
     def is_live(self, runtime: ViewRuntime) -> bool:
         """Whether a view was not dropped."""
         return self._views.get(runtime.view.oid) is runtime
+
+    def changes_of(self, table: Table) -> TableChanges:
+        """The trace of a table, which has its changes from now on in memory. Under the sequencer's lock."""
+        found = self._table_changes.get(table.oid)
+        if found is None or not found.is_current:
+            found = TableChanges(self.log, self.trace_budget, table, self.sequencer.visible)
+            self._table_changes[table.oid] = found
+        return found
+
+    def forget_changes(self, trace: TableChanges) -> None:
+        """The trace of a table has no readers any more."""
+        with self.sequencer.lock:
+            if self._table_changes.get(trace.table.oid) is trace:
+                del self._table_changes[trace.table.oid]
+        trace.close()
 
     # What reads what -------------------------------------------------------------------------------------------------
 

@@ -164,7 +164,7 @@ class Committer:
             if isinstance(part, StreamRows | RowValues | Spooled | FilesArrived):
                 self._runtimes.arrive(lsn, part)
             elif isinstance(part, TableChange | TableValues):
-                self._core.change_table(part.table, lsn)
+                self._core.change_table(lsn, part)
         if transaction is not None and transaction.write is not None:
             self._publish_tables(lsn, transaction)
         for part in record:  # last, since it may be of a stream that the transaction makes
@@ -174,6 +174,8 @@ class Committer:
     def _publish_tables(self, lsn: int, transaction: Transaction) -> None:
         write, catalog = transaction.write, None
         assert write is not None
+        for oid in write.rebuilt:
+            self._core.rebuild_table(oid)
         if transaction.catalog is not None and transaction.catalog_changes:
             catalog = transaction.result(self._core.catalog)
             for item in catalog.objects.values():

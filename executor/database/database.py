@@ -28,7 +28,7 @@ from executor.remote_reads.remote_views import Elsewhere
 from executor.replicas.replica import Replicas
 from executor.separation.service import Separation
 from executor.streams.appender import Appender
-from executor.subscriptions.change_feed import ViewChanges
+from executor.subscriptions.feeds import ChangeFeeds
 from executor.subscriptions.view_watch import ViewWatch
 from executor.tables.statements.effect_calls import drawings
 from executor.upkeep.admission import Admission
@@ -52,7 +52,7 @@ class Database:
         self.indexes = ViewIndexes(core, self.replicas)
         self.table_keys = TableKeys(core)
         self.frontiers = Frontiers(core, self.replicas)
-        self.changes = ViewChanges(core, self.indexes)
+        self.changes = ChangeFeeds(core, self.indexes)
         self._runtimes = Runtimes(core, self.replicas, self.indexes, self.changes)
         try:
             recover_relations(core, self._runtimes, self.frontiers, self.replicas)

@@ -23,7 +23,7 @@ from executor.key_access.view_indexes import ViewIndexes
 from executor.moving.view_placement import is_at_home, place_view, staged_entry
 from executor.replicas.replica import Replicas
 from executor.streams.runtime import Arrival, StreamRuntime, is_followed
-from executor.subscriptions.change_feed import ViewChanges
+from executor.subscriptions.feeds import ChangeFeeds
 from executor.traces.layout import Layout, home_of
 from executor.traces.ring import Ring
 from executor.transactions.transaction import NewView
@@ -35,7 +35,7 @@ from executor.views.storage import StoredView
 class Runtimes:
     """The streams and views of one database. After the start the caller of each method has the sequencer's lock."""
 
-    def __init__(self, core: Core, replicas: Replicas, indexes: ViewIndexes, changes: ViewChanges) -> None:
+    def __init__(self, core: Core, replicas: Replicas, indexes: ViewIndexes, changes: ChangeFeeds) -> None:
         self._core, self._replicas = core, replicas
         self._indexes, self._changes = indexes, changes
         self._listeners: list[Callable[[], None]] = []

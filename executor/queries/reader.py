@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.objects import PUBLIC, View
+from catalog.objects import PUBLIC, Table, View
 from catalog.roles import BOOTSTRAP_NAME
 from catalog.system.rows import Own
 from catalog.values.errors import SqlError, unsupported
@@ -45,7 +45,7 @@ from executor.remote_reads.messages import Answer
 from executor.remote_reads.remote_views import Elsewhere
 from executor.replicas.replica import Replicas
 from executor.subscriptions.arrival_scan import ArrivalScan, Notify, Patience
-from executor.subscriptions.change_feed import ViewChanges
+from executor.subscriptions.feeds import ChangeFeeds
 from executor.tables.store import ReadSnapshot
 from executor.tables.transaction import WriteTransaction
 from executor.traces.trace import InputTrace
@@ -59,6 +59,8 @@ from planner.statements.statement import Output, Query, Statement
 from planner.statements.walk import roots
 
 ATTEMPTS = 20
+#: Bytes of a table that is read whole.
+_ANY_SIZE: Final = 1 << 62
 #: A query with quotients of more digits, which runs where the query itself has overflowed.
 _LARGE: Final = Remembered(with_large_quotients)
 #: What says that Spark did not run a query, which the embedded engine may.
@@ -141,7 +143,7 @@ class ReadServices(Struct, frozen=True):
     replicas: Replicas
     borrowing: Borrowing
     elsewhere: Elsewhere
-    changes: ViewChanges
+    changes: ChangeFeeds
     analytics: Analytics
     separation: SeparableQueries
     system_table: SystemTable
@@ -462,6 +464,19 @@ class Reader:
             with contextlib.suppress(ViewPassed):  # of a view of another server's that it reads
                 return self._present(oid)
         raise SqlError("40001", "could not serialize access: a view moved on during the statement")
+
+    def committed_rows(self, table: Table) -> tuple[int, pa.Table]:
+        """A table's rows now, with all columns that a row holds, and their LSN."""
+        core = self.core
+        core.tables.backlog.apply()  # so that little is left while others wait for the lock
+        with core.sequencer.lock:
+            lsn, snapshot = core.sequencer.visible, core.tables.snapshot()
+        try:
+            self._running = snapshot
+            return lsn, snapshot.rows(table, _ANY_SIZE)
+        finally:
+            self._running = None
+            snapshot.close()
 
     def _from_there(self, oid: int) -> tuple[int, int, pa.Table] | None:
         """The content of a view that another server maintains; None for a view that is here."""

@@ -16,8 +16,9 @@ import pyarrow as pa
 from executor.core.core import Core
 from executor.engine import Inputs, Job
 from executor.subscriptions.arrival_scan import ArrivalScan, Interval, Notify, Patience, StreamScan
-from executor.subscriptions.change_feed import ViewChanges, ViewReader
 from executor.subscriptions.change_scan import ChangeScan
+from executor.subscriptions.feed import FeedReader
+from executor.subscriptions.feeds import ChangeFeeds
 from executor.traces.state import StateTrace
 from executor.transactions.transaction import Transaction
 from executor.views.path_runner import named, reads_places
@@ -33,12 +34,12 @@ class StreamServices(Protocol):
     """What a query of a stream needs of the services of a database."""
 
     @property
-    def changes(self) -> ViewChanges:
+    def changes(self) -> ChangeFeeds:
         """The changes of continuous views."""
         ...
 
 
-class StreamReader(ViewReader, Protocol):
+class StreamReader(FeedReader, Protocol):
     """What a query of a stream needs of its session's reader."""
 
     time_zone: str

@@ -18,7 +18,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ from msgspec import Struct
 from catalog.values.errors import SqlError, undefined_table
 from executor.core.core import Core
 from executor.key_access.view_indexes import ViewIndexes
+from executor.subscriptions.feed import FeedReader
 from executor.traces.bookmark import Bookmark
 from executor.traces.kept_runs import KeptRuns, Run
 from executor.views.runtime import ViewRuntime
@@ -38,20 +39,10 @@ from planner.incremental.programs.state_relations import STANDING, TOUCHED, weig
 #: Bytes of differences, and looks, that a feed remembers.
 HISTORY: Final = 64 << 20
 LOOKS: Final = 4096
-#: Feeds that are kept without readers, in case a reader comes back.
-IDLE: Final = 4
 #: Changed groups of more than this share of the state: all rows are compared.
 SHARE: Final = 0.25
 
 _compute: Any = pyarrow.compute  # made at its import, where no type checker sees its functions
-
-
-class ViewReader(Protocol):
-    """What reads a continuous view's rows; the engine runs its queries on the reader's behalf."""
-
-    def present(self, oid: int) -> tuple[int, int, pa.Table]:
-        """A view's rows now: their LSN, that of the last change of what they are made of, and the rows."""
-        ...
 
 
 class Look(Struct, frozen=True):
@@ -109,13 +100,13 @@ class ChangeFeed:
         """That of the last look; 0 before the first one."""
         return self._looks[-1].last if self._looks else 0
 
-    def snapshot(self, reader: ViewReader) -> Run:
+    def snapshot(self, reader: FeedReader) -> Run:
         """All rows of the view now, as a difference from nothing; its LSN is where the changes go on."""
         with self._lock:
             self._look(reader)
             return Run(self.lsn, self._merged([(self._shown(self._standing, reader), 1)]))
 
-    def start(self, reader: ViewReader, since: int | None) -> int:
+    def start(self, reader: FeedReader, since: int | None) -> int:
         """The LSN behind which the changes since another one lie (None: now). Raises 72000 where they are no longer
         known, and 22023 for an LSN that is still to come."""
         with self._lock:
@@ -131,7 +122,7 @@ class ChangeFeed:
             hint = "Leave since out: the changes then begin with all rows of the view."
             raise SqlError("72000", f'changes of view "{name}" since LSN {since} are no longer available', hint=hint)
 
-    def advance(self, reader: ViewReader) -> int:
+    def advance(self, reader: FeedReader) -> int:
         """Brings the feed to the present, and says its LSN."""
         with self._lock:
             self._look(reader)
@@ -161,12 +152,16 @@ class ChangeFeed:
         """Nobody will read the view's changes from here any more."""
         self._held.close()
 
-    # -- looking -----------------------------------------------------------------------------------------------
-
-    def _look(self, reader: ViewReader) -> None:
-        """Brings the feed to the present."""
+    def require(self) -> None:
+        """Raises 42P01 where the view was dropped."""
         if not self.is_current:
             raise undefined_table(self._runtime.view.name)
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    def _look(self, reader: FeedReader) -> None:
+        """Brings the feed to the present."""
+        self.require()
         if self._looks and self._is_quiet():
             return
         before = self._standing
@@ -195,7 +190,7 @@ class ChangeFeed:
         self._looks[-1] = Look(last.first, visible)
         return True
 
-    def _present(self, reader: ViewReader) -> tuple[int, int, Standing, list[pa.Table] | None]:
+    def _present(self, reader: FeedReader) -> tuple[int, int, Standing, list[pa.Table] | None]:
         """The view now: LSN, that of the last change below it, what it stands on, and the runs since the last look."""
         runtime, core = self._runtime, self._core
         if self._is_by_groups:
@@ -239,7 +234,7 @@ class ChangeFeed:
         before: Standing,
         after: Standing,
         runs: list[pa.Table] | None,
-        reader: ViewReader,
+        reader: FeedReader,
     ) -> pa.Table:
         if before.shown and after.shown and before.tables[0].equals(after.tables[0]):
             return self._merged([])
@@ -250,7 +245,7 @@ class ChangeFeed:
         return self._merged([(self._shown(before, reader), -1), (self._shown(after, reader), 1)])
 
     def _touched(
-        self, before: tuple[pa.Table, ...], runs: list[pa.Table], reader: ViewReader
+        self, before: tuple[pa.Table, ...], runs: list[pa.Table], reader: FeedReader
     ) -> tuple[tuple[pa.Table, ...], tuple[pa.Table, ...]] | None:
         """The groups that runs have changed, as they were and as they are; None where they are many."""
         engine, state = self._runtime.runner.engine, self._runtime.program.states[0]
@@ -263,7 +258,7 @@ class ChangeFeed:
         old = old.rename_columns(run.column_names)
         return (old,), (old, run)
 
-    def _shown(self, standing: Standing, reader: ViewReader) -> pa.Table:
+    def _shown(self, standing: Standing, reader: FeedReader) -> pa.Table:
         """The view's rows over what it stands on."""
         if standing.shown:
             return standing.tables[0]
@@ -297,32 +292,3 @@ def _by_groups(program: Program) -> bool:
 
 def _weight(count: int, weight: int) -> pa.Array:
     return pa.array(np.full(count, weight, np.int64))
-
-
-class ViewChanges:
-    """The feeds of a database."""
-
-    def __init__(self, core: Core, indexes: ViewIndexes) -> None:
-        self._core, self._indexes = core, indexes
-        self._lock = threading.Lock()
-        self._feeds: dict[int, ChangeFeed] = {}
-
-    def feed(self, oid: int) -> ChangeFeed:
-        """A view's feed, which stays for those who hold a bookmark of it. Raises 42P01."""
-        with self._lock:
-            found = self._feeds.pop(oid, None)
-            if found is None or not found.is_current:
-                if found is not None:
-                    found.close()
-                found = ChangeFeed(self._core, self._indexes, self._core.view(oid))
-            self._feeds[oid] = found  # the last in order
-            idle = [each for each, feed in tuple(self._feeds.items()) if each != oid and not feed.is_read]
-            for each in idle[: max(0, len(idle) - IDLE)]:
-                self.forget(each)
-            return found
-
-    def forget(self, oid: int) -> None:
-        """A view was dropped, or nobody reads its changes. Takes no lock: the caller may have the sequencer's."""
-        feed = self._feeds.pop(oid, None)
-        if feed is not None:
-            feed.close()

@@ -10,12 +10,13 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from catalog.values.errors import undefined_table
 from executor.core.core import Core
 from executor.subscriptions.arrival_scan import PAUSE, ArrivalScan, Interval, Notify, Patience
-from executor.subscriptions.change_feed import ViewChanges, ViewReader
+from executor.subscriptions.feed import FeedReader
+from executor.subscriptions.feeds import ChangeFeeds
 from executor.traces.kept_runs import Run
 from executor.traces.layout import LSN, ORDINAL
 from planner.algebra.nodes import CHANGE_SOURCES
@@ -23,24 +24,23 @@ from planner.stream_queries import Changes
 
 
 class ChangeScan(ArrivalScan):
-    """The changes of one view, from the query's beginning on, or from an earlier LSN."""
+    """The changes of one relation, from the query's beginning on, or from an earlier LSN."""
 
     def __init__(
         self,
         core: Core,
-        feeds: ViewChanges,
-        reader: ViewReader,
+        feeds: ChangeFeeds,
+        reader: FeedReader,
         oid: int,
         changes: Changes,
         patience: Patience,
         notify: Notify,
     ) -> None:
-        view = core.view(oid).view
-        super().__init__(core, f'changes of view "{view.name}"', patience, notify)
+        name = core.catalog.objects[oid].name
+        super().__init__(core, f'changes of "{name}"', patience, notify)
         self._reader = reader
         self._feed = feeds.feed(oid)
         self._reads = self._feed.reads
-        self._view = view.name
         self._changes = changes
         self._first: Run | None = None
         self._mark = self._feed.bookmark(0)
@@ -87,9 +87,8 @@ class ChangeScan(ArrivalScan):
         return self._last_arrival
 
     def check_source(self) -> None:
-        """Raises 42P01 for a dropped view."""
-        if not self._feed.is_current:
-            raise undefined_table(self._view)
+        """Raises 42P01 for a dropped relation, and 72000 for a table with other columns than before."""
+        self._feed.require()
 
     def pause(self) -> float:
         """As long as looking took, too: half of the time is others'."""
@@ -103,9 +102,16 @@ class ChangeScan(ArrivalScan):
 
 def _rows(found: Sequence[Run]) -> pa.Table:
     """Differences as a query reads them, in the order in which they came."""
-    lsns = np.concatenate([np.full(item.rows.num_rows, item.upto, np.int64) for item in found])
+    lsns = np.concatenate([_lsns(item) for item in found])
     rows = pa.concat_tables([item.rows for item in found])
     at, diff = CHANGE_SOURCES
     own = rows.column_names[:-1]
     columns = [pa.array(lsns), rows.columns[-1], *rows.columns[:-1], pa.array(lsns), pa.array(np.arange(len(lsns)))]
     return pa.Table.from_arrays(columns, [at, diff, *own, LSN, ORDINAL])
+
+
+def _lsns(run: Run) -> npt.NDArray[np.int64]:
+    """The LSN of each row."""
+    if run.lsns is None:
+        return np.full(run.rows.num_rows, run.upto, np.int64)
+    return np.asarray(run.lsns.to_numpy(), np.int64)

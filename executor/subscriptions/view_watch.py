@@ -1,9 +1,9 @@
-"""Continuous views whose changes are reported: one thread that compares them when their inputs have changed, and again
-if it failed.
+"""Continuous views and tables whose changes are reported: one thread that looks when what they read has changed, and
+again if it failed.
 
 Owns: which names are watched, for how many, and when to look: never more than a share of the time, so that bursts
 become one notice and writers notice nothing. What is told is an LSN and how many rows have changed
-(``executor.subscriptions.change_feed``); to whom is the caller's matter. Names are looked up again whenever the catalog
+(``executor.subscriptions.feed``); to whom is the caller's matter. Names are looked up again whenever the catalog
 is another one.
 """
 
@@ -14,18 +14,19 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import pyarrow.compute
 from msgspec import Struct, field
 
 from catalog.catalog import Catalog
-from catalog.objects import View
+from catalog.objects import CatalogObject, Table, View, is_temporary
 from catalog.privileges import OF_TABLE
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.subscriptions.arrival_scan import PAUSE
-from executor.subscriptions.change_feed import ChangeFeed, ViewChanges, ViewReader
+from executor.subscriptions.feed import Feed, FeedReader
+from executor.subscriptions.feeds import ChangeFeeds
 from executor.traces.bookmark import Bookmark
 from executor.traces.kept_runs import Run
 from planner.bind.state.context import restricted
@@ -58,7 +59,7 @@ class _Watched(Struct, eq=False):
     """A name with watchers: the feed of the view that it stands for now, if any, and up to where it has been told."""
 
     count: int = 0
-    feed: ChangeFeed | None = None
+    feed: Feed | None = None
     mark: Bookmark = field(default_factory=lambda: Bookmark(0))
     #: What prevented the last look.
     told: str = ""
@@ -67,7 +68,7 @@ class _Watched(Struct, eq=False):
 class ViewWatch:
     """Watches the views of one database. Its methods may be called from any thread."""
 
-    def __init__(self, core: Core, changes: ViewChanges, reader: Callable[[Callable[[], bool]], ViewReader]) -> None:
+    def __init__(self, core: Core, changes: ChangeFeeds, reader: Callable[[Callable[[], bool]], FeedReader]) -> None:
         """``reader`` makes a reader of views that is asked whether it is cancelled."""
         self._core, self._changes = core, changes
         self._lock = threading.Lock()
@@ -123,18 +124,18 @@ class ViewWatch:
         told with all its rows where it is looked up ``anew``."""
         catalog = self._core.catalog
         found = catalog.find(name.name, catalog.usable(name.search_path, restricted(catalog, name.role)))
-        if not isinstance(found, View) or not found.continuous or not _may_read(catalog, found, name.role):
+        if not _has_changes(found) or not _may_read(catalog, found, name.role):
             watched.feed = None
             return
         try:
             feed = self._changes.feed(found.oid)
             if feed is not watched.feed:
-                watched.feed, watched.mark = feed, feed.bookmark(self._start(name, found.oid, feed, anew))
+                watched.feed, watched.mark = feed, feed.bookmark(self._start(name, feed, anew))
         except SqlError as error:
             _LOGGER.debug("view %s is not watched: %s", name.name, error)
             watched.feed = None
 
-    def _start(self, name: Name, oid: int, feed: ChangeFeed, anew: bool) -> int:
+    def _start(self, name: Name, feed: Feed, anew: bool) -> int:
         """The LSN behind which a view's changes are told."""
         self._until = time.monotonic() + PATIENCE
         try:
@@ -145,7 +146,7 @@ class ViewWatch:
                 self._report(name, [whole])
             return whole.upto
         except SqlError:
-            if self._core.view(oid).away is None:
+            if not feed.is_elsewhere:
                 raise
             return feed.lsn  # its new server answers later
         finally:
@@ -180,7 +181,7 @@ class ViewWatch:
             took = time.monotonic() - started
             self._ended.wait(max(PAUSE, took * (1 / SHARE - 1)))
 
-    def _current(self) -> list[tuple[Name, _Watched, ChangeFeed]]:
+    def _current(self) -> list[tuple[Name, _Watched, Feed]]:
         """What is watched now, under the names of now."""
         with self._lock:
             catalog = self._core.catalog
@@ -191,7 +192,7 @@ class ViewWatch:
                 self._rewire()
             return [(name, item, item.feed) for name, item in self._names.items() if item.feed is not None]
 
-    def _look(self, name: Name, watched: _Watched, feed: ChangeFeed) -> None:
+    def _look(self, name: Name, watched: _Watched, feed: Feed) -> None:
         self._until = time.monotonic() + PATIENCE if feed.is_elsewhere else math.inf
         try:
             upto = feed.advance(self._reader)
@@ -213,7 +214,14 @@ class ViewWatch:
         self.tell(name, found[-1].upto, rows)
 
 
-def _may_read(catalog: Catalog, view: View, role: str) -> bool:
-    """Whether a role may know of a view's rows."""
+def _has_changes(found: CatalogObject | None) -> TypeGuard[View | Table]:
+    """Whether a relation's changes are reported."""
+    if isinstance(found, Table):
+        return not is_temporary(found)
+    return isinstance(found, View) and found.continuous
+
+
+def _may_read(catalog: Catalog, relation: View | Table, role: str) -> bool:
+    """Whether a role may know of a relation's rows."""
     reader = restricted(catalog, role)
-    return reader is None or catalog.rights_of(view.oid).allows(catalog.roles, reader, "r", OF_TABLE)
+    return reader is None or catalog.rights_of(relation.oid).allows(catalog.roles, reader, "r", OF_TABLE)

@@ -16,10 +16,11 @@ from executor.traces.bookmark import Bookmark
 
 
 class Run(Struct, frozen=True):
-    """A net change up to an LSN, from the run before it on."""
+    """A net change up to an LSN, from the run before it on; ``lsns``: the LSN of each row, where there are several."""
 
     upto: int
     rows: pa.Table
+    lsns: pa.ChunkedArray | None = None
 
 
 class KeptRuns:

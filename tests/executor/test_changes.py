@@ -18,6 +18,7 @@ from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.queries.reader import Reader
 from executor.subscriptions import change_feed as changes
+from executor.subscriptions import feeds
 from executor.subscriptions.arrival_scan import Interval, Patience
 from executor.subscriptions.change_scan import ChangeScan
 from planner.stream_queries import Changes
@@ -334,7 +335,7 @@ def test_what_is_refused(database: Database, text: str, sqlstate: str) -> None:
 def test_unread_feeds_are_few(database: Database) -> None:
     client = Client(database)
     client.run("CREATE FOREIGN TABLE s (k int) SERVER stream")
-    for number in range(changes.IDLE + 3):
+    for number in range(feeds.IDLE + 3):
         client.run(f"CREATE VIEW v{number} AS SELECT k, count(*) n FROM s GROUP BY k")
         Subscriber(database, f"v{number}").check()
-    assert len(database.changes._feeds) <= changes.IDLE + 1
+    assert len(database.changes._feeds) <= feeds.IDLE + 1

@@ -171,7 +171,7 @@ def test_references_are_found_without_decoding_rows() -> None:
 def test_one_streams_rows_leave_the_others_out() -> None:
     batch = pa.record_batch([pa.array([1])], names=["a"])
     encoded = encode_record((StreamRows(1, (batch,)), StreamRows(2, (batch,)), TableChange(3, pa.table(batch), None)))
-    decoded = decode_record(pa.py_buffer(b"".join(encoded.pieces)), streams=(2,))
+    decoded = decode_record(pa.py_buffer(b"".join(encoded.pieces)), relations=(2,))
     assert [part.batches for part in decoded if isinstance(part, StreamRows)] == [(), (batch,)]
     assert decoded[2] == TableChange(3)
 

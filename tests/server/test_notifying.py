@@ -182,6 +182,21 @@ def test_listen_to_a_view(running: Millstream, sql: psycopg.Connection[Any]) -> 
         assert notice.payload == "by hand"
 
 
+def test_listen_to_a_table(running: Millstream, sql: psycopg.Connection[Any]) -> None:
+    sql.execute("CREATE TABLE watched_table (k int PRIMARY KEY, v text)")
+    with running.connect() as listener, running.connect() as reader:
+        listener.execute("LISTEN watched_table")
+        sql.execute("INSERT INTO watched_table VALUES (1, 'a'), (2, 'b')")
+        ((first, rows),) = rows_told(listener, 2)
+        assert rows == 2
+        sql.execute("UPDATE watched_table SET v = 'c' WHERE k = 2")  # by key, at once
+        ((second, rows),) = rows_told(listener, 2)
+        assert (rows, second > first) == (2, True)
+        reader.execute("SET stream_timeout = '1ms'")
+        query = "SELECT lsn, diff, k, v FROM millstream.changes('watched_table', %s)"
+        assert reader.execute(query, (first,)).fetchall() == [(second, -1, 2, "b"), (second, 1, 2, "c")]
+
+
 def test_a_view_that_comes_later_and_again(running: Millstream, sql: psycopg.Connection[Any]) -> None:
     sql.execute("CREATE FOREIGN TABLE later_stream (k int) SERVER stream")
     with running.connect() as listener:

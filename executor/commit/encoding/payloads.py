@@ -97,10 +97,10 @@ def encode_data(batch: pa.RecordBatch) -> Encoded:
     return _encoded(Kind.DATA, encode_batches((batch,)), ())
 
 
-def decode_record(payload: pa.Buffer, streams: Container[int] | None = None) -> TransactionRecord:
-    """The parts of a payload, sharing its memory. With ``streams``, other streams' and all tables' rows are left out,
-    each by an empty part, so that a part keeps its index."""
-    return tuple(_decode_part(kind, oid, body, streams) for kind, oid, body in _parts(payload))
+def decode_record(payload: pa.Buffer, relations: Container[int] | None = None) -> TransactionRecord:
+    """The parts of a payload, sharing its memory. With ``relations``, the rows of other streams and tables are left
+    out, each by an empty part, so that a part keeps its index."""
+    return tuple(_decode_part(kind, oid, body, relations) for kind, oid, body in _parts(payload))
 
 
 def decode_references(payload: pa.Buffer) -> tuple[SpoolReference, ...]:
@@ -197,15 +197,15 @@ def _encode_part(part: Part) -> tuple[_PartKind, int, list[Piece]]:
             return _PartKind.CATALOG, 0, [document.encode()]
 
 
-def _decode_part(kind: _PartKind, oid: int, body: pa.Buffer, streams: Container[int] | None) -> Part:
-    wanted = streams is None or oid in streams
+def _decode_part(kind: _PartKind, oid: int, body: pa.Buffer, relations: Container[int] | None) -> Part:
+    wanted = relations is None or oid in relations
     match kind:
         case _PartKind.ROWS:
             return StreamRows(oid, tuple(decode_batches(body)) if wanted else ())
         case _PartKind.SPOOLED:
             return Spooled(oid, _references(body) if wanted else ())
         case _PartKind.TABLE:
-            return _decode_change(oid, body) if streams is None else TableChange(oid)
+            return _decode_change(oid, body) if wanted else TableChange(oid)
         case _PartKind.FILES:
             found = json.loads(body.to_pybytes())
             files = tuple((path, size, mtime) for path, size, mtime in found["files"])

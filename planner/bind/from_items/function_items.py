@@ -24,8 +24,8 @@ from planner.bind.calls.user_functions import UserRows, bind_user_array, bind_us
 from planner.bind.conversion.rows import fields_of
 from planner.bind.from_items.derived_tables import derived
 from planner.bind.from_items.millstream_functions import is_own_call
+from planner.bind.from_items.relation_changes import bind_changes
 from planner.bind.from_items.resumed_queries import bind_resume
-from planner.bind.from_items.view_changes import bind_changes
 from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.output_names import output_name
 from planner.bind.lookup.type_names import declared_typmod

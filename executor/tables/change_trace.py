@@ -1,0 +1,167 @@
+"""The trace of a table: its net changes by the LSNs of the transactions that made them.
+
+    delta(after, upto)    rows that came with weight 1, rows that went with weight -1, each with its LSN
+
+Owns: which changes are in memory, and the way back to the log for older ones. The record of a transaction has its net
+change of a table, whole old rows and whole new ones (``executor.commit.records``), so that nothing is compared or
+computed when it commits: ``publish`` keeps the part as it is. Changes are those of one definition of the columns: a
+transaction that gives the table other columns, or all of its rows anew, is where its changes begin.
+
+Does not know the readers. Neither memory nor the log keeps anything for them.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+
+from catalog.objects import Table
+from executor.commit.encoding.frames import decode
+from executor.commit.encoding.payloads import decode_record
+from executor.commit.log import Log
+from executor.commit.records import CatalogChange, TableChange, TableValues, TransactionRecord
+from executor.rows.row_shapes import schema_of
+from executor.traces.budget import TraceBudget
+from executor.traces.layout import LSN
+
+#: Bytes of the changes of a table that are kept in memory, within the budget of all traces.
+BUDGET: Final = 64 << 20
+#: By how many a row's number of times grows.
+WEIGHT: Final = "__weight"
+
+TablePart = TableChange | TableValues
+
+
+class Released(Exception):
+    """The log does not have the changes any more, or they are those of other columns."""
+
+
+class _Change(Struct, frozen=True):
+    """What one transaction changed."""
+
+    lsn: int
+    part: TablePart
+    size: int
+
+
+class TableChanges:
+    """The changes of one table. ``publish`` is called under the sequencer's lock, all else from any thread."""
+
+    def __init__(self, log: Log, budget: TraceBudget, table: Table, after: int) -> None:
+        """``after``: the LSN up to which the changes are in the log alone."""
+        self.table = table
+        schema = schema_of(table)
+        self._types = schema.types
+        self._schema = pa.schema([pa.field(LSN, pa.int64()), *schema, pa.field(WEIGHT, pa.int64())])
+        #: Whether the table is still the one that it was.
+        self.is_current = True
+        self._log = log
+        self._lock = threading.Lock()
+        self._changes: deque[_Change] = deque()
+        #: All changes with a higher LSN are in memory.
+        self._after = after
+        self._budget = budget
+        self._held = budget.register(self._give_back)
+
+    def publish(self, lsn: int, part: TablePart) -> None:
+        """Adds what a transaction changed, in LSN order."""
+        with self._lock:
+            self._changes.append(_Change(lsn, part, _size(part)))
+            self._held.add(self._changes[-1].size)
+            if self._held.bytes > BUDGET:
+                self._drop(self._held.bytes - BUDGET)
+
+    def end(self) -> None:
+        """The table was dropped, or has other columns or all of its rows anew."""
+        self.is_current = False
+
+    def close(self) -> None:
+        """The trace has no readers any more."""
+        self._held.close()
+
+    def delta(self, after: int, upto: int) -> pa.Table:
+        """The changes of (after, upto], in the order of their LSNs: ``LSN``, the columns that a row holds, and
+        ``WEIGHT``. Raises Released where the log has forgotten some, or the table was another one."""
+        self._held.read()
+        with self._lock:
+            start = self._after
+            known = [item for item in self._changes if after < item.lsn <= upto]
+        found: list[pa.RecordBatch] = []
+        if after < start:
+            for lsn, part in self._logged(after, min(start, upto)):
+                found += self._rows(lsn, part)
+        for item in known:
+            found += self._rows(item.lsn, item.part)
+        return pa.Table.from_batches(found, self._schema)
+
+    def _give_back(self, size: int) -> None:
+        with self._lock:
+            self._drop(size)
+
+    def _drop(self, size: int) -> None:
+        """Leaves the oldest changes to the log, of at least so many bytes."""
+        while size > 0 and self._changes:
+            gone = self._changes.popleft()
+            self._after = gone.lsn
+            self._held.add(-gone.size)
+            size -= gone.size
+
+    def _logged(self, after: int, upto: int) -> Iterator[tuple[int, TableChange]]:
+        """The changes of (after, upto] that the log has."""
+        if after < self._log.first_lsn:
+            raise Released
+        for lsn, payload in self._log.records(after, upto):
+            record = decode_record(payload, (self.table.oid,))
+            if _redefines(record, self.table.oid):
+                raise Released
+            for part in record:
+                if isinstance(part, TableChange) and part.table == self.table.oid:
+                    yield lsn, part
+
+    def _rows(self, lsn: int, part: TablePart) -> Iterator[pa.RecordBatch]:
+        if isinstance(part, TableValues):
+            frames = (part.deleted, -1), (part.inserted, 1)
+            sides = [((decode(pa.py_buffer(frame)),), weight) for frame, weight in frames if frame]
+        else:
+            tables = (part.deleted, -1), (part.inserted, 1)
+            sides = [(tuple(table.to_batches()), weight) for table, weight in tables if table is not None]
+        for batches, weight in sides:
+            for batch in batches:
+                if batch.schema.types != self._types:
+                    raise Released
+                columns = [_repeated(lsn, batch.num_rows), *batch.columns, _repeated(weight, batch.num_rows)]
+                yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+def weighted_rows(rows: pa.Table, weight: int, lsn: int) -> pa.Table:
+    """Rows that came (1) or went (-1) at an LSN, as ``TableChanges.delta`` gives them."""
+    own = _repeated(lsn, rows.num_rows), _repeated(weight, rows.num_rows)
+    return pa.Table.from_arrays([own[0], *rows.columns, own[1]], [LSN, *rows.column_names, WEIGHT])
+
+
+def _redefines(record: TransactionRecord, oid: int) -> bool:
+    """Whether a transaction gave a table other columns, or all of its rows anew."""
+    for part in record:
+        if isinstance(part, CatalogChange):
+            change = json.loads(part.document)
+            if change.get("rebuild") == oid or ("storage" in change and change["change"].get("oid") == oid):
+                return True
+    return False
+
+
+def _size(part: TablePart) -> int:
+    """Bytes in memory."""
+    if isinstance(part, TableValues):
+        return len(part.inserted) + len(part.deleted)
+    return sum(table.nbytes for table in (part.inserted, part.deleted) if table is not None)
+
+
+def _repeated(value: int, count: int) -> pa.Array:
+    return pa.array(np.full(count, value, np.int64))

@@ -1,0 +1,243 @@
+"""The changes of a table add up to the table, whatever transactions do to it, and are those of each transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from catalog.objects import Table
+from catalog.values.errors import SqlError
+from executor.database.database import Database
+from executor.tables import change_trace
+from tests.executor.client import Client, open_database
+from tests.executor.logs import LONG
+from tests.executor.test_changes import Opened, Subscriber
+from tests.rig.process import wait_until
+
+KEYS: Final = st.integers(0, 9)
+CHANGES: Final = st.one_of(
+    st.builds(
+        "INSERT INTO t VALUES ({0}, 'n{0}', {1}) ON CONFLICT (k) DO UPDATE SET v = t.v || 'x', n = {1}".format,
+        KEYS,
+        KEYS,
+    ),
+    st.builds(
+        "INSERT INTO t SELECT g, 'g', {0} FROM generate_series({0}, {1}) g ON CONFLICT DO NOTHING".format, KEYS, KEYS
+    ),
+    st.builds("UPDATE t SET n = n + 1 WHERE k = {}".format, KEYS),
+    st.builds("UPDATE t SET v = v, n = n WHERE k % 3 = {} % 3".format, KEYS),
+    st.builds("UPDATE t SET k = k + 20 WHERE k = {}".format, KEYS),
+    st.builds("DELETE FROM t WHERE k = {}".format, KEYS),
+    st.builds("DELETE FROM parents WHERE k = {}".format, KEYS),
+    st.builds("UPDATE parents SET k = k + 30 WHERE k = {}".format, KEYS),
+    st.builds(
+        "INSERT INTO parents VALUES ({0}) ON CONFLICT DO NOTHING;"
+        " INSERT INTO bag VALUES ({0}, NULL), ({0}, 'b')".format,
+        KEYS,
+    ),
+    st.builds("DELETE FROM bag WHERE p % 2 = {} % 2".format, KEYS),
+    st.builds("UPDATE bag SET v = coalesce(v, '') || 'y' WHERE p = {}".format, KEYS),
+    st.builds(
+        "MERGE INTO t USING (VALUES ({0}, 'm'), ({1}, 'o')) s (k, v) ON t.k = s.k WHEN MATCHED AND t.n > 3 THEN DELETE"
+        " WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT VALUES (s.k, s.v, 0)".format,
+        KEYS,
+        st.just(11),
+    ),
+    st.sampled_from(["TRUNCATE t", "TRUNCATE bag", "TRUNCATE parents CASCADE"]),
+)
+STEPS: Final = st.one_of(
+    CHANGES,
+    st.builds(
+        lambda some, rest, end: ("block", some, rest, end),
+        st.lists(CHANGES, max_size=3),
+        st.lists(CHANGES, max_size=2),
+        st.sampled_from(["COMMIT", "ROLLBACK"]),
+    ),
+    st.sampled_from(["restart", "index"]),
+)
+DEFINITIONS: Final = (
+    "CREATE TABLE t (k int PRIMARY KEY, v text, n int); CREATE TABLE parents (k int PRIMARY KEY);"
+    "CREATE TABLE bag (p int REFERENCES parents ON DELETE CASCADE ON UPDATE CASCADE, v text)"
+)
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+    made = Opened(tmp_path_factory.mktemp("table_changes"))
+    yield made
+    made.database.close()
+
+
+@pytest.mark.slow
+@given(steps=st.lists(STEPS, max_size=12), budget=st.sampled_from([0, 200, 1 << 20]))
+@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
+def test_changes_add_up_to_the_table(opened: Opened, steps: list[object], budget: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(change_trace, "BUDGET", budget)
+        play(opened, steps)
+
+
+def play(opened: Opened, steps: list[object]) -> None:
+    client = Client(opened.database)
+    client.run(f"DROP TABLE IF EXISTS t, bag, parents; {DEFINITIONS}")
+    readers = [Subscriber(opened.database, name) for name in ("t", "bag", "parents")]
+    for step in steps:
+        if step == "restart":
+            opened.restart()
+            client = Client(opened.database)
+            for reader in readers:  # the log has all
+                reader.connect(opened.database, reader.scan._mark.after)
+        elif step == "index":
+            client.run("CREATE INDEX ON t (n)")
+        else:
+            run(client, step)
+        for reader in readers:
+            reader.check()
+
+
+def run(client: Client, step: object) -> None:
+    """Runs a statement, or a block of them with a savepoint; what fails changes nothing."""
+    statements = [step]
+    if isinstance(step, tuple):
+        _, some, rest, end = step
+        statements = ["BEGIN", *some, "SAVEPOINT a", *rest, "ROLLBACK TO a", *some, end]
+    try:
+        for statement in statements:
+            client.run(str(statement))
+    except SqlError:
+        if client.session.status != "I":
+            client.run("ROLLBACK")
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with closing(open_database(tmp_path)) as found:
+        yield found
+
+
+def test_each_transactions_changes_have_its_lsn(database: Database) -> None:
+    client = Client(database)
+    client.run("CREATE TABLE t (k int PRIMARY KEY, v text)")
+    reader = Subscriber(database, "t")
+    reader.take()
+    begin = database.core.sequencer.visible
+    client.run("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    client.run("UPDATE t SET v = 'c' WHERE k = 1")
+    client.run("UPDATE t SET v = v")
+    client.run("BEGIN; INSERT INTO t VALUES (3, 'd'); DELETE FROM t WHERE k IN (2, 3); COMMIT")
+    interval = reader.scan.take(True)
+    assert interval is not None
+    assert interval.rows.select(["__at", "__diff", "0", "1"]).to_pylist() == [
+        {"__at": begin + 1, "__diff": 1, "0": 1, "1": "a"},
+        {"__at": begin + 1, "__diff": 1, "0": 2, "1": "b"},
+        {"__at": begin + 2, "__diff": -1, "0": 1, "1": "a"},
+        {"__at": begin + 2, "__diff": 1, "0": 1, "1": "c"},
+        {"__at": begin + 4, "__diff": -1, "0": 2, "1": "b"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE t ADD COLUMN w int DEFAULT 1",
+        "ALTER TABLE t DROP COLUMN v",
+        "ALTER TABLE t RENAME COLUMN v TO w",
+        "ALTER TABLE t ALTER COLUMN k TYPE bigint",
+        "ALTER TABLE t ALTER COLUMN v TYPE text USING v || '!'",
+    ],
+)
+def test_other_columns_end_the_changes(tmp_path: Path, change: str) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        client.run("CREATE TABLE t (k int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a')")
+        reader = Subscriber(database, "t")
+        reader.check()
+        before = database.core.sequencer.visible
+        client.run(change)
+        with pytest.raises(SqlError) as caught:
+            reader.scan.check_source()
+        assert caught.value.sqlstate == "72000"
+        refuse(database, before)
+        later = Subscriber(database, "t")
+        client.run("INSERT INTO t VALUES (2)")
+        later.check()
+    with closing(open_database(tmp_path)) as database:
+        refuse(database, before)
+        later.connect(database, later.lsn)
+        later.check()
+
+
+def refuse(database: Database, since: int) -> None:
+    """Changes since an LSN before the definition are refused."""
+    reader = Subscriber(database, "t")
+    with pytest.raises(SqlError) as caught:
+        reader.connect(database, since)
+    assert caught.value.sqlstate == "72000"
+    assert caught.value.hint
+
+
+def test_a_dropped_table_ends_its_readers(database: Database) -> None:
+    client = Client(database)
+    client.run("CREATE TABLE t (k int)")
+    reader = Subscriber(database, "t")
+    client.run("DROP TABLE t")
+    with pytest.raises(SqlError) as caught:
+        reader.scan.check_source()
+    assert caught.value.sqlstate == "42P01"
+
+
+def test_what_the_log_has_forgotten_is_refused(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path, log_segment_bytes=1 << 16)) as database:
+        client = Client(database)
+        client.run("CREATE TABLE t (k int PRIMARY KEY, v text)")
+        for number in range(30):
+            client.run(f"INSERT INTO t SELECT {number}, string_agg(md5(g::text), '') FROM generate_series(1, 500) g")
+        wait_until(lambda: is_recycled(database), LONG, "the log to forget what the tables have")
+        refuse(database, 2)
+
+
+def is_recycled(database: Database) -> bool:
+    """Whether the log has forgotten its first records."""
+    database.core.tables.backlog.apply()
+    database.frontiers.release()
+    return database.core.log.first_lsn > 2
+
+
+def test_a_table_without_readers_keeps_nothing(database: Database) -> None:
+    client = Client(database)
+    client.run("CREATE TABLE t (k int PRIMARY KEY)")
+    client.run("INSERT INTO t VALUES (1)")
+    assert not database.core._table_changes
+    table = database.core.catalog.at("public", "t")
+    assert isinstance(table, Table)
+    with database.core.sequencer.lock:
+        trace = database.core.changes_of(table)
+    client.run("INSERT INTO t VALUES (2)")
+    assert trace.delta(0, database.core.sequencer.visible).num_rows == 2
+    with pytest.raises(change_trace.Released):
+        change_trace.TableChanges(database.core.log, database.core.trace_budget, table, 0).delta(-1, 1)
+    database.core.forget_changes(trace)
+    assert not database.core._table_changes
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ("SELECT * FROM millstream.changes('f')", "42809"),
+        ("SELECT * FROM millstream.changes('p')", "0A000"),
+        ("CREATE VIEW w AS SELECT * FROM millstream.changes('t')", "0A000"),
+        ("SELECT * FROM millstream.changes('nowhere')", "42P01"),
+    ],
+)
+def test_other_relations_are_refused(database: Database, text: str, state: str) -> None:
+    client = Client(database)
+    client.run("CREATE TABLE t (k int); CREATE TEMPORARY TABLE p (k int); CREATE VIEW f AS SELECT * FROM t")
+    with pytest.raises(SqlError) as caught:
+        client.run(text)
+    assert caught.value.sqlstate == state
