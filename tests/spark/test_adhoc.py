@@ -221,6 +221,7 @@ def test_cancel_ends_the_job_and_the_next_query_runs(client: Client, spark: Spar
 
 
 @pytest.mark.spark
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("format", ["parquet", "csv", "json"])
 def test_files_are_read_by_spark_itself(
     client: Client, tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
