@@ -13,9 +13,22 @@ import itertools
 import threading
 from collections.abc import Callable
 from operator import attrgetter
+from typing import Final
+
+import pyarrow as pa
 
 #: Gives back at least so many bytes, if the trace has them and no reader is at work on them.
 GiveBack = Callable[[int], None]
+
+#: Bytes of buffers that are not worth an exact account.
+_LITTLE: Final = 256 << 10
+
+
+def size_of(rows: pa.RecordBatch | pa.Table) -> int:
+    """Bytes in memory. The part that a slice has of shared buffers is only measured if it may be large: that takes 30
+    to 130 us, and the size of the buffers 3."""
+    whole: int = rows.get_total_buffer_size()
+    return whole if whole <= _LITTLE else rows.nbytes
 
 
 class Held:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from executor.traces.bookmark import Bookmark
+from executor.traces.budget import size_of
 
 
 class Run(Struct, frozen=True):
@@ -54,7 +55,7 @@ class KeptRuns:
     def append(self, run: Run) -> None:
         """Takes in the next run."""
         self._runs.append(run)
-        self.bytes += run.rows.nbytes
+        self.bytes += size_of(run.rows)
         while len(self._runs) > self._most or (self._most_bytes is not None and self.bytes > self._most_bytes):
             if len(self._runs) == 1:
                 return
@@ -77,4 +78,4 @@ class KeptRuns:
     def _forget_first(self) -> None:
         run = self._runs.popleft()
         self.first = max(self.first, run.upto)
-        self.bytes -= run.rows.nbytes
+        self.bytes -= size_of(run.rows)

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
+from executor.traces.budget import size_of
 from executor.traces.index import NO_ROW, KeyIndex, Row
 from executor.traces.parts import Parts
 
@@ -118,7 +119,7 @@ class KeyedRows:
     @property
     def bytes(self) -> int:
         """About how many bytes the rows and their indexes take."""
-        count: int = self.rows.nbytes + _BYTES_OF_KEY * len(self._indexes) * self.rows.num_rows
+        count: int = size_of(self.rows) + _BYTES_OF_KEY * len(self._indexes) * self.rows.num_rows
         return count
 
     def get(self, columns: Columns, key: Key) -> Row | None:

@@ -31,11 +31,9 @@ from catalog.values.errors import SqlError
 from executor.commit.records import RowValues, Spooled, SpoolReference, StreamRows
 from executor.commit.recovery import StreamReader
 from executor.traces.bookmark import Bookmark
-from executor.traces.budget import TraceBudget
+from executor.traces.budget import TraceBudget, size_of
 from executor.traces.layout import Layout
 
-#: Bytes of a batch that are not worth an exact account.
-_LITTLE: Final = 256 << 10
 _FAN_IN: Final = 64
 #: Parts of values, after which a batch is made of them: it costs as much as some hundred rows.
 _PARTS: Final = 256
@@ -316,7 +314,7 @@ class Ring:
     def _add(
         self, place: _Place, rows: int, batches: _Batches | None, level: int, load: Callable[[], _Batches]
     ) -> None:
-        size = sum(map(_size, batches)) if batches is not None else 0
+        size = sum(map(size_of, batches)) if batches is not None else 0
         lsns, ends, ordinals = (np.array([value], dtype=np.int64) for value in (place[0], rows, self._ordinal))
         self._chunks.append(_Chunk(lsns, ends, ordinals, self._total, batches, size, level, place, place, load))
         self._lasts.append(place[0])
@@ -365,12 +363,6 @@ class Ring:
                     chunk.batches = None
                     self._held.add(-chunk.size)
                 self._first_warm += 1
-
-
-def _size(batch: pa.RecordBatch) -> int:
-    """Bytes in memory. What a slice shares with others is only told apart where it may be much: it takes 30 us."""
-    whole: int = batch.get_total_buffer_size()
-    return whole if whole <= _LITTLE else batch.nbytes
 
 
 def _cut(batches: Sequence[pa.RecordBatch], first: int, end: int) -> list[pa.RecordBatch]:

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from executor.traces.bookmark import Bookmark
+from executor.traces.budget import size_of
 from executor.traces.kept_runs import KeptRuns, Run
 from executor.traces.keyed_rows import Key, KeyedRows, keys_in
 from planner.incremental.names import stored_name
@@ -92,8 +93,8 @@ class StateTrace:
 
     def _measure(self) -> None:
         held = [*self.tables, self._merged, None if self._keyed is None else self._keyed.rows]
-        size = sum({id(table): table.nbytes for table in held if table is not None}.values())
-        index = 0 if self._keyed is None else self._keyed.bytes - self._keyed.rows.nbytes
+        size = sum({id(table): size_of(table) for table in held if table is not None}.values())
+        index = 0 if self._keyed is None else self._keyed.bytes - size_of(self._keyed.rows)
         self._bytes = size + index
 
     def drop_copies(self) -> None:
@@ -124,7 +125,7 @@ class StateTrace:
             return
         self._tails.append(run)
         self._merged = None
-        self._bytes += run.nbytes
+        self._bytes += size_of(run)
         marks = self._runs.marks()
         if marks:
             self._runs.append(Run(upto, run))

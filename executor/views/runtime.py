@@ -23,7 +23,7 @@ from msgspec import Struct
 from catalog.objects import View
 from catalog.values.errors import SqlError
 from executor.engine import MemoryEngine
-from executor.traces.budget import TraceBudget
+from executor.traces.budget import TraceBudget, size_of
 from executor.traces.state import StateTrace
 from executor.traces.trace import InputTrace
 from executor.views.definition import Definition
@@ -355,7 +355,7 @@ class ViewRuntime:
     def _count(self) -> None:
         """Says how many bytes the content takes. Runs that wait for a commit are not counted: most of them are among
         the states' tails."""
-        result = 0 if self._result is None else self._result[1].nbytes
+        result = 0 if self._result is None else size_of(self._result[1])
         self._held.set(result + sum(state.bytes for state in self.states.values()))
 
     def _give_back(self, size: int) -> None:
