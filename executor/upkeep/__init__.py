@@ -3,7 +3,8 @@
 How a view's path gets ahead in the background:
 
 1. ``maintenance.Maintenance`` has a thread per engine. Each looks at all paths every tenth of a second
-   (``paths.is_due``) and takes those that are due and that its engine is to maintain.
+   (``paths.is_due``) and takes those that are due and that its engine is to maintain: Spark, if the view's
+   ``maintenance_engine`` allows it and ``spark_jobs.SparkJobs.can_maintain`` agrees; otherwise the embedded engine.
 2. ``embedded_jobs`` commits what readers have computed already, or runs one path on the embedded engine.
    ``spark_jobs`` runs all paths of the same inputs, between whose frontiers no row lies, as one Spark job.
 3. A job claims its interval, so that readers end their runs there, and is recorded in ``jobs.JobList``.

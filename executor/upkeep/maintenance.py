@@ -1,8 +1,9 @@
 """The scheduler: background maintenance of continuous views, when and on the engine that settings and load allow.
 
 Owns: a queue for each engine, each a thread of its own, so that views are maintained by the embedded engine, and the
-log is released, while Spark works. A path that one queue has in hand is not taken by the other. Readers never wait for
-anything here.
+log is released, while Spark works; and the choice of a path's queue. A path that one queue has in hand is not taken by
+the other. When a path is due is the rule of ``paths.is_due``, and whether Spark can maintain it that of
+``spark_jobs.SparkJobs.can_maintain``. Readers never wait for anything here.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ How a read gets a view's rows:
    the rows that came since, and the states (``executor.traces.state``) take the runs in.
 3. The caller evaluates the final relation (``definition``) over the states' snapshots; the result is kept until
    something changes.
-4. ``indexes`` answers reads by key with one row (``index``); ``changes``, ``change_scan`` and ``watch`` tell what
-became of the rows.
+
+``index`` finds one row of a result by its key, for ``executor.key_access``. ``executor.subscriptions`` reads the
+changes of the rows.
 
 ``storage`` is what of a view is on the disk, ``expiry`` drops rows that the retention has done with, ``pins`` says
 which older LSNs are read, ``failure`` which errors become a view's value. ``executor.upkeep`` maintains views in the
