@@ -1,8 +1,8 @@
 """Point reads: one row of a continuous view or a table by its key, without an engine.
 
 Owns: recognising ``SELECT columns FROM relation WHERE key = $1 [AND ...]`` on a view whose program names a point key,
-or on a table with a unique key, and asking the one that keeps such rows (architecture sections 2 and 3). Who that
-is: ``executor.key_access.point_sources``.
+or on a table with a unique key, and asking the one that keeps such rows (architecture sections 2 and 3), which
+``executor.key_access.point_sources`` finds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Queries that run pipeline by pipeline and can leave with their state (architecture, section 8; thesis, chapter 6).
+"""Queries that run pipeline by pipeline and can leave with their state (architecture, section 2; thesis, chapter 6).
 
 ``service`` is the database's interface to them. ``steps`` decides which queries run so, and ``slices`` which of their
 aggregations read their input in slices. ``step_runner`` runs them (``spark_results`` keeps results on Spark),
