@@ -1,4 +1,4 @@
-"""The feed of a table: the changes of each transaction, at the transaction's LSN.
+"""The feed of a table: the changes of each log record, which is a transaction or several single statements, at its LSN.
 
 Owns: the net of what a transaction changed (a row that is written as it was is no change)::
 
@@ -62,8 +62,10 @@ class TableFeed:
 
     @property
     def lsn(self) -> int:
-        """The LSN up to which changes are visible."""
-        return self._core.sequencer.visible
+        """The LSN up to which changes are visible and durable: a later one may be another transaction's after a
+        crash."""
+        sequencer = self._core.sequencer
+        return min(sequencer.visible, sequencer.durable)
 
     def require(self) -> None:
         """Raises 42P01 where the table was dropped, and 72000 where its columns are others."""
@@ -77,6 +79,7 @@ class TableFeed:
         """All rows of the table now, as a difference from nothing; the changes go on at its LSN."""
         self.require()
         lsn, rows = reader.committed_rows(self._table)
+        self._settle(lsn)
         return self._run(lsn, weighted_rows(rows, 1, lsn))
 
     def start(self, reader: FeedReader, since: int | None) -> int:
@@ -91,8 +94,9 @@ class TableFeed:
         return since
 
     def advance(self, reader: FeedReader) -> int:
-        """The LSN up to which changes are visible. Raises what ``require`` raises."""
+        """The LSN of now, up to which changes are durable. Raises what ``require`` raises."""
         self.require()
+        self._settle(self._core.sequencer.visible)
         return self.lsn
 
     def delta(self, after: int, upto: int) -> list[Run]:
@@ -111,6 +115,11 @@ class TableFeed:
     def close(self) -> None:
         """Ends the feed, which has no readers any more."""
         self._core.forget_changes(self._trace)
+
+    def _settle(self, lsn: int) -> None:
+        """Returns when what is committed up to an LSN is durable."""
+        if self._core.sequencer.durable < lsn:
+            self._core.sequencer.flush().wait()
 
     def _changes(self, after: int, upto: int) -> pa.Table:
         try:

@@ -142,6 +142,18 @@ def test_each_transactions_changes_have_its_lsn(database: Database) -> None:
     ]
 
 
+def test_no_change_is_told_that_a_crash_may_undo(database: Database) -> None:
+    client, sequencer = Client(database), database.core.sequencer
+    client.run("CREATE TABLE t (k int PRIMARY KEY)")
+    client.session.synchronous_commit = False
+    client.run("INSERT INTO t VALUES (1)")
+    reader = Subscriber(database, "t")
+    assert sequencer.durable == sequencer.visible
+    client.run("INSERT INTO t VALUES (2)")
+    assert reader.take() == 2
+    assert sequencer.durable >= reader.lsn == sequencer.visible
+
+
 @pytest.mark.parametrize(
     "change",
     [
