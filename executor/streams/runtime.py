@@ -91,11 +91,13 @@ class StreamRuntime(Struct):
         """Bytes in memory."""
         return self.feed.bytes if isinstance(self.feed, Ring) else 0
 
-    def backlog(self, after: int, upto: int) -> int:
-        """Bytes that the rows of an interval take in memory, about; a followed folder's take none."""
-        rows = rows_between(self.feed, after, upto) if isinstance(self.feed, Ring) else 0
-        if rows and self.buffered_rows:
-            self._row_bytes = max(1, self.buffered_bytes // self.buffered_rows)
+    def backlog(self, after: int) -> int:
+        """About how many bytes the rows above an LSN take in memory; those of a followed folder take none."""
+        if not isinstance(self.feed, Ring):
+            return 0
+        rows = self.feed.rows_after(after)
+        if rows:
+            self._row_bytes = self.feed.row_bytes or self._row_bytes
         return rows * self._row_bytes
 
 

@@ -20,6 +20,7 @@ import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -176,6 +177,22 @@ class Ring:
             self._settle()
             self._check(after, upto)
             return self._position(upto) - self._position(after)
+
+    def rows_after(self, lsn: int) -> int:
+        """How many rows that are not released have a higher LSN. Makes no batch of single rows."""
+        with self._lock:
+            at = bisect_right(self._lasts, lsn)
+            if at < len(self._chunks):
+                return self._total - self._chunks[at].start - self._chunks[at].rows_upto(lsn)
+            seen = bisect_right(self._tail.places, lsn, key=itemgetter(0))
+            return len(self._tail.rows) - (self._tail.ends[seen - 1] if seen else 0)
+
+    @property
+    def row_bytes(self) -> int | None:
+        """Bytes of a row of the newest batches; None where memory has none."""
+        with self._lock:
+            newest = self._chunks[-1] if self._chunks else None
+            return None if newest is None or newest.batches is None else max(1, newest.size // newest.rows)
 
     def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
         """The rows of (after, upto] in arrival order, with ``__lsn`` and ``__ordinal``.

@@ -46,15 +46,15 @@ class Frontiers:
         """Bytes (as in memory) of a stream's rows that some view still needs."""
         core = self._core
         runtime = core.streams.get(stream)
-        visible = core.sequencer.visible
-        return 0 if runtime is None else runtime.backlog(self.durable_lsn(stream, visible), visible)
+        if runtime is None:
+            return 0
+        return runtime.backlog(self.durable_lsn(stream, core.sequencer.visible))
 
     def gathered(self, runtime: ViewRuntime) -> int:
         """Bytes (as in memory) of the rows that have come behind a view's last copy."""
         core, after = self._core, runtime.held
         streams = (core.streams.get(oid) for oid in core.reads_of(runtime.view.oid))
-        visible = core.sequencer.visible
-        return 0 if after is None else sum(item.backlog(after, visible) for item in streams if item is not None)
+        return 0 if after is None else sum(item.backlog(after) for item in streams if item is not None)
 
     @property
     def is_log_long(self) -> bool:

@@ -55,7 +55,7 @@ def test_a_view_created_since_one_looked_lags_by_nothing(tmp_path: Path) -> None
         Client(database).run(STREAM)
         (stream,) = database.core.streams.values()
         visible = database.core.sequencer.visible
-        assert stream.backlog(visible + 1, visible) == 0
+        assert stream.backlog(visible + 1) == 0
 
 
 def test_waiting_ends_when_cancelled_when_moved_and_when_closed() -> None:

@@ -138,7 +138,9 @@ def _assert_all_alike(fixture: Fixture, budget: int, after: int, upto: int) -> N
     replayed = Ring(Layout.plain(SCHEMA), StreamReader(fixture.log, STREAM), TraceBudget(budget))
     for lsn, record in replay(fixture.log, 0):
         publish(replayed, lsn, record)
+    above = sum(place.lsn > after for place in fixture.expected)
     for ring in (*fixture.rings, replayed):
+        assert ring.rows_after(after) == above  # first: of single rows that are no batch yet, too
         delta = ring.delta(after, upto)
         assert places(delta) == expected
         assert ring.rows(after, upto) == len(expected)
