@@ -28,7 +28,7 @@ from server.workers import Workers
 
 if TYPE_CHECKING:
     from executor.database.database import Database
-    from server.notify.view_channels import ViewChannels
+    from server.notify.change_channels import ChangeChannels
     from server.plans.planning import PlanCache
     from server.plans.point_reads import Points
     from server.plans.rows import Descriptions
@@ -75,7 +75,7 @@ class Opened(Struct, frozen=True):
     plans: PlanCache
     points: Points
     descriptions: Descriptions
-    view_channels: ViewChannels
+    change_channels: ChangeChannels
     secret: bytes
 
 
@@ -139,9 +139,9 @@ class Services:
         return self._opened.result().descriptions
 
     @property
-    def view_channels(self) -> ViewChannels:
+    def change_channels(self) -> ChangeChannels:
         """Who is told of which views."""
-        return self._opened.result().view_channels
+        return self._opened.result().change_channels
 
     @property
     def secret(self) -> bytes:

@@ -141,7 +141,7 @@ def _open(config: Config, threads: Executor, completions: Completions) -> Opened
     from executor.database.database import Database
     from server import session  # noqa: F401 -- for the first client
     from server.login.peers import Peers
-    from server.notify.view_channels import ViewChannels
+    from server.notify.change_channels import ChangeChannels
     from server.plans.planning import PlanCache
     from server.plans.point_reads import Points
     from server.plans.rows import Descriptions
@@ -149,7 +149,7 @@ def _open(config: Config, threads: Executor, completions: Completions) -> Opened
     with contextlib.ExitStack() as failing:
         database = failing.enter_context(contextlib.closing(Database.open(config.options())))
         database.elsewhere.ask = Peers(database.core.shared.key).ask
-        views = ViewChannels(database.view_watch, completions.add)
+        views = ChangeChannels(database.change_watch, completions.add)
         secret = load_secret(config.data / _SECRET_FILE)
         failing.pop_all()
     return Opened(database, PlanCache(config.statement_length), Points(threads), Descriptions(), views, secret)

@@ -5,7 +5,6 @@ are void at once, and a server that acts on one is refused before it writes. An 
 server: its new owner has to begin the query.
 
     <storage>/claims/<query id>.json
-
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ such folder, which only ever gets the next number.
     <folder>/<number>/<number>.lock   the file that is locked, touched when the lock is taken
     <folder>/<number>/<number>/       what is to be renamed; that of earlier terms is deleted before anything changes,
                                       since a client of NFS may know a folder by its handle after it was renamed
-
 """
 
 from __future__ import annotations

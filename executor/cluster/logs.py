@@ -11,7 +11,6 @@ the same log as the original: one process at a time has it.
     <storage>/servers/<name>/log/lock       locked while the log is open
     <storage>/servers/<name>/log/started    a word of the last start, or the server that adopted the streams (``close``)
     <data>/servers/<id>/log-started         that word; while a start writes both, also the word before (- for none)
-
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 cannot be interrupted.
 
 Owns: the thread that probes the folder, so that other threads need not block to find out.
-
 """
 
 from __future__ import annotations

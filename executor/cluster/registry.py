@@ -7,7 +7,6 @@ heartbeat touches the entry, and each server measures by its own clock for how l
 
     <storage>/servers/<name>.json    its entry, touched by its heartbeat
     <storage>/servers/<name>.lock    held by its process: a name belongs to one
-
 """
 
 from __future__ import annotations
@@ -113,10 +112,14 @@ class Registry:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         self._held = self._hold()
         self._looked = self._clock()
-        with self._storage.exclusive():
-            self._storage.sweep()
-            self.epoch = self._next_epoch()
-            self._put(Member(self.name, self._address, self.epoch, self._lease, log=self._log))
+        try:
+            with self._storage.exclusive():
+                self._storage.sweep()
+                self.epoch = self._next_epoch()
+                self._put(Member(self.name, self._address, self.epoch, self._lease, log=self._log))
+        except BaseException:
+            self._release()
+            raise
 
     @cached_property
     def identity(self) -> str:

@@ -3,7 +3,6 @@
 Owns: that a small JSON document is read whole or not at all, and that a comparison and the write that follows it are
 atomic or change nothing: files that are written or deleted under the lock are renamed by way of its term (``lock``).
 Nothing that takes long is done under the lock.
-
 """
 
 from __future__ import annotations

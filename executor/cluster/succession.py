@@ -6,7 +6,6 @@ and if the home is gone as well any server; for a view that the server was to ta
 where the view was suspended. A view at its home waits for the home, unless a copy of it is on the storage: then
 any server continues it, or the heir if the home was adopted. Of several servers the first to change the entry continues
 the view (``view_ownership``). A lost server that only stood still is refused by its epoch (``registry``).
-
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ Owns: the entries. The old owner maintains a view until the new one has taken it
 since the rows are in the log of the view's home; the entry decides which server continues.
 
     <storage>/views/<name>.json
-
 """
 
 from __future__ import annotations

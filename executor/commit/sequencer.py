@@ -12,8 +12,8 @@ thread has nothing to do, which saves two switches of threads. One thread commit
 only when no LSN before its own is under way, so that the log and the publishers see LSNs in order either way.
 
 An LSN whose record could not be written stays unused, and ``visible`` never rests on it: after a restart another
-transaction would get it. For the same reason nothing may record an LSN above ``durable`` on storage, and ``floor``
-takes the highest LSN that any manifest or database recorded.
+transaction would get it. For the same reason nothing may record an LSN above ``durable`` on storage; ``floor``
+takes the highest LSN that the tables recorded, and ``raise_start`` that of the manifests.
 """
 
 from __future__ import annotations
@@ -63,8 +63,6 @@ class Sequencer:
         self.lock = threading.RLock()
         self.log = log
         self.visible = self.durable = max(log.last_lsn, floor)
-        #: The LSN at which the server started: which relations changed last before it is not known.
-        self.start_lsn = self.visible
         self._next = self.visible + 1
         self._clock = clock
         self._sync_within = sync_within
@@ -194,7 +192,7 @@ class Sequencer:
         The next commit is above it."""
         with self.lock:
             if lsn > self.visible:
-                self.visible = self.durable = self.start_lsn = self._last_written = lsn
+                self.visible = self.durable = self._last_written = lsn
                 self._next = lsn + 1
 
     def require_durable(self, lsn: int) -> None:

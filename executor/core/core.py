@@ -54,7 +54,8 @@ class Core:
 
     def __init__(self, options: Options, system: Callable[[], Catalog]) -> None:
         """Opens all files and brings the tables to the log's end; ``system`` makes the catalog of the system relations.
-        Raises XX001 for files that do not belong together, 55006 where another process has them, 58P01, 53100, 58030.
+        Raises XX001 for files that do not belong together, 55006 where another process has them, 55000 where the server
+        was adopted, 58P01, 53100, 58030.
         """
         self.options = options
         self.plans = PlanCache()
@@ -126,8 +127,14 @@ class Core:
         self.sequencer.raise_start(self.storage.highest_lsn())
         if self.control.log.found is None and self.sequencer.visible > self.log.last_lsn:
             self.sequencer.commit(())  # the log goes on behind what others have of it, though its own end is lost
+            self.note_forgotten(self._without_end)
+        #: How far the log was at the opening: of changes of views before it nothing is known.
+        self.opened_lsn = self.sequencer.visible
         require_past(self.shared, self.options.server_name, self.sequencer.visible)
         self.registry.join()
+
+    def _without_end(self, known: Forgotten) -> Forgotten:
+        return replace(known, log=max(known.log or 0, self.sequencer.visible))
 
     def note_forgotten(self, change: Callable[[Forgotten], Forgotten]) -> None:
         """What is noted of what the log has forgotten becomes another one. Raises 53100, 58030."""
@@ -137,7 +144,7 @@ class Core:
             self.forgotten = noted
 
     def abandon(self) -> None:
-        """Closes what was opened, and leaves files as they are: they are not what they should be."""
+        """Closes what was opened, and leaves files as they are, but for tables that are new."""
         self._undoing.close()
 
     def _abandon_tables(self) -> None:

@@ -23,9 +23,9 @@ class Versions:
         #: For each continuous view everything whose change may change its result, itself included.
         self.reads: Mapping[int, tuple[int, ...]] = {}
 
-    def set_reads(self, reads: Mapping[int, tuple[int, ...]]) -> None:
+    def set_reads(self, reads: dict[int, tuple[int, ...]]) -> None:
         """Views came, went or were altered: what each reads now, itself included."""
-        self.reads = MappingProxyType(dict(reads))
+        self.reads = MappingProxyType(reads)
 
     def change(self, oid: int, lsn: int) -> None:
         """Rows of a table or stream changed, or of a table of another server that a view reads."""

@@ -157,9 +157,8 @@ class Committer:
         """Makes a durable record visible; called in LSN order, under the sequencer's lock."""
         transaction = self._committing.pop(lsn, None)  # what is left here by a failed commit is never published
         if transaction is not None and transaction.catalog is not None:
-            self._runtimes.alter_streams(
-                transaction.result(self._core.catalog)
-            )  # before rows come that are of the new columns
+            # Before rows come that are of the new columns.
+            self._runtimes.alter_streams(transaction.result(self._core.catalog))
         for part in record:
             if isinstance(part, StreamRows | RowValues | Spooled | FilesArrived):
                 self._runtimes.arrive(lsn, part)

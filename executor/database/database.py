@@ -28,8 +28,8 @@ from executor.remote_reads.remote_views import Elsewhere
 from executor.replicas.replica import Replicas
 from executor.separation.service import Separation
 from executor.streams.appender import Appender
+from executor.subscriptions.change_watch import ChangeWatch
 from executor.subscriptions.feeds import ChangeFeeds
-from executor.subscriptions.view_watch import ViewWatch
 from executor.tables.statements.effect_calls import drawings
 from executor.upkeep.admission import Admission
 from executor.upkeep.folder_watcher import SourceWatcher
@@ -61,13 +61,13 @@ class Database:
             raise
         if core.log.last_lsn:
             _LOGGER.info("recovered to LSN %d in %.2f s", core.log.last_lsn, time.monotonic() - started)
+        core.tables.register_keys(self.table_keys)
+        self.committer = Committer(core, self.replicas, self.table_keys, self._runtimes)
         try:
             core.join()
         except BaseException:
             core.close()
             raise
-        core.tables.register_keys(self.table_keys)
-        self.committer = Committer(core, self.replicas, self.table_keys, self._runtimes)
         self.admission = Admission(options.backlog_bytes, self.frontiers.backlog)
         self.appender = Appender(core.sequencer)
         self.row_changes = RowChanges(core, self.committer.commit_rows)
@@ -90,8 +90,8 @@ class Database:
             self.separation,
             partial(rows_of_system, self.shown),
         )
-        self.view_watch = ViewWatch(core, self.changes, partial(Reader, self.read_services))
-        self._runtimes.on_defined(self.view_watch.redefined)
+        self.change_watch = ChangeWatch(core, self.changes, partial(Reader, self.read_services))
+        self._runtimes.on_defined(self.change_watch.redefined)
 
     @classmethod
     def open(cls, options: Options) -> Database:
@@ -113,7 +113,7 @@ class Database:
         self.view_migration.close()
         self.separation.moving.close()
         self.admission.close()
-        self.view_watch.close()
+        self.change_watch.close()
         self.watcher.close()
         self.maintenance.close()
         self.appender.close()

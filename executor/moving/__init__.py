@@ -12,5 +12,4 @@ A view's **home** is the server of its stream; on any other server the view is a
 ``checkpoints`` keeps copies of states on the storage, from which another server continues when a server is lost
 (``cluster.succession``); ``automatic_copies`` has them made for views at home. ``adoption`` makes the streams of a lost
 home this server's. ``answers`` answers other servers' reads.
-
 """

@@ -17,7 +17,6 @@ server's LSNs continue above them.
 If this server is lost for good as well, the server that adopts it continues. Before the third step it adopts the first
 home, too, whose heir it then is; after the third step it applies the staged entries. So these are views of the server
 that it adopts, whether the fourth step was reached or not: if not, that server's log has no rows of them.
-
 """
 
 from __future__ import annotations

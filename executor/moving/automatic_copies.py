@@ -3,7 +3,6 @@
 Owns: which views are copied, when the copies begin, and when they end: with each change of the definition of the view
 or its stream, of which other servers would have to know. They begin again with the new definition. A view that this
 server has continued goes back when its home runs again. ``checkpoints`` makes the copies.
-
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class CopiedViews(Protocol):
         ...
 
     def forget_automatic(self, runtime: ViewRuntime) -> bool:
-        """Deletes automatic copies; False where a copy was requested."""
+        """Deletes automatic copies; False where a copy was requested, or the view is being moved."""
         ...
 
     def return_home(self, runtime: ViewRuntime, owned: Owned) -> None:

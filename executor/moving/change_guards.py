@@ -3,7 +3,6 @@
 Owns: which objects these are. Other servers know a view that is away, its streams, and the tables that it reads, by
 their present definition. A guest and the replicas below it are changed at their home only. A home may drop these
 objects, and drops them for all servers.
-
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ always, views at home if a copy was requested or ``automatic_copies`` has them c
 Owns: when a copy is due, and the order in which it replaces the previous one: its files, the entry that names them, the
 deletion of the previous files. The home's log keeps all records above the LSN of the entry's copy, so nothing is lost
 between the two. A copy that no entry names does not count, so a server that is no longer the owner changes nothing.
-
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _PAUSE: Final = 2.0
 _SHARE: Final = 10
 #: All automatic copies together may take one part in so many of the time.
 _UNASKED_SHARE: Final = 50
-#: A copy is due at once when so many parts of ``backlog_bytes`` have come since the last one: one part in four.
+#: A copy is due at once when one part in so many of ``backlog_bytes`` has come since the last one.
 _GATHERED: Final = 4
 
 _LOGGER = logging.getLogger(__name__)
@@ -156,8 +155,8 @@ class Checkpoints:
         return last
 
     def make(self, runtime: ViewRuntime, replica: Replica | None, may_rest: bool = False) -> None:
-        """Copies a view as it is now, if rows have come since the last copy. An automatic copy that ``may_rest`` waits
-        until it has time. Raises 55000 for a zombie."""
+        """Copies a view as it is now, if rows have come since the last copy. An automatic copy that ``may_rest``
+        is left to a later round where it would take too much of the time. Raises 55000 for a zombie."""
         last, started = self._known(runtime), time.monotonic()
         with self.writing(runtime, unasked=True):
             if not self._core.is_live(runtime):  # it was dropped meanwhile

@@ -3,7 +3,6 @@
 Owns: which states these are. A view that reads other views takes their states along
 (``planner/incremental/programs/inlining``). Those of a view that another server maintains come from its last copy on
 the storage, and the rows since then from this server's log.
-
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 Owns: what of an artifact has another oid here (streams, enums), and that a guest begins at the LSN that
 the replica of its home has reached. Where the replica is further than the artifact, the rows between the two go
 into the states first.
-
 """
 
 from __future__ import annotations

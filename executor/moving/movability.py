@@ -2,7 +2,6 @@
 
 Owns: that such a view needs only its states and those of the views that it reads, its streams' rows, and tables of its
 home, whose rows the home is asked for when the view is read elsewhere (``remote_reads.home_tables``).
-
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 Owns: from what they are rebuilt, the least work first. A state is the view's query over its streams' rows since its
 creation. So older states that are intact will do, together with the later rows in the home's log: the previous copy,
 then the states that the home has kept since the view left it, and last the empty states of the view's creation.
-
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ the manifest names.
     <storage>/views/<name>/<handover>/t<n>.parquet      the rows of the n-th trace: of a static pipeline, or of a state
     <storage>/views/<name>/<handover>/f<n>.parquet      names, sizes, times and rows of the files that have arrived in
                                                         the n-th stream that follows a folder
-
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 Owns: the states on the storage, and the entry that names them and the view's owner. Before the states are written the
 home's log begins to keep all records that come after them. The next server continues by itself (``view_import``).
-
 """
 
 from __future__ import annotations

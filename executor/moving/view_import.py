@@ -3,7 +3,6 @@ guests from their copies, and drops guests that another server has taken.
 
 Owns: what this server does for an entry, and the error that it writes into an entry that it cannot apply. States for
 other servers are written by ``view_export``.
-
 """
 
 from __future__ import annotations

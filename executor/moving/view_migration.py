@@ -10,7 +10,6 @@ restart where the entry says (``view_export``, ``view_import``):
 
 Until then the old owner maintains the view, and its answers are right as well. The home's log keeps all records above
 the LSN of the entry, from which the owner continues (``checkpoints``, ``cluster.succession``).
-
 """
 
 from __future__ import annotations

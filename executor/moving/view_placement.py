@@ -1,8 +1,8 @@
 """Applies the entry of a view at its home: where the view is, and which records the log keeps for it.
 
-Owns: the entry of a view whose home was adopted. Its own entry is changed a moment after the adoption; until then the
-``staged`` entry counts, which lies with the registry's entry of the former home.
-
+Owns: what an entry means for the runtime, and the entry of a view whose home was adopted. Its own entry is changed a
+moment after the adoption; until then the ``staged`` entry counts, which lies with the registry's entry of the former
+home.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Owns: what the planner's three ways do with an interval of rows (``planner.stream_queries``), for which
 ``executor.subscriptions.arrival_scan`` waits. What is computed is the query over exactly the rows of (begin, end]; the
-changes of a continuous view are rows like a stream's (``executor.subscriptions.change_feed``).
+changes of a continuous view are rows like a stream's (``executor.subscriptions.view_feed``).
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ read has its LSN (``steady``). A change is also a record here, without rows, whi
 (``executor/core/versions``), so that no cached result outlives it. The home answers from its tables alone
 (``executor.moving.answers``), so the questions of two servers never wait for each other. Knows nothing of connections:
 ``remote_views`` sends the questions.
-
 """
 
 from __future__ import annotations
@@ -97,8 +96,8 @@ class Borrowing:
     @contextlib.contextmanager
     def steady(self, views: Iterable[int], reader: Asking) -> Iterator[None]:
         """A context in which the replicas of views that read tables stay at a position at which the tables' rows are
-        known. The caller holds no view's lock, and has called ``fetch``, so that others do not wait for a home. Raises
-        as ``fetch``."""
+        known, if there is one: each table is asked for once. The caller holds no view's lock, and has called ``fetch``,
+        so that others do not wait for a home. Raises as ``fetch``."""
         with contextlib.ExitStack() as stack:
             for replica, runtime in sorted(self._borrowers(views), key=lambda item: item[0].home):  # one order for all
                 stack.enter_context(replica.lock)

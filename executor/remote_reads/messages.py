@@ -7,7 +7,6 @@ connections.
 
     question    {"view": its name among servers, or "" for a table, "relation": ..., "time_zone": ...}
     answer      four bytes, the length of {"at": LSN} or {"error": {...}}, that, and an Arrow stream of the rows
-
 """
 
 from __future__ import annotations

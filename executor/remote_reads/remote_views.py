@@ -4,7 +4,6 @@ Owns: the question (the columns that a query reads, and the filter above its onl
 for how long. An answer has the LSN of this server, the home, of its rows: at least that of every row acknowledged
 before the question, since the other server reads this server's log first. A statement that must read everything at one
 LSN compares that with its own. Knows nothing of connections: ``ask`` is given (``server/login/peers``).
-
 """
 
 from __future__ import annotations

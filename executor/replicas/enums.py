@@ -4,7 +4,6 @@ Owns: that they exist before the view does, as their home has them, and are drop
 Values are positions of labels, the same everywhere, so neither states nor programs change, only the types of columns.
 While the view is away, its home alters no enum, since it alters neither the view nor its streams
 (``moving.change_guards``). Composite types occur in no columns of streams or continuous views.
-
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ applies new records; a reader of a view first asks whether there are more. Befor
 it goes to the storage.
 
     <storage>/followed/<home>.<stream there>.<this server>.json    {"stream", "lsn": of the record here, "upto": there}
-
 """
 
 from __future__ import annotations

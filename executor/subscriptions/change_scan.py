@@ -1,6 +1,6 @@
 """Reading the changes of a continuous view as they come: millstream.changes().
 
-Owns: what a query waits for, and the rows that it gets: those of a difference (``executor.subscriptions.change_feed``),
+Owns: what a query waits for, and the rows that it gets: those of a difference (``executor.subscriptions.view_feed``),
 with their LSN.
 """
 

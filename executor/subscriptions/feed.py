@@ -1,6 +1,6 @@
 """The interface of a feed: the changes of one relation as runs, by LSN.
 
-The feed of a continuous view is in ``change_feed``, that of a table in ``table_feed``. A run has the relation's columns
+The feed of a continuous view is in ``view_feed``, that of a table in ``table_feed``. A run has the relation's columns
 by their places, and behind them by how many the number of such rows grows.
 """
 

@@ -8,9 +8,9 @@ from typing import Final
 from catalog.objects import Table
 from executor.core.core import Core
 from executor.key_access.view_indexes import ViewIndexes
-from executor.subscriptions.change_feed import ChangeFeed
 from executor.subscriptions.feed import Feed
 from executor.subscriptions.table_feed import TableFeed
+from executor.subscriptions.view_feed import ViewFeed
 
 #: Feeds that are kept without readers, in case a reader comes back.
 IDLE: Final = 4
@@ -48,4 +48,4 @@ class ChangeFeeds:
         table = self._core.catalog.objects.get(oid)
         if isinstance(table, Table):
             return TableFeed(self._core, table)
-        return ChangeFeed(self._core, self._indexes, self._core.view(oid))
+        return ViewFeed(self._core, self._indexes, self._core.view(oid))

@@ -20,7 +20,7 @@ from catalog.values.errors import SqlError, undefined_table
 from catalog.values.types import INT8
 from executor.core.core import Core
 from executor.subscriptions.feed import FeedReader
-from executor.tables.change_trace import Released, weighted_rows
+from executor.tables.change_trace import weighted_rows
 from executor.traces.bookmark import Bookmark
 from executor.traces.kept_runs import Run
 from planner.incremental.names import stored_name
@@ -90,7 +90,8 @@ class TableFeed:
             return visible
         if since > visible:
             raise SqlError("22023", f"LSN {since} has not been reached yet")
-        self._changes(since, visible)  # raises
+        if since < (self._core.forgotten.log or 0) or not self._trace.reach(since):
+            raise _forgotten(self._table, f"since LSN {since}")
         return since
 
     def advance(self, reader: FeedReader) -> int:
@@ -103,7 +104,10 @@ class TableFeed:
         """The changes over (after, upto] as one run. Raises 72000 where some have been forgotten."""
         if self._core.version_of((self._table.oid,)) <= after:
             return []
-        found = self._run(upto, self._changes(after, upto))
+        rows = self._trace.delta(after, upto)
+        if rows is None:
+            raise _forgotten(self._table, f"since LSN {after}")
+        found = self._run(upto, rows)
         return [found] if found.rows.num_rows else []
 
     def bookmark(self, lsn: int) -> Bookmark:
@@ -120,12 +124,6 @@ class TableFeed:
         """Returns when what is committed up to an LSN is durable."""
         if self._core.sequencer.durable < lsn:
             self._core.sequencer.flush().wait()
-
-    def _changes(self, after: int, upto: int) -> pa.Table:
-        try:
-            return self._trace.delta(after, upto)
-        except Released:
-            raise _forgotten(self._table, f"since LSN {after}") from None
 
     def _run(self, upto: int, rows: pa.Table) -> Run:
         """The net of weighted rows of each LSN, the rows that went first."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -39,10 +39,6 @@ WEIGHT: Final = "__weight"
 TablePart = TableChange | TableValues
 
 
-class Released(Exception):
-    """The log does not have the changes any more, or they are those of other columns."""
-
-
 class _Change(Struct, frozen=True):
     """What one transaction changed."""
 
@@ -58,7 +54,6 @@ class TableChanges:
         """``after``: the LSN up to which the changes are in the log alone."""
         self.table = table
         schema = schema_of(table)
-        self._types = schema.types
         self._schema = pa.schema([pa.field(LSN, pa.int64()), *schema, pa.field(WEIGHT, pa.int64())])
         #: Whether the table is still the one that it was.
         self.is_current = True
@@ -74,9 +69,7 @@ class TableChanges:
         """Adds what a transaction changed, in LSN order."""
         with self._lock:
             self._changes.append(_Change(lsn, part, _size(part)))
-            self._held.add(self._changes[-1].size)
-            if self._held.bytes > BUDGET:
-                self._drop(self._held.bytes - BUDGET)
+            self._take_in(self._changes[-1].size)
 
     def end(self) -> None:
         """The table was dropped, or has other columns or all of its rows anew."""
@@ -86,20 +79,39 @@ class TableChanges:
         """The trace has no readers any more."""
         self._held.close()
 
-    def delta(self, after: int, upto: int) -> pa.Table:
+    def reach(self, after: int) -> bool:
+        """Whether all changes behind an LSN are known. Those that the log has are in memory then, as far as there is
+        room."""
+        with self._lock:
+            start = self._after
+        found = self._logged(after, start)
+        if found is None:
+            return False
+        with self._lock:
+            if found and self._after == start:
+                self._changes.extendleft(reversed(found))
+                self._after = after
+                self._take_in(sum(item.size for item in found))
+        self._budget.keep()
+        return True
+
+    def delta(self, after: int, upto: int) -> pa.Table | None:
         """The changes of (after, upto], in the order of their LSNs: ``LSN``, the columns that a row holds, and
-        ``WEIGHT``. Raises Released where the log has forgotten some, or the table was another one."""
+        ``WEIGHT``. None where the log has forgotten some, or the table was another one."""
         self._held.read()
         with self._lock:
             start = self._after
             known = [item for item in self._changes if after < item.lsn <= upto]
-        found: list[pa.RecordBatch] = []
-        if after < start:
-            for lsn, part in self._logged(after, min(start, upto)):
-                found += self._rows(lsn, part)
-        for item in known:
-            found += self._rows(item.lsn, item.part)
-        return pa.Table.from_batches(found, self._schema)
+        logged = self._logged(after, min(start, upto))
+        self._budget.keep()
+        if logged is None:
+            return None
+        batches = (batch for item in (*logged, *known) for batch in self._rows(item))
+        return pa.Table.from_batches(batches, self._schema)
+
+    def _take_in(self, size: int) -> None:
+        self._held.add(size)
+        self._drop(self._held.bytes - BUDGET)
 
     def _give_back(self, size: int) -> None:
         with self._lock:
@@ -113,31 +125,39 @@ class TableChanges:
             self._held.add(-gone.size)
             size -= gone.size
 
-    def _logged(self, after: int, upto: int) -> Iterator[tuple[int, TableChange]]:
-        """The changes of (after, upto] that the log has."""
+    def _logged(self, after: int, upto: int) -> list[_Change] | None:
+        """The changes of (after, upto] as the log has them; None where these are not all those of the table."""
+        if after >= upto:
+            return []
         if after < self._log.first_lsn:
-            raise Released
+            return None
+        oid, found = self.table.oid, list[_Change]()
         for lsn, payload in self._log.records(after, upto):
-            record = decode_record(payload, (self.table.oid,))
-            if _redefines(record, self.table.oid):
-                raise Released
-            for part in record:
-                if isinstance(part, TableChange) and part.table == self.table.oid:
-                    yield lsn, part
+            record = decode_record(payload, (oid,))
+            if _redefines(record, oid):
+                return None
+            found += [
+                _Change(lsn, part, _size(part))
+                for part in record
+                if isinstance(part, TableChange) and part.table == oid
+            ]
+        return found
 
-    def _rows(self, lsn: int, part: TablePart) -> Iterator[pa.RecordBatch]:
-        if isinstance(part, TableValues):
-            frames = (part.deleted, -1), (part.inserted, 1)
-            sides = [((decode(pa.py_buffer(frame)),), weight) for frame, weight in frames if frame]
-        else:
-            tables = (part.deleted, -1), (part.inserted, 1)
-            sides = [(tuple(table.to_batches()), weight) for table, weight in tables if table is not None]
-        for batches, weight in sides:
+    def _rows(self, change: _Change) -> Iterator[pa.RecordBatch]:
+        for batches, weight in _sides(change.part):
             for batch in batches:
-                if batch.schema.types != self._types:
-                    raise Released
-                columns = [_repeated(lsn, batch.num_rows), *batch.columns, _repeated(weight, batch.num_rows)]
+                count = batch.num_rows
+                columns = [_repeated(change.lsn, count), *batch.columns, _repeated(weight, count)]
                 yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+def _sides(part: TablePart) -> Iterator[tuple[Iterable[pa.RecordBatch], int]]:
+    """The rows that went, with weight -1, and those that came, with weight 1."""
+    for side, weight in ((part.deleted, -1), (part.inserted, 1)):
+        if isinstance(side, bytes):
+            yield (decode(pa.py_buffer(side)),) if side else (), weight
+        elif side is not None:
+            yield side.to_batches(), weight
 
 
 def weighted_rows(rows: pa.Table, weight: int, lsn: int) -> pa.Table:

@@ -2,15 +2,16 @@
 
     snapshot(lsn)          all rows at an LSN
     delta(after, upto)     what has changed over (after, upto]: the rows that came to a stream, the runs of a state, the
-                           rows of a view's result with how many more of them there are
+                           rows of a view's result or a table with how many more of them there are
     lookup(keys, lsn)      the rows with some keys
     bookmark(lsn)          a reader of the changes behind an LSN
     release(upto)          nothing up to this LSN will be asked for any more
     append, compact        of traces that a program owns: takes in a run, and merges runs
 
 ``InputTrace`` is the part that the inputs of a view's paths have, streams and followed folders. A state is
-``executor.traces.state``, a view's result ``executor.subscriptions.change_feed``; both keep their runs for readers in
-``executor.traces.kept_runs``. A trace knows nothing of schedules.
+``executor.traces.state``, a view's result ``executor.subscriptions.view_feed``; both keep their runs for readers in
+``executor.traces.kept_runs``. The changes of a table are ``executor.tables.change_trace``. A trace knows nothing of
+schedules.
 """
 
 from __future__ import annotations

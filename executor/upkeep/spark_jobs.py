@@ -25,7 +25,6 @@ from executor.upkeep.commits import Retries, commit
 from executor.upkeep.embedded_jobs import DROPPED, EmbeddedJobs, begin, end
 from executor.upkeep.jobs import JobList, JobRecord
 from executor.upkeep.paths import PathTask, Sources, adjacent, is_due, upper_lsn
-from executor.views.definition import scope_of
 from executor.views.failure import is_of_the_rows
 from planner.algebra.nodes import Delta
 from planner.algebra.walk import walk
@@ -109,8 +108,9 @@ class SparkJobs:
         states = tuple(chain.from_iterable(found for _, found in scoped))
         statics: dict[str, tuple[Path, ...]] = {}
         for task in group:
-            files, scope = self._core.storage.static_files(task.runtime.view.oid), scope_of(task.runtime.view)
-            statics |= {f"{scope}_{name}": found for name, found in files.items()}
+            definition, files = task.runtime.definition, self._core.storage.static_files(task.runtime.view.oid)
+            pairs = zip(definition.program.statics, definition.scoped.statics, strict=True)
+            statics |= {scoped.name: files[own.name] for own, scoped in pairs}
         output = self._core.storage.scratch(interval.job)
         with contextlib.ExitStack() as sealed:
             deltas = {

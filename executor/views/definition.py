@@ -14,11 +14,6 @@ from planner.incremental.programs.renaming import with_current_names
 from planner.incremental.programs.retargeting import names_within, renamed
 
 
-def scope_of(view: View) -> str:
-    """How names of a view's traces begin where those of other views are, too."""
-    return f"v{view.oid}"
-
-
 class Definition:
     """One view's. Read by any thread; altered under the sequencer's lock."""
 
@@ -36,7 +31,7 @@ class Definition:
     def scoped(self) -> Program:
         """The program for where those of other views are, too: its traces' names begin with the view's oid."""
         if self._scoped is None or self._scoped[0] is not self.program:
-            names = names_within(self.program, scope_of(self.view))
+            names = names_within(self.program, f"v{self.view.oid}")
             self._scoped = self.program, renamed(self.program, names)
         return self._scoped[1]
 

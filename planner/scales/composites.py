@@ -1,7 +1,8 @@
-"""Scales of arrays and rows: of constants, and by the operands' of what makes them, changes them or takes them apart.
+"""Scales of constants, and of arrays and rows by the operands' of what makes them, changes them or takes them apart.
 
-Owns: ``RULES``, one for each operator or function of them. The scales of an array are an array, those of a row a
-row; NULL in their place is an unknown scale of all that is in the value.
+Owns: ``of_constant``, also for plain numbers, and ``RULES``, one for each operator or function of arrays and rows. The
+scales of an array are an array, those of a row a row; NULL in their place is an unknown scale of all that is in the
+value.
 """
 
 from __future__ import annotations

@@ -81,9 +81,8 @@ def _retyped(node: Any) -> Any:
     """A node with the other type in the place of a quotient's."""
     found = {name: getattr(node, name) for name in node.__struct_fields__}
     new = {name: _part(value) for name, value in found.items()}
-    changed = {
-        name: value for name, value in new.items() if value is not found[name]
-    }  # equal columns may differ in type
+    # By identity: equal columns may differ in type.
+    changed = {name: value for name, value in new.items() if value is not found[name]}
     return replace(node, **changed) if changed else node
 
 

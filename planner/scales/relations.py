@@ -265,12 +265,13 @@ class Derivation(Scales):
 
     def _outputs(self, outputs: tuple[tuple[Column, Scalar], ...]) -> list[tuple[Column, Scalar]]:
         """The scales of a projection's columns that need one of their own."""
-        return [
-            told
+        # All of them first: what is told of a column counts above the projection, and not for the outputs beside it.
+        scales = [
+            (column, self.of(scalar))
             for column, scalar in outputs
             if has_scales(column.type) and column not in self._added
-            for told in self.told(column, self.of(scalar))
         ]
+        return [told for column, scale in scales for told in self.told(column, scale)]
 
     def _values(self, values: Values) -> Values:
         columns, scales = [], []

@@ -1,1 +1,1 @@
-"""Sockets: the connections of a server, TLS, and the keys by which a client cancels a statement."""
+"""Sockets: the connections of a server, TLS, and the process numbers and keys by which clients cancel statements."""

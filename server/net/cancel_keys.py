@@ -1,7 +1,8 @@
 """Backends: the process numbers of sessions, and the keys that cancel them, as BackendKeyData sends them.
 
-Owns: the registry of sessions by process number. A key is random and compared in constant time; a wrong one is ignored,
-as PostgreSQL does, since the asking connection gets no answer either way.
+Owns: ``Backend``, a session as other clients see it, and the registry of sessions by process number. A key is random
+and compared in constant time; a wrong one is ignored, as PostgreSQL does, since the asking connection gets no answer
+either way.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Notifications on their way to one client: sent between its transactions, and bounded while it does not read.
 
-Owns: what waits, and when it goes. Where it comes from is known to ``notifying`` and ``view_channels``.
+Owns: what waits, and when it goes. Where it comes from is known to ``notifying`` and ``change_channels``.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from catalog.values.errors import SqlError
-from executor.subscriptions.view_watch import Name
+from executor.subscriptions.change_watch import Name
 from protocol import encoder
 from server.notify.channels import WAITING, Notification
 
 if TYPE_CHECKING:
     from server.net.connection import Connection
-    from server.notify.view_channels import ViewChannels
+    from server.notify.change_channels import ChangeChannels
     from server.settings.settings import Settings
 
 
@@ -33,7 +33,7 @@ class Notified(Protocol):
 class Mailbox:
     """A session's. On the event loop's thread, but for ``follow``."""
 
-    def __init__(self, session: Notified, views: ViewChannels) -> None:
+    def __init__(self, session: Notified, views: ChangeChannels) -> None:
         self._session = session
         self._channels = views
         self._waiting: list[bytes] = []

@@ -158,8 +158,8 @@ class Points:
         if found is None:
             reader = None
             if plan.repeatable and isinstance(plan.statement, Query) and len(plan.reads) == 1:
-                services = database.core, database.indexes, database.table_keys
-                reader = point_reader(*services, plan.statement, plan.catalog)
+                core, indexes, keys = database.core, database.indexes, database.table_keys
+                reader = point_reader(core, indexes, keys, plan.statement, plan.catalog)
             found = (reader,)
             self._readers.put(plan.serial, found)
         return found[0]

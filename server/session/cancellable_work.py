@@ -54,7 +54,8 @@ class CancellableWork:
         self._to_end: object = None  # of the message that is worked on, once it was cancelled
 
     def begin(self) -> None:
-        """A message begins; what was meant for the one before is forgotten."""
+        """A message begins: what was meant for the one before is forgotten. Outside of a COPY the account of memory
+        begins anew."""
         self._cancelled = self._to_end = None
         if self._copy.running is None:
             self._connection.account.begin()

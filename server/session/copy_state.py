@@ -65,5 +65,10 @@ class CopyState:
     async def abort(self) -> None:
         """Ends the COPY, if there is one; its rows are dropped."""
         copy, self.running = self.running, None
-        if copy is not None:
+        if copy is None:
+            return
+        try:
             await copy.abort()
+        except BaseException:  # the session closes again later
+            self.running = copy
+            raise

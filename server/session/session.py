@@ -22,6 +22,7 @@ from executor.core.memory import held_share
 from executor.queries.client import Client
 from executor.sql.session import DatabaseSession
 from planner.bind.state.context import restricted
+from planner.cancellation import cancelled
 from planner.parse.parser import Raw
 from protocol import encoder
 from protocol import messages as m
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from server.services import Services
 
 _UNNAMED: Final = frozenset(("",))
-_CANCEL: Final = "canceling statement due to user request"
 _EXCEEDED: Final = "The server's process has reached memory_limit, and this session has taken the most."
 _LESS: Final = "Fetch or change fewer rows or shorter values at a time, or set a larger memory_limit."
 
@@ -137,7 +137,7 @@ class Session:
         self.applied = AppliedSettings(settings, db, connection, self.idle, self.reports)
         self.copy = CopyState()
         self.work = CancellableWork(connection, server, db, settings, self.copy)
-        mailbox = Mailbox(self, server.view_channels)
+        mailbox = Mailbox(self, server.change_channels)
         self.listening = Listening(server.channels, mailbox, self.backend.process, mailbox.follow)
         self.statements = Statements()
         self.portals = Portals()
@@ -248,7 +248,7 @@ class Session:
 
     def cancel(self) -> None:
         """Stops what the session does now, if it does anything."""
-        self.work.cancel(SqlError("57014", _CANCEL))
+        self.work.cancel(cancelled())
 
     @property
     def held_bytes(self) -> int:

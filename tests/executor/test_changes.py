@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.queries.reader import Reader
-from executor.subscriptions import change_feed as changes
 from executor.subscriptions import feeds
+from executor.subscriptions import view_feed as changes
 from executor.subscriptions.arrival_scan import Interval, Patience
 from executor.subscriptions.change_scan import ChangeScan
 from planner.stream_queries import Changes
@@ -269,7 +269,7 @@ def test_a_reader_that_ends_while_it_looks_takes_nothing_from_others(
         raise SqlError("57014", "canceling statement due to user request")
 
     with monkeypatch.context() as patch:
-        patch.setattr(changes.ChangeFeed, "_merged", cancelled)
+        patch.setattr(changes.ViewFeed, "_merged", cancelled)
         with pytest.raises(SqlError, match="57014"):
             ending.scan.take(True)
     client.run("INSERT INTO s VALUES (9, 1)")

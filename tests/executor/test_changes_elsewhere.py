@@ -12,9 +12,9 @@ import pytest
 from catalog.objects import View
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.subscriptions import view_watch as watch
+from executor.subscriptions import change_watch as watch
 from executor.subscriptions.arrival_scan import Patience
-from executor.subscriptions.view_watch import Name
+from executor.subscriptions.change_watch import Name
 from tests.executor.client import Client
 from tests.executor.moving import READ, Rows, Servers
 from tests.executor.test_changes import Subscriber
@@ -115,7 +115,7 @@ def test_changes_while_no_server_has_it(servers: Servers, a: Client) -> None:
 def test_listeners_are_notified(servers: Servers, a: Client) -> None:
     """Listeners are notified also if the view was suspended or unreachable, once it continues."""
     database, told = servers["a"], Counter[str]()
-    database.view_watch.tell = lambda name, lsn, rows: told.update({name.name: rows})
+    database.change_watch.tell = lambda name, lsn, rows: told.update({name.name: rows})
     rows = Rows()
     rows.insert(a, 3)
     servers.migrate("a", "b")
@@ -125,7 +125,7 @@ def test_listeners_are_notified(servers: Servers, a: Client) -> None:
         rows.insert(a, count)
         wait_until(lambda: told["v"] == before + changed, 60, "what there is to be told")
 
-    database.view_watch.watch(NAME)
+    database.change_watch.watch(NAME)
     insert(1, 2)
     servers.migrate("b", "a")
     insert(1, 2)
@@ -138,18 +138,18 @@ def test_listeners_are_notified(servers: Servers, a: Client) -> None:
     servers["c"].view_migration.resume(owned, lambda: False)
     wait_until(lambda: told["v"] == before + 6, 60, "what came while nobody had it")
     insert(2, 4)
-    database.view_watch.unwatch(NAME)
+    database.change_watch.unwatch(NAME)
     assert a.run(READ) == rows.wanted()
 
 
 def test_an_unreachable_server_is_asked_again(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that could not be asked is asked again, also while there are no further changes."""
     database, told = servers["a"], list[int]()
-    database.view_watch.tell = lambda name, lsn, rows: told.append(rows)
+    database.change_watch.tell = lambda name, lsn, rows: told.append(rows)
     servers.migrate("a", "b")
     rows = Rows()
     rows.insert(a, 3)
-    database.view_watch.watch(NAME)
+    database.change_watch.watch(NAME)
     ask, refused = database.elsewhere.ask, list[bytes]()
 
     def refusing(address: str, question: bytes, is_over: Callable[[], bool]) -> bytes:
@@ -162,15 +162,15 @@ def test_an_unreachable_server_is_asked_again(servers: Servers, a: Client, monke
     monkeypatch.setattr(watch, "AGAIN", 0.01)
     rows.insert(a, 1)
     wait_until(lambda: told == [2], what="what has changed")
-    database.view_watch.unwatch(NAME)
+    database.change_watch.unwatch(NAME)
 
 
 def test_listening_begins_while_no_server_has_it(servers: Servers, a: Client) -> None:
     database, told = servers["a"], list[Any]()
-    database.view_watch.tell = lambda name, lsn, rows: told.append(rows)
+    database.change_watch.tell = lambda name, lsn, rows: told.append(rows)
     moving = database.view_migration
     moving.suspend(view_of(database, "v"))
-    database.view_watch.watch(NAME)
+    database.change_watch.watch(NAME)
     rows = Rows()
     rows.insert(a, 3)
     (owned,) = moving.suspended()
@@ -178,4 +178,4 @@ def test_listening_begins_while_no_server_has_it(servers: Servers, a: Client) ->
     wait_until(lambda: not database.core.versions.suspended, 60, "the view")
     while not told:  # what came before it was first seen is not told
         rows.insert(a, 1)
-    database.view_watch.unwatch(NAME)
+    database.change_watch.unwatch(NAME)

@@ -19,7 +19,7 @@ from executor.queries.reader import OwnReader, Reader
 from executor.remote_reads import home_tables as borrowing
 from executor.remote_reads.messages import decode_answer, decode_question, encode_answer, encode_question
 from executor.replicas.replica import replica_of
-from executor.subscriptions.change_feed import ChangeFeed
+from executor.subscriptions.view_feed import ViewFeed
 from tests.executor.client import Client
 from tests.executor.forging import Given
 from tests.executor.moving import Servers, lost
@@ -375,7 +375,7 @@ def test_tables_of_a_view_that_is_away_stay_as_they_are(servers: Servers, home: 
     wait_until(lambda: servers["b"].core.catalog.at("public", "w") is None, what="its end there")
 
 
-def _has_changed(feed: ChangeFeed, reader: OwnReader, after: int) -> bool:
+def _has_changed(feed: ViewFeed, reader: OwnReader, after: int) -> bool:
     return bool(feed.delta(after, feed.advance(reader)))
 
 

@@ -29,7 +29,7 @@ _MODULES: Final = (
     "executor.database.database",
     "server.session.session",
     "server.plans.point_reads",
-    "server.notify.view_channels",
+    "server.notify.change_channels",
     "server.session.relations",
 )
 _LONGEST: Final = 1 << 16

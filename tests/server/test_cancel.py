@@ -194,7 +194,7 @@ class Worked:
             workers=workers,
             cancels=CancelRegistry(),
             channels=None,
-            view_channels=None,
+            change_channels=None,
             transaction_numbers=None,
         )
         self.connection = SimpleNamespace(is_busy=True, end=None, account=Account(), stop_draining=lambda: None)

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from catalog.values.types import Composite, Enumeration, SqlType
 from planner.algebra.construction import rename_columns
+from planner.algebra.identity import NodeMap
 from planner.algebra.nodes import Column, Delta, Fixpoint, Relation, Scan, Snapshot, Working
 from planner.algebra.signature import entries, signature
 from planner.algebra.walk import transform
@@ -72,8 +73,8 @@ class _Naming:
         for path in program.paths:
             for statement in path.statements:
                 self._statements.setdefault(statement.target, []).append(statement)
-        #: Relations of statements as they are numbered, by the identities of those that were given.
-        self._numbers: dict[int, Relation] = {}
+        #: Relations of statements as they are numbered, by those that were given.
+        self._numbers: NodeMap[Relation] = NodeMap()
 
     def program(self) -> Program:
         """The program with names of its own."""
@@ -111,7 +112,8 @@ class _Naming:
     def _state(self, state: State) -> State:
         statements = self._statements[state.name]
         relations = [self._numbered(statement.relation) for statement in statements]
-        self._numbers |= {id(item.relation): found for item, found in zip(statements, relations, strict=True)}
+        for statement, found in zip(statements, relations, strict=True):
+            self._numbers[statement.relation] = found
         columns = _paired(state.columns, relations[0].columns)
         places = {column: place for place, column in enumerate(state.columns)}
         merge = tuple((places[column], entries(call, places)) for column, call in state.merge)
@@ -140,7 +142,7 @@ class _Naming:
     def _path(self, path: Path, states: frozenset[str]) -> Path:
         """A path's statements, but those that would fill a state again."""
         statements = (
-            replace(item, target=self._named[item.target].name, relation=self._numbers[id(item.relation)])
+            replace(item, target=self._named[item.target].name, relation=self._numbers[item.relation])
             for item in path.statements
             if item.target in states
         )

@@ -29,7 +29,7 @@ from catalog.values.errors import SqlError, unsupported
 from executor.sql.copy_from import CopySink, Prepared
 from executor.sql.replanning import Planned
 from executor.transactions.result import Result
-from planner.cancellation import Calls, cancelled, leave
+from planner.cancellation import cancelled, leave
 from planner.statements.statement import CopyIn as CopyInStatement
 from planner.statements.statement import CopyOptions, CopyOut, Query
 from protocol import encoder
@@ -102,7 +102,9 @@ class CopyIn:
         server = self._session.server
         if self._appender is None:
             self._appender = server.loop.run_in_executor(server.workers, self._append)
-        self._blocks.put(server.parsers.submit(_prepare, self._session.work.calls, self._reader, self._sink, block))
+        self._blocks.put(
+            server.parsers.submit(self._session.work.calls.within, _prepared, self._reader, self._sink, block)
+        )
 
     async def finish(self) -> int:
         """The data is complete: number of rows. Raises what went wrong."""
@@ -146,7 +148,7 @@ class CopyIn:
         """All of a COPY that is less than a block; in a worker thread, which ``finish`` waits for."""
         blocks = leave(self._reader.rest)
         for block in blocks:
-            self._sink.write(_prepare(self._session.work.calls, self._reader, self._sink, block))
+            self._sink.write(self._session.work.calls.within(_prepared, self._reader, self._sink, block))
         self._raise_error()
         self._session.copy.end()  # from here on the sink looks after itself
         with _locating(self._reader, self._sink, blocks):
@@ -194,13 +196,9 @@ class CopyIn:
             raise self._error
 
 
-def _prepare(calls: Calls, reader: Reader, sink: CopySink, block: Block | BinaryBlock) -> Prepared:
-    """What can be done of a block on any thread: parsed, completed and, if it is for the log already, encoded. Raises
-    57014 where it is cancelled."""
-    return calls.within(_prepared, reader, sink, block)
-
-
 def _prepared(reader: Reader, sink: CopySink, block: Block | BinaryBlock) -> Prepared:
+    """What can be done of a block on any thread, within the session's ``calls``: parsed, completed and, if it is for
+    the log already, encoded. Raises 57014 where it is cancelled."""
     if sink.is_cancelled:
         raise cancelled()
     batch = leave(reader.parse, block)
@@ -308,16 +306,17 @@ def fail(session: Session, message: m.CopyFail) -> None:
 def _copy_file(session: Session, planned: Planned, path: str) -> int:
     """COPY FROM a file of the server: the same stages, driven by the reading. In a worker thread."""
     parsers, waiting = session.server.parsers, deque[Future[Prepared]]()
+    within = session.work.calls.within
     with open_to_read(path, session.work.is_cancelled) as file:
         sink, reader = _opened(session, planned)
         try:
             for portion in file.portions():
                 blocks = leave(reader.split, portion)
-                waiting.extend(parsers.submit(_prepare, session.work.calls, reader, sink, block) for block in blocks)
+                waiting.extend(parsers.submit(within, _prepared, reader, sink, block) for block in blocks)
                 while len(waiting) > BLOCKS:
                     sink.write(waiting.popleft().result())
             blocks = leave(reader.rest)
-            waiting.extend(parsers.submit(_prepare, session.work.calls, reader, sink, block) for block in blocks)
+            waiting.extend(parsers.submit(within, _prepared, reader, sink, block) for block in blocks)
             while waiting:
                 sink.write(waiting.popleft().result())
         except BaseException:

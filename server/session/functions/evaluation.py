@@ -214,7 +214,6 @@ def _statement_timestamp(session: Session) -> datetime.datetime:
 
 
 def _txid_current(session: Session) -> int:
-    """A number that no other transaction has, taken when a transaction first asks for it."""
     return session.activity.transaction_number()
 
 

@@ -47,6 +47,7 @@ SELECT a AS x, a AS y, a AS z, grouping(a), a + 1 FROM s GROUP BY GROUPING SETS 
 SELECT a AS x, a AS y FROM s GROUP BY ROLLUP (y);
 SELECT a AS x, a AS y, count(*) FROM s GROUP BY s.a, ROLLUP (y);
 SELECT a AS x, a, count(*) FROM s GROUP BY ROLLUP (x, a);
+SELECT m AS x, m AS y, count(*) FROM (SELECT n::numeric AS m FROM s) q GROUP BY ROLLUP (x, y) ORDER BY 1, 2;
 SELECT 'q' AS x, 'q' AS y, count(*) FROM s GROUP BY CUBE (x, y);
 SELECT b || 'q' AS x, b || 'q' AS y, count(*) FROM s GROUP BY CUBE (x, y);
 SELECT unnest(ARRAY[a, c]) AS x, unnest(ARRAY[a, c]) AS y, count(*) FROM s GROUP BY ROLLUP (x, y);

@@ -43,20 +43,19 @@ _compute: Any = pyarrow.compute  # made at its import, where no type checker see
 
 
 class Name(Struct, frozen=True):
-    """What a view is called: a name, the schemas in which it is looked up, and the role that must be allowed to read
-    it."""
+    """A relation's name, the schemas in which it is looked up, and the role that must be allowed to read it."""
 
     name: str
     search_path: tuple[str, ...]
     role: str
 
 
-#: Told that a view's rows have changed: its name, the LSN, and how many rows came and went.
+#: Told that a relation's rows have changed: its name, the LSN, and how many rows came and went.
 Tell = Callable[[Name, int, int], None]
 
 
 class _Watched(Struct, eq=False):
-    """A name with watchers: the feed of the view that it stands for now, if any, and up to where it has been told."""
+    """A name with watchers: the feed of the relation of this name now, if any, and up to where it has been told."""
 
     count: int = 0
     feed: Feed | None = None
@@ -65,11 +64,11 @@ class _Watched(Struct, eq=False):
     told: str = ""
 
 
-class ViewWatch:
-    """Watches the views of one database. Its methods may be called from any thread."""
+class ChangeWatch:
+    """Watches the relations of one database. Its methods may be called from any thread."""
 
     def __init__(self, core: Core, changes: ChangeFeeds, reader: Callable[[Callable[[], bool]], FeedReader]) -> None:
-        """``reader`` makes a reader of views that is asked whether it is cancelled."""
+        """``reader`` makes a reader that is asked whether it is cancelled."""
         self._core, self._changes = core, changes
         self._lock = threading.Lock()
         self._names: dict[Name, _Watched] = {}
@@ -92,7 +91,7 @@ class ViewWatch:
                 self._find(name, watched)
                 self._rewire()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="view watch", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="change watch", daemon=True)
                 self._thread.start()
 
     def unwatch(self, name: Name) -> None:
@@ -120,8 +119,8 @@ class ViewWatch:
     # -- names -------------------------------------------------------------------------------------------------
 
     def _find(self, name: Name, watched: _Watched, *, anew: bool = False) -> None:
-        """Looks a name up, and begins to follow the view that it stands for; one that it did not stand for before is
-        told with all its rows where it is looked up ``anew``."""
+        """Looks a name up, and begins to follow its relation; another one than before is told with all its rows where
+        the name is looked up ``anew``."""
         catalog = self._core.catalog
         found = catalog.find(name.name, catalog.usable(name.search_path, restricted(catalog, name.role)))
         if not _has_changes(found) or not _may_read(catalog, found, name.role):
@@ -132,11 +131,11 @@ class ViewWatch:
             if feed is not watched.feed:
                 watched.feed, watched.mark = feed, feed.bookmark(self._start(name, feed, anew))
         except SqlError as error:
-            _LOGGER.debug("view %s is not watched: %s", name.name, error)
+            _LOGGER.debug("%s is not watched: %s", name.name, error)
             watched.feed = None
 
     def _start(self, name: Name, feed: Feed, anew: bool) -> int:
-        """The LSN behind which a view's changes are told."""
+        """The LSN behind which a relation's changes are told."""
         self._until = time.monotonic() + PATIENCE
         try:
             if not anew:
@@ -156,7 +155,7 @@ class ViewWatch:
         return self._ended.is_set() or time.monotonic() > self._until
 
     def _rewire(self) -> None:
-        """Has the thread woken by what the views are made of that are watched now."""
+        """Has the thread woken by what the relations are made of that are watched now."""
         wanted = frozenset(
             oid for watched in self._names.values() if watched.feed is not None for oid in watched.feed.reads
         )
@@ -199,7 +198,7 @@ class ViewWatch:
             found = feed.delta(watched.mark.after, upto)
         except Exception as error:  # of the view, or of a lack of memory: the next look may be better
             if not self._ended.is_set() and str(error) != watched.told:
-                _LOGGER.warning("could not look at view %s: %s", name.name, error)
+                _LOGGER.warning("could not look at %s: %s", name.name, error)
             watched.told = str(error)
             return
         finally:

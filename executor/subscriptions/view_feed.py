@@ -1,9 +1,8 @@
 """A continuous view's result as a trace: its rows, and the differences between them from one look to the next.
 
-Owns: the feed of each view whose changes are read, and how a difference is found; it is a run of the feed's, and
-``executor.traces.kept_runs`` keeps the last ones. Readers look when they are woken; all readers share what one has
-found. A state is a relation with weights, and so is a difference (the generalised multisets of DBToaster, section
-3.1)::
+Owns: how a difference is found; it is a run of the feed's, and ``executor.traces.kept_runs`` keeps the last ones.
+Readers look when they are woken; all readers share what one has found. A state is a relation with weights, and so is a
+difference (the generalised multisets of DBToaster, section 3.1)::
 
     difference = sum of weights by row(after with +1, before with -1), where it is not 0
 
@@ -59,7 +58,7 @@ class Standing(Struct, frozen=True):
     shown: bool = False
 
 
-class ChangeFeed:
+class ViewFeed:
     """One view's. A run has the view's columns by their places, behind them how many such rows more there are. Safe for
     many threads."""
 
@@ -167,7 +166,7 @@ class ChangeFeed:
         before = self._standing
         lsn, changed, after, runs = self._present(reader)
         if not self._looks:
-            known = max(changed, self._core.sequencer.start_lsn, self._runtime.view.created_lsn)
+            known = max(changed, self._core.opened_lsn, self._runtime.view.created_lsn)
             self._keep(Look(known, lsn))
         else:
             try:

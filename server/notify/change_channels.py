@@ -1,7 +1,8 @@
-"""LISTEN with the name of a continuous view: its sessions are told when the view's rows change.
+"""LISTEN with the name of a continuous view or a table: its sessions are told when the relation's rows change.
 
-Owns: which session watches which views, and the payload. A channel is watched as a view under the search path that its
-session had at LISTEN; whether there is such a view now, the executor knows (``executor.subscriptions.view_watch``).
+Owns: which session watches which relations, and the payload. A channel is watched as a relation under the search path
+that its session had at LISTEN; whether there is such a relation now, the executor knows
+(``executor.subscriptions.change_watch``).
 """
 
 from __future__ import annotations
@@ -9,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from executor.subscriptions.view_watch import Name, ViewWatch
+from executor.subscriptions.change_watch import ChangeWatch, Name
 from server.notify.channels import Listener, Notification
 
 
-class ViewChannels:
-    """The watched views of a whole server and their listeners. On the event loop's thread, but for ``watch`` and
+class ChangeChannels:
+    """The watched relations of a whole server and their listeners. On the event loop's thread, but for ``watch`` and
     ``unwatch``."""
 
-    def __init__(self, watch: ViewWatch, call: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(self, watch: ChangeWatch, call: Callable[[Callable[[], None]], None]) -> None:
         """``call`` has a function called on the loop's thread soon, from any thread, in order."""
         self._watch = watch
         self._call = call
@@ -25,7 +26,7 @@ class ViewChannels:
         watch.tell = self._tell
 
     def watch(self, listener: Listener, name: Name) -> None:
-        """A session wants to be told; in a worker thread, for this may look at the view."""
+        """A session wants to be told; in a worker thread, for this may look at the relation."""
         self._watch.watch(name)
         self._call(partial(self._add, listener, name))
 
