@@ -38,6 +38,7 @@ from executor.core.versions import Versions
 from executor.definitions import stored_catalog
 from executor.embedded.engine import EmbeddedEngine
 from executor.options import Options
+from executor.rows.row_shapes import schema_of
 from executor.streams.runtime import StreamRuntime
 from executor.tables.change_trace import TableChanges, TablePart
 from executor.tables.sequences import SequenceStore
@@ -170,7 +171,7 @@ class Core:
         caller has the sequencer's lock."""
         for oid, trace in self._table_changes.items():
             item = catalog.objects.get(oid)
-            if not isinstance(item, Table) or item.stored != trace.table.stored:
+            if not isinstance(item, Table) or schema_of(item) != trace.columns:
                 trace.end()
         self.catalog = replace(catalog, version=max(catalog.version, self.catalog.version + 1))
 
@@ -240,7 +241,8 @@ class Core:
         return self._views.get(runtime.view.oid) is runtime
 
     def changes_of(self, table: Table) -> TableChanges:
-        """The trace of a table, which has its changes from now on in memory. Under the sequencer's lock."""
+        """The trace of a table as it is defined now, with its changes from now on in memory. Under the sequencer's
+        lock."""
         found = self._table_changes.get(table.oid)
         if found is None or not found.is_current:
             found = TableChanges(self.log, self.trace_budget, table, self.sequencer.visible)

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from catalog.values.errors import unsupported
 from executor.core.core import Core
 from executor.engine import Inputs, Job
 from executor.subscriptions.arrival_scan import ArrivalScan, Interval, Notify, Patience, StreamScan
@@ -75,6 +76,8 @@ class ArrivingQuery:
         self._engine = reader.core.engine
         self._time_zone = reader.time_zone
         self._planned: Arriving = plan_arriving(with_values(query, parameters))
+        if self._planned.changes is not None:
+            _require_committed(self._planned.stream, transaction, reader.core)
         self._scan = self._scanned(reader)
         relations = [static.relation for static in self._planned.statics]
         lsn, tables = reader.tables(relations, transaction)
@@ -169,3 +172,11 @@ def with_values(query: Query, parameters: Sequence[Value]) -> Query:
 
     changed: Query = rewrite(query, change)
     return changed
+
+
+def _require_committed(oid: int, transaction: Transaction, core: Core) -> None:
+    """Raises 0A000 for the changes of a relation that the transaction itself has defined."""
+    own = None if transaction.catalog is None else transaction.catalog.objects.get(oid)
+    if own is not None and own is not core.catalog.objects.get(oid):
+        construct = f'millstream.changes() of "{own.name}", which this transaction has defined'
+        raise unsupported(construct, "Commit the definition first.")

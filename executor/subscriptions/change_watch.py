@@ -129,7 +129,8 @@ class ChangeWatch:
         try:
             feed = self._changes.feed(found.oid)
             if feed is not watched.feed:
-                watched.feed, watched.mark = feed, feed.bookmark(self._start(name, feed, anew))
+                watched.feed, watched.mark = feed, feed.bookmark(0)
+                watched.mark.after = self._start(name, feed, anew)
         except SqlError as error:
             _LOGGER.debug("%s is not watched: %s", name.name, error)
             watched.feed = None
@@ -195,7 +196,7 @@ class ChangeWatch:
         self._until = time.monotonic() + PATIENCE if feed.is_elsewhere else math.inf
         try:
             upto = feed.advance(self._reader)
-            found = feed.delta(watched.mark.after, upto)
+            found = self._delta(name, feed, watched.mark.after, upto)
         except Exception as error:  # of the view, or of a lack of memory: the next look may be better
             if not self._ended.is_set() and str(error) != watched.told:
                 _LOGGER.warning("could not look at %s: %s", name.name, error)
@@ -207,6 +208,16 @@ class ChangeWatch:
         watched.mark.after = upto
         if found:
             self._report(name, found)
+
+    def _delta(self, name: Name, feed: Feed, after: int, upto: int) -> Sequence[Run]:
+        """The changes over (after, upto]. Where they are no longer known, tells that there were some, and goes on."""
+        try:
+            return feed.delta(after, upto)
+        except SqlError as error:
+            if error.sqlstate != "72000" or not feed.is_current:
+                raise
+            self.tell(name, upto, 0)
+            return ()
 
     def _report(self, name: Name, found: Sequence[Run]) -> None:
         rows = sum(_compute.sum(_compute.abs(item.rows.columns[-1])).as_py() for item in found)

@@ -45,7 +45,8 @@ class ChangeFeeds:
             feed.close()
 
     def _made(self, oid: int) -> Feed:
-        table = self._core.catalog.objects.get(oid)
-        if isinstance(table, Table):
-            return TableFeed(self._core, table)
+        with self._core.sequencer.lock:  # the table as it is defined when its trace begins
+            table = self._core.catalog.objects.get(oid)
+            if isinstance(table, Table):
+                return TableFeed(self._core, table)
         return ViewFeed(self._core, self._indexes, self._core.view(oid))

@@ -33,12 +33,12 @@ class TableFeed:
     """The changes of one table. Safe for many threads."""
 
     def __init__(self, core: Core, table: Table) -> None:
+        """Of a table as it is defined now. Under the sequencer's lock."""
         self._core = core
         self._table = table
         self._weights = weighted([("lsn", INT8), *((item.name, item.type) for item in table.stored)])
         self._bookmarks: weakref.WeakSet[Bookmark] = weakref.WeakSet()
-        with core.sequencer.lock:
-            self._trace = core.changes_of(table)
+        self._trace = core.changes_of(table)
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -73,13 +73,14 @@ class TableFeed:
             return
         if self._table.oid not in self._core.catalog.objects:
             raise undefined_table(self._table.name)
-        raise _forgotten(self._table, "before its definition changed")
+        raise _forgotten(self._table, "of before its definition changed")
 
     def snapshot(self, reader: FeedReader) -> Run:
         """All rows of the table now, as a difference from nothing; the changes go on at its LSN."""
         self.require()
         lsn, rows = reader.committed_rows(self._table)
         self._settle(lsn)
+        self.require()  # the rows may be of other columns
         return self._run(lsn, weighted_rows(rows, 1, lsn))
 
     def start(self, reader: FeedReader, since: int | None) -> int:
@@ -96,13 +97,14 @@ class TableFeed:
 
     def advance(self, reader: FeedReader) -> int:
         """The LSN of now, up to which changes are durable. Raises what ``require`` raises."""
-        self.require()
         self._settle(self._core.sequencer.visible)
-        return self.lsn
+        lsn = self.lsn
+        self.require()  # last: a definition counts as changed before its LSN is visible
+        return lsn
 
     def delta(self, after: int, upto: int) -> list[Run]:
         """The changes over (after, upto] as one run. Raises 72000 where some have been forgotten."""
-        if self._core.version_of((self._table.oid,)) <= after:
+        if after >= self._core.opened_lsn and self._core.version_of((self._table.oid,)) <= after:
             return []
         rows = self._trace.delta(after, upto)
         if rows is None:

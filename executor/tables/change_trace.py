@@ -16,6 +16,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -39,6 +40,10 @@ WEIGHT: Final = "__weight"
 TablePart = TableChange | TableValues
 
 
+class _Unknown(Exception):
+    """The log does not have all changes, or has those of other columns."""
+
+
 class _Change(Struct, frozen=True):
     """What one transaction changed."""
 
@@ -53,7 +58,8 @@ class TableChanges:
     def __init__(self, log: Log, budget: TraceBudget, table: Table, after: int) -> None:
         """``after``: the LSN up to which the changes are in the log alone."""
         self.table = table
-        schema = schema_of(table)
+        #: What a row holds.
+        self.columns = schema = schema_of(table)
         self._schema = pa.schema([pa.field(LSN, pa.int64()), *schema, pa.field(WEIGHT, pa.int64())])
         #: Whether the table is still the one that it was.
         self.is_current = True
@@ -67,16 +73,19 @@ class TableChanges:
 
     def publish(self, lsn: int, part: TablePart) -> None:
         """Adds what a transaction changed, in LSN order."""
+        if not self.is_current:
+            return
         with self._lock:
             self._changes.append(_Change(lsn, part, _size(part)))
             self._take_in(self._changes[-1].size)
 
     def end(self) -> None:
-        """The table was dropped, or has other columns or all of its rows anew."""
+        """The table was dropped, has other columns, or all of its rows anew; or the trace has no readers any more."""
         self.is_current = False
 
     def close(self) -> None:
         """The trace has no readers any more."""
+        self.end()
         self._held.close()
 
     def reach(self, after: int) -> bool:
@@ -84,14 +93,21 @@ class TableChanges:
         room."""
         with self._lock:
             start = self._after
-        found = self._logged(after, start)
-        if found is None:
+        kept, size, first = deque[_Change](), 0, after
+        try:
+            for change in self._logged(after, start):
+                kept.append(change)
+                size += change.size
+                while size > BUDGET:
+                    size -= kept[0].size
+                    first = kept.popleft().lsn
+        except _Unknown:
             return False
         with self._lock:
-            if found and self._after == start:
-                self._changes.extendleft(reversed(found))
-                self._after = after
-                self._take_in(sum(item.size for item in found))
+            if after < start == self._after:
+                self._changes.extendleft(reversed(kept))
+                self._after = first
+                self._take_in(size)
         self._budget.keep()
         return True
 
@@ -102,12 +118,13 @@ class TableChanges:
         with self._lock:
             start = self._after
             known = [item for item in self._changes if after < item.lsn <= upto]
-        logged = self._logged(after, min(start, upto))
-        self._budget.keep()
-        if logged is None:
+        changes = chain(self._logged(after, min(start, upto)), known)
+        try:
+            found = [batch for item in changes for batch in self._rows(item)]
+        except _Unknown:
             return None
-        batches = (batch for item in (*logged, *known) for batch in self._rows(item))
-        return pa.Table.from_batches(batches, self._schema)
+        self._budget.keep()
+        return pa.Table.from_batches(found, self._schema)
 
     def _take_in(self, size: int) -> None:
         self._held.add(size)
@@ -125,23 +142,21 @@ class TableChanges:
             self._held.add(-gone.size)
             size -= gone.size
 
-    def _logged(self, after: int, upto: int) -> list[_Change] | None:
-        """The changes of (after, upto] as the log has them; None where these are not all those of the table."""
+    def _logged(self, after: int, upto: int) -> Iterator[_Change]:
+        """The changes of (after, upto] as the log has them. Raises _Unknown where these are not all those of the
+        table."""
         if after >= upto:
-            return []
+            return
         if after < self._log.first_lsn:
-            return None
-        oid, found = self.table.oid, list[_Change]()
+            raise _Unknown
+        oid = self.table.oid
         for lsn, payload in self._log.records(after, upto):
             record = decode_record(payload, (oid,))
             if _redefines(record, oid):
-                return None
-            found += [
-                _Change(lsn, part, _size(part))
-                for part in record
-                if isinstance(part, TableChange) and part.table == oid
-            ]
-        return found
+                raise _Unknown
+            for part in record:
+                if isinstance(part, TableChange) and part.table == oid:
+                    yield _Change(lsn, part, _size(part))
 
     def _rows(self, change: _Change) -> Iterator[pa.RecordBatch]:
         for batches, weight in _sides(change.part):

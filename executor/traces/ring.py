@@ -114,6 +114,7 @@ class Ring:
         self._lasts: list[int] = []  # the last LSN of each chunk
         self._tail = _Tail()  # behind all chunks
         self._first_warm = 0  # chunks before this index are cold
+        self._warm_rows = 0
         self._held = budget.register(self._give_back)
         self._total = 0  # rows ever appended
         self._freed = 0  # what the log need not keep
@@ -139,7 +140,7 @@ class Ring:
         """Rows in memory."""
         with self._lock:
             self._settle()
-            return sum(chunk.rows for chunk in self._chunks[self._first_warm :] if chunk.batches is not None)
+            return self._warm_rows
 
     @property
     def total_rows(self) -> int:
@@ -189,10 +190,9 @@ class Ring:
 
     @property
     def row_bytes(self) -> int | None:
-        """Bytes of a row of the newest batches; None where memory has none."""
+        """Bytes of a row in memory, on average; None where memory has no batches."""
         with self._lock:
-            newest = self._chunks[-1] if self._chunks else None
-            return None if newest is None or newest.batches is None else max(1, newest.size // newest.rows)
+            return max(1, self._held.bytes // self._warm_rows) if self._warm_rows else None
 
     def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
         """The rows of (after, upto] in arrival order, with ``__lsn`` and ``__ordinal``.
@@ -247,10 +247,16 @@ class Ring:
     def _drop(self, upto: int) -> None:
         self._released = max(self._released, upto)
         gone = bisect_right(self._lasts, upto)
-        self._held.add(-sum(chunk.size for chunk in self._chunks[:gone] if chunk.batches is not None))
+        warm = [chunk for chunk in self._chunks[:gone] if chunk.batches is not None]
+        self._hold(-sum(chunk.size for chunk in warm), -sum(chunk.rows for chunk in warm))
         del self._chunks[:gone]
         del self._lasts[:gone]
         self._first_warm = max(self._first_warm - gone, 0)
+
+    def _hold(self, size: int, rows: int) -> None:
+        """Memory has so many bytes and rows more; fewer, where they are negative."""
+        self._held.add(size)
+        self._warm_rows += rows
 
     def _check(self, after: int, upto: int) -> None:
         assert after <= upto
@@ -306,7 +312,7 @@ class Ring:
             )
         )
         self._lasts.append(last[0])
-        self._held.add(batch.nbytes)
+        self._hold(batch.nbytes, batch.num_rows)
         while self._merge(level):
             level += 1
 
@@ -337,7 +343,7 @@ class Ring:
         self._lasts.append(place[0])
         self._ordinal += rows
         self._total += rows
-        self._held.add(size)
+        self._hold(size, 0 if batches is None else rows)
 
     def _merge(self, level: int) -> bool:
         """Makes one chunk of the last 64 of a level, if there are so many; whether it did."""
@@ -360,7 +366,7 @@ class Ring:
             last=end,
             load=lambda: self._read(first, end),
         )
-        self._held.add(joined.size - sum(chunk.size for chunk in last))
+        self._hold(joined.size - sum(chunk.size for chunk in last), 0)
         self._chunks[-_FAN_IN:] = [joined]
         self._lasts[-_FAN_IN:] = [end[0]]
         return True
@@ -378,7 +384,7 @@ class Ring:
                 chunk = self._chunks[self._first_warm]
                 if chunk.batches is not None:
                     chunk.batches = None
-                    self._held.add(-chunk.size)
+                    self._hold(-chunk.size, -chunk.rows)
                 self._first_warm += 1
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from catalog.objects import Table
 from catalog.values.errors import SqlError
 from executor.database.database import Database
+from executor.subscriptions.change_watch import Name
 from executor.tables import change_trace
 from tests.executor.client import Client, open_database
 from tests.executor.logs import LONG
@@ -192,6 +193,65 @@ def refuse(database: Database, since: int) -> None:
         reader.connect(database, since)
     assert caught.value.sqlstate == "72000"
     assert caught.value.hint
+
+
+def test_changes_behind_a_restart_go_on(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        client.run("CREATE TABLE t (k int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a')")
+        reader = Subscriber(database, "t")
+        reader.check()
+        client.run("UPDATE t SET v = 'b'")
+        client.run("INSERT INTO t VALUES (2, 'c')")
+    with closing(open_database(tmp_path)) as database:
+        reader.connect(database, reader.lsn)
+        reader.check()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "GRANT SELECT (v) ON t TO PUBLIC",
+        "COMMENT ON COLUMN t.v IS 'words'",
+        "ALTER TABLE t ALTER COLUMN v SET DEFAULT 'd'",
+        "ALTER TABLE t ALTER COLUMN k SET NOT NULL",
+        "ALTER TABLE t ADD CHECK (k > 0)",
+        "ALTER TYPE mood ADD VALUE 'sad'",
+        "CREATE INDEX ON t (v)",
+    ],
+)
+def test_what_leaves_rows_as_they_are_ends_no_changes(database: Database, change: str) -> None:
+    client = Client(database)
+    client.run("CREATE TYPE mood AS ENUM ('good'); CREATE TABLE t (k int PRIMARY KEY, v text, m mood)")
+    client.run("INSERT INTO t VALUES (1, 'a', 'good')")
+    reader = Subscriber(database, "t")
+    reader.check()
+    client.run(change)
+    reader.scan.check_source()
+    client.run("UPDATE t SET v = 'b'")
+    reader.check()
+
+
+@pytest.mark.parametrize("definition", ["CREATE TABLE n (k int)", "ALTER TABLE t DROP COLUMN k"])
+def test_changes_of_what_a_transaction_defines_are_refused(database: Database, definition: str) -> None:
+    client = Client(database)
+    client.run("CREATE TABLE t (k int, v int)")
+    client.run(f"BEGIN; {definition}")
+    with pytest.raises(SqlError) as caught:
+        client.run(f"SELECT * FROM millstream.changes('{definition.split()[2]}')")
+    assert caught.value.sqlstate == "0A000"
+    client.run("ROLLBACK")
+
+
+def test_a_listener_goes_on_behind_changes_that_are_gone(database: Database) -> None:
+    Client(database).run("CREATE TABLE t (k int)")
+    (oid,) = (item.oid for item in database.core.catalog.objects.values() if item.name == "t")
+    told: list[tuple[str, int, int]] = []
+    watch = database.change_watch
+    watch.tell = lambda name, lsn, rows: told.append((name.name, lsn, rows))
+    feed = database.changes.feed(oid)
+    assert watch._delta(Name("t", ("public",), "me"), feed, -1, 1) == ()
+    assert told == [("t", 1, 0)]
 
 
 def test_a_dropped_table_ends_its_readers(database: Database) -> None:
