@@ -247,11 +247,15 @@ class Core:
         if found is None or not found.is_current:
             found = TableChanges(self.log, self.trace_budget, table, self.sequencer.visible)
             self._table_changes[table.oid] = found
+        found.readers += 1
         return found
 
     def forget_changes(self, trace: TableChanges) -> None:
-        """The trace of a table has no readers any more."""
+        """One of those who asked for a table's trace reads it no more."""
         with self.sequencer.lock:
+            trace.readers -= 1
+            if trace.readers:
+                return
             if self._table_changes.get(trace.table.oid) is trace:
                 del self._table_changes[trace.table.oid]
         trace.close()

@@ -21,6 +21,7 @@ from executor.key_access.view_indexes import ViewIndexes
 from executor.moving.services import MovingServices
 from executor.moving.view_migration import ViewMigration
 from executor.options import Options
+from executor.queries.maintained_views import MaintainedViews
 from executor.queries.reader import OwnReader, Reader, ReadServices
 from executor.queries.spark_queries import Analytics
 from executor.remote_reads.home_tables import Borrowing
@@ -80,18 +81,21 @@ class Database:
         self.borrowing = Borrowing(core, self.replicas, self.elsewhere)
         self.separation = Separation(core, self.analytics, self.own_reader, self.view_migration)
         self.shown = Shown(core, self.separation, self.maintenance, self.admission)
+        maintained = MaintainedViews(core)
         self.read_services = ReadServices(
             core,
             self.replicas,
             self.borrowing,
             self.elsewhere,
             self.changes,
+            maintained,
             self.analytics,
             self.separation,
             partial(rows_of_system, self.shown),
         )
         self.change_watch = ChangeWatch(core, self.changes, partial(Reader, self.read_services))
         self._runtimes.on_defined(self.change_watch.redefined)
+        self._runtimes.on_defined(maintained.redefined)
 
     @classmethod
     def open(cls, options: Options) -> Database:

@@ -38,6 +38,7 @@ from executor.identity_cache import Remembered
 from executor.printing.nodes import column_name, leaf_name
 from executor.queries.client import Client
 from executor.queries.engine_choice import Choice, choose
+from executor.queries.maintained_views import MaintainedViews
 from executor.queries.spark_queries import Analytics, Leaf, SparkQuery, Stored, write_files, write_input
 from executor.queries.stream_query import ArrivingQuery
 from executor.remote_reads.home_tables import Borrowing, Lending
@@ -144,6 +145,7 @@ class ReadServices(Struct, frozen=True):
     borrowing: Borrowing
     elsewhere: Elsewhere
     changes: ChangeFeeds
+    maintained: MaintainedViews
     analytics: Analytics
     separation: SeparableQueries
     system_table: SystemTable
@@ -628,18 +630,31 @@ class Reader:
         view = known if isinstance(known, View) else runtime.view
         final = self.core.plans.get(runtime.final(view))
 
-        def query(states: Mapping[str, pa.Table]) -> pa.Table:
+        engine, zone = self.core.engine, runtime.time_zone
+
+        def query(states: Callable[[], Mapping[str, pa.Table]]) -> pa.Table:
+            is_own = moment.versions[oid] < 0 or oid in moment.lent
+            if is_own or (moment.exact and runtime.has_passed(moment.lsn)):
+                table = compute(states)
+            else:
+                maintained = self.services.maintained
+                table = maintained.rows(runtime, final, moment.lsn, whole, partial(compute, states))
+            return table.rename_columns([column.name for column in view.stored])
+
+        def whole(relation: Relation, bindings: Bindings) -> pa.Table:
+            return moment.query(engine, relation, bindings, (), zone)
+
+        def compute(snapshots: Callable[[], Mapping[str, pa.Table]]) -> pa.Table:
+            states = snapshots()
             if oid in moment.lent:
                 states = {**states, **moment.lent[oid].rows}
             table = None if final.small is None else final.small.run(states)
-            table = by_engine(states) if table is None else table
-            return table.rename_columns([column.name for column in view.stored])
+            return by_engine(states) if table is None else table
 
         def by_engine(states: Mapping[str, pa.Table]) -> pa.Table:
             bindings = {**states, **self.bound(final, moment)}
-            engine, zone = self.core.engine, runtime.time_zone
             if final.tables:
-                return moment.query(engine, final.relation, bindings, (), zone)
+                return whole(final.relation, bindings)
             try:
                 return engine.query(final.relation, bindings, (), zone, moment.owner)
             except SqlError as error:

@@ -63,6 +63,8 @@ class TableChanges:
         self._schema = pa.schema([pa.field(LSN, pa.int64()), *schema, pa.field(WEIGHT, pa.int64())])
         #: Whether the table is still the one that it was.
         self.is_current = True
+        #: How many read it. Changed under the sequencer's lock.
+        self.readers = 0
         self._log = log
         self._lock = threading.Lock()
         self._changes: deque[_Change] = deque()

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -179,6 +180,11 @@ class ViewRuntime:
         return self.view.time_zone
 
     @property
+    def reached(self) -> int:
+        """The LSN that the content of all paths has reached; 0 without paths."""
+        return max((progress.reached for progress in self.paths), default=0)
+
+    @property
     def version(self) -> int:
         """Grows whenever the content changed, or how it is shown."""
         return self._version + self.definition.relabelled
@@ -208,7 +214,7 @@ class ViewRuntime:
             for state in self.states.values():
                 state.drop(lsn)
         for lsn in pinned:
-            if lsn >= upto or lsn in self._kept or self._has_passed(lsn) or not self._is_here:
+            if lsn >= upto or lsn in self._kept or self.has_passed(lsn) or not self._is_here:
                 continue
             if any(self.runner.rows(item.path, max(lsn, item.reached), upto) for item in self.paths):
                 self._advance_paths(lsn)
@@ -216,7 +222,7 @@ class ViewRuntime:
                 for state in self.states.values():
                     state.keep(lsn)
 
-    def _has_passed(self, lsn: int) -> bool:
+    def has_passed(self, lsn: int) -> bool:
         """Whether the content has rows of a later LSN."""
         return any(progress.reached > lsn and progress.moved > lsn for progress in self.paths)
 
@@ -422,9 +428,10 @@ class ViewRuntime:
         self._version += 1
 
     def result(
-        self, lsn: int, exact: bool, beside: object, query: Callable[[Mapping[str, pa.Table]], pa.Table]
+        self, lsn: int, exact: bool, beside: object, query: Callable[[Callable[[], Mapping[str, pa.Table]]], pa.Table]
     ) -> pa.Table:
-        """The view's rows at an LSN (or, unless ``exact``, a later one); ``query`` evaluates the final relation.
+        """The view's rows at an LSN (or, unless ``exact``, a later one); ``query`` evaluates the final relation over
+        what it asks for, the rows of the states.
 
         ``beside`` says what else the rows depend on: what the caller sees of tables and other views that the final
         relation reads, and the names of the columns.
@@ -433,15 +440,15 @@ class ViewRuntime:
         self.check_inputs()
         with self.lock:
             self._begin_read()
-            if exact and self._has_passed(lsn):
+            if exact and self.has_passed(lsn):
                 if lsn not in self._kept:
                     raise ViewPassed
-                return query(self.snapshots(lsn))
+                return query(partial(self.snapshots, lsn))
             self.advance(lsn)
             key = (self.version, beside)
             if self._result is not None and self._result[0] == key:
                 return self._result[1]
-            table = query(self.snapshots())
+            table = query(self.snapshots)
             self._result = (key, table)
             self._count()
             return table

@@ -1,0 +1,185 @@
+"""Runs the nodes of a dataflow: a node's change from the changes and rows of those below it.
+
+Owns: what the leaves of the nodes' relations stand for, before and after a change. Rows are kept as they are after it;
+what they were before is found by adding the change with its weights negated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from executor.dataflow.hashing import Hashes, hashes_of
+from executor.dataflow.multiset import WEIGHT, Multiset, consolidated, negated, repeated, weighted
+from planner.algebra.nodes import Column, Relation
+from planner.incremental.dataflow.graph import (
+    DataflowNode,
+    Fetch,
+    Key,
+    Propagated,
+    Recomputed,
+    Retracted,
+    Term,
+    change_trace,
+    groups_trace,
+    rows_trace,
+    states_trace,
+)
+from planner.incremental.names import stored_name
+
+#: Evaluates a relation over the rows of traces.
+Query = Callable[[Relation, Mapping[str, pa.Table]], pa.Table]
+#: Makes one of equal rows of some columns with weights, where Arrow does not group by values of a type among them.
+Merge = Callable[[tuple[Column, ...], pa.Table], pa.Table]
+
+_NO_HASHES: Final[Hashes] = np.empty(0, np.uint64)
+
+
+class Changes:
+    """One change on its way through a dataflow: what has changed of each node, and the rows of those that are kept."""
+
+    def __init__(self, scope: str, kept: Mapping[int, Multiset], query: Query, merge: Merge) -> None:
+        self._scope = scope
+        self._kept = kept
+        self._query = query
+        self._merge = merge
+        self._deltas: dict[int, pa.Table] = {}
+
+    def delta(self, node: int) -> pa.Table | None:
+        """What has changed of a node; None for nothing."""
+        return self._deltas.get(node)
+
+    def put(self, node: DataflowNode, delta: pa.Table) -> None:
+        """A node has changed. Raises Inconsistent where that cannot be."""
+        delta = consolidated(delta, partial(self._merge, node.columns))
+        if delta.num_rows:
+            self._deltas[node.id] = delta
+            if node.id in self._kept:
+                self._kept[node.id].change(delta)
+
+    def run(self, node: Propagated | Retracted | Recomputed, states: Mapping[int, Multiset]) -> None:
+        """Changes a node as the changes of its inputs demand. ``states`` are those of groupings, by node."""
+        if all(below not in self._deltas for below in node.inputs):
+            return
+        match node:
+            case Propagated():
+                parts = [part for place, term in enumerate(node.terms) for part in self._term(node, place, term)]
+            case Retracted():
+                parts = [self._regrouped(node, states[node.id])]
+            case Recomputed():
+                parts = list(self._recomputed(node))
+        self.put(node, pa.concat_tables(parts))
+
+    # -- rows ------------------------------------------------------------------------------------------------------
+
+    def _rows(self, node: int, key: Key, hashes: Hashes, is_new: bool) -> pa.Table:
+        """Rows of a node with their weights, as they are, or were."""
+        found = self._kept[node].lookup(key, hashes)
+        delta = self._deltas.get(node)
+        if is_new or delta is None:
+            return found
+        if key:
+            places = np.isin(hashes_of(delta, key), hashes)
+            delta = delta.filter(pa.array(places))
+        return self._kept[node].consolidated(pa.concat_tables([found, negated(delta)]))
+
+    def _answer(self, relation: Relation, traces: Mapping[str, pa.Table], schema: pa.Schema) -> pa.Table:
+        """A relation's rows."""
+        found = self._query(relation, {f"s_{name}": rows for name, rows in traces.items()})
+        return pa.Table.from_arrays(found.columns, schema=schema)
+
+    # -- propagation -----------------------------------------------------------------------------------------------
+
+    def _term(self, node: Propagated, place: int, term: Term) -> Iterable[pa.Table]:
+        """What the change of one leaf changes: leaves of earlier terms are as they are, those of later ones as they
+        were."""
+        delta = self._deltas.get(term.node)
+        if delta is None:
+            return
+        new = {other.node for other in node.terms[:place]}
+        if term.own_key is None:
+            assert term.weight is not None
+            traces = self._fetched(term.fetches, {term.node: delta}, new)
+            traces[change_trace(self._scope, term.node)] = _renamed(delta, term.weight)
+            yield self._answer(term.relation, traces, change_schema(node.columns))
+            return
+        hashes = hashes_of(delta, term.own_key)
+        sides = [self._rows(term.node, term.own_key, hashes, is_new) for is_new in (False, True)]
+        at_hand = pa.concat_tables([delta, *sides])
+        traces = self._fetched(term.fetches, {term.node: at_hand}, new)
+        for rows, weight in zip(sides, (-1, 1), strict=True):
+            own = {rows_trace(self._scope, term.node): repeated(rows)}
+            found = self._answer(term.relation, traces | own, schema_of(node.columns))
+            yield weighted(found, weight)
+
+    def _fetched(self, fetches: Iterable[Fetch], at_hand: dict[int, pa.Table], new: set[int]) -> dict[str, pa.Table]:
+        """The rows of other leaves that the rows at hand may meet, by trace, each as often as it is there."""
+        found: dict[str, pa.Table] = {}
+        for fetch in fetches:
+            hashes = hashes_of(at_hand[fetch.by], fetch.columns) if fetch.key else _NO_HASHES
+            rows = self._rows(fetch.node, fetch.key, hashes, fetch.node in new)
+            at_hand[fetch.node] = rows
+            found[rows_trace(self._scope, fetch.node)] = repeated(rows)
+        return found
+
+    # -- retraction ------------------------------------------------------------------------------------------------
+
+    def _regrouped(self, node: Retracted, states: Multiset) -> pa.Table:
+        """The groups as they were, to be taken away, and as they are."""
+        changed = weighted_once(self._deltas[node.node])
+        state = schema_of(node.state)
+        rows = {change_trace(self._scope, node.node): _renamed(changed, node.weight)}
+        added = self._answer(node.partial, rows, state)
+        old = states.lookup(node.key, hashes_of(added, node.key))
+        standing = old.drop_columns([WEIGHT])
+        new = self._answer(node.merge, {states_trace(self._scope, node.id): pa.concat_tables([standing, added])}, state)
+        difference = states.consolidated(pa.concat_tables([negated(old), weighted(new, 1)]))
+        states.change(difference)
+        groups = {groups_trace(self._scope, node.id): _renamed(difference, node.weight)}
+        return self._answer(node.final, groups, change_schema(node.columns))
+
+    # -- recomputation ---------------------------------------------------------------------------------------------
+
+    def _recomputed(self, node: Recomputed) -> Iterable[pa.Table]:
+        """The rows of touched keys as they were, to be taken away, and as they are."""
+        deltas = [(below, key, self._deltas[below]) for below, key in node.keys if below in self._deltas]
+        touched = np.unique(np.concatenate([hashes_of(delta, key) for _, key, delta in deltas]))
+        if node.own_key is None:
+            yield weighted(self._over(node, touched, False), -1)
+        else:
+            yield negated(self._kept[node.id].lookup(node.own_key, touched))
+        yield weighted(self._over(node, touched, True), 1)
+
+    def _over(self, node: Recomputed, touched: Hashes, is_new: bool) -> pa.Table:
+        found = ((below, repeated(self._rows(below, key, touched, is_new))) for below, key in node.keys)
+        traces = {rows_trace(self._scope, below): rows for below, rows in found}
+        return self._answer(node.relation, traces, schema_of(node.columns))
+
+
+def schema_of(columns: Iterable[Column]) -> pa.Schema:
+    """The types of a node's rows."""
+    return pa.schema([pa.field(stored_name(column), column.type.arrow) for column in columns])
+
+
+def change_schema(columns: Iterable[Column]) -> pa.Schema:
+    """The types of a node's rows with their weights."""
+    return schema_of(columns).append(pa.field(WEIGHT, pa.int64()))
+
+
+def weighted_once(rows: pa.Table) -> pa.Table:
+    """Rows with weights as rows with weight 1 or -1, as often as they say."""
+    weights = rows.column(WEIGHT).to_numpy()
+    if not weights.size or np.abs(weights).max() <= 1:
+        return rows
+    many = rows.take(pa.array(np.repeat(np.arange(len(weights)), np.abs(weights))))
+    signs = pa.array(np.sign(many.column(WEIGHT).to_numpy()))
+    return many.set_column(many.schema.get_field_index(WEIGHT), WEIGHT, signs)
+
+
+def _renamed(rows: pa.Table, weight: Column) -> pa.Table:
+    """Rows whose weight is called as a relation calls it."""
+    return rows.rename_columns([stored_name(weight) if name == WEIGHT else name for name in rows.column_names])

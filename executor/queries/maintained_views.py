@@ -1,0 +1,303 @@
+"""The rows of views' final relations that are kept up to date, instead of computed at each read.
+
+Owns: when that pays (``MaintainedViews.rows``), what the inputs of a dataflow are, and how far each has been read. A
+view's rows are kept from its second evaluation on, if one takes longer than a change would. They are a cache: they are
+given up where memory is short, where more has changed than computing anew costs, where an input's changes are no longer
+known, and after any error.
+
+Used with the view's lock held.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+import pyarrow as pa
+from msgspec import Struct
+
+from catalog.objects import Table
+from catalog.values.errors import SqlError
+from executor.core.core import Core
+from executor.core.plans import Plan
+from executor.dataflow.hashing import hashes_of
+from executor.dataflow.maintained import MaintainedRows
+from executor.dataflow.multiset import WEIGHT, Inconsistent, Multiset, negated, weighted
+from executor.tables.change_trace import TableChanges
+from executor.traces.bookmark import Bookmark
+from executor.traces.budget import Held
+from executor.traces.state import StateTrace
+from executor.views.runtime import ViewRuntime
+from planner.algebra.nodes import Column, Relation, Scan, Snapshot
+from planner.incremental.dataflow.graph import Source
+from planner.incremental.dataflow.planning import Planned, dataflow_of
+from planner.incremental.names import stored_name
+from planner.incremental.programs.state_relations import weighted as weights_of
+
+_LOGGER: Final = logging.getLogger(__name__)
+#: Seconds of an evaluation from which on a view's rows are kept.
+WORTH_SECONDS: Final = 0.003
+#: More changed rows than this, and than the share of what is kept, make it cheaper to compute anew.
+FEW: Final = 10_000
+SHARE: Final = 0.1
+#: Evaluations after an error before rows are kept again.
+PAUSE: Final = 16
+
+
+class Whole(Protocol):
+    """Evaluates a relation at the moment of a read."""
+
+    def __call__(self, relation: Relation, bindings: Mapping[str, pa.Table], /) -> pa.Table:
+        """The relation's rows; ``bindings`` are leaves that stand for neither tables nor states."""
+        ...
+
+
+class _Unknown(Exception):
+    """The changes of an input are not known."""
+
+
+class _TableInput:
+    """The changes of a table."""
+
+    def __init__(self, core: Core, source: Source) -> None:
+        assert isinstance(source.definition, Scan)
+        self._core = core
+        self._sources = source.definition.sources
+        with core.sequencer.lock:
+            table = core.catalog.objects.get(source.definition.oid)
+            if not isinstance(table, Table):
+                raise _Unknown
+            self._trace: TableChanges = core.changes_of(table)
+
+    def changes(self, after: int, upto: int) -> pa.Table | None:
+        """What has changed over (after, upto]; None for nothing. Raises _Unknown."""
+        trace = self._trace
+        if not trace.is_current:
+            raise _Unknown
+        if after >= self._core.opened_lsn and self._core.version_of((trace.table.oid,)) <= after:
+            return None
+        found = trace.delta(after, upto)
+        if found is None:
+            raise _Unknown
+        return found.select([*self._sources, WEIGHT]) if found.num_rows else None
+
+    def close(self) -> None:
+        """The changes are not read any more."""
+        self._core.forget_changes(self._trace)
+
+
+class _StateInput:
+    """The changes of a state: the rows of touched keys as they were and as they are."""
+
+    def __init__(self, runtime: ViewRuntime, source: Source) -> None:
+        assert isinstance(source.definition, Snapshot)
+        self._sources = source.definition.sources
+        self._merger = runtime.runner.engine
+        self._trace: StateTrace = runtime.states[source.definition.trace]
+        state = self._trace.state
+        self._key = tuple(map(stored_name, state.key))
+        self._rows: Multiset | None = None
+        if state.kind != "concatenate":
+            rows = weighted(self._trace.snapshot(), 1)
+            self._rows = Multiset(rows, (self._key,) if self._key else (), lambda table: self._consolidated(table))
+        self._mark: Bookmark = self._trace.bookmark(runtime.reached)
+
+    def _consolidated(self, rows: pa.Table) -> pa.Table:
+        state = weights_of((column.name, column.type) for column in self._trace.state.columns)
+        return self._merger.merge(state, [rows])
+
+    def changes(self, upto: int) -> pa.Table | None:
+        """What has changed up to the LSN that the view has reached; None for nothing. Raises _Unknown."""
+        runs = self._trace.delta(self._mark.after, upto)
+        if runs is None:
+            raise _Unknown
+        self._mark.after = max(upto, self._mark.after)
+        if not runs:
+            return None
+        rows = self._rows
+        if rows is None:
+            return weighted(pa.concat_tables(runs), 1).select([*self._sources, WEIGHT])
+        run = self._merger.merge(self._trace.state, runs)
+        old = rows.lookup(self._key, hashes_of(run, self._key))
+        new = self._merger.merge(self._trace.state, [old.drop_columns([WEIGHT]), run])
+        difference = rows.consolidated(pa.concat_tables([negated(old), weighted(new, 1)]))
+        rows.change(difference)
+        return difference.select([*self._sources, WEIGHT])
+
+    @property
+    def bytes(self) -> int:
+        """About what is kept to know them."""
+        return 0 if self._rows is None else self._rows.bytes
+
+
+class _Kept:
+    """One view's rows, at an LSN."""
+
+    def __init__(self, core: Core, runtime: ViewRuntime, planned: Planned, lsn: int, whole: Whole, held: Held) -> None:
+        assert planned.dataflow is not None
+        self._core, self._runtime = core, runtime
+        self._flow = planned.dataflow
+        self.held = held
+        self.lsn = lsn
+        self._tables: dict[int, _TableInput] = {}
+        self._states: dict[int, _StateInput] = {}
+        try:
+            for node in self._flow.nodes:
+                if isinstance(node, Source):
+                    self._read(node)
+            snapshots = runtime.snapshots()
+            self._rows = MaintainedRows(
+                self._flow, lambda relation: whole(relation, snapshots), self._query, self._merge
+            )
+        except BaseException:
+            self.close()
+            raise
+        self._count()
+
+    def _read(self, node: Source) -> None:
+        if isinstance(node.definition, Scan):
+            self._tables[node.id] = _TableInput(self._core, node)
+        else:
+            self._states[node.id] = _StateInput(self._runtime, node)
+
+    def _query(self, relation: Relation, bindings: Mapping[str, pa.Table]) -> pa.Table:
+        plan = self._core.plans.get(relation)
+        found = None if plan.small is None else plan.small.run(bindings)
+        if found is not None:
+            return found
+        return self._core.engine.query_few(plan.relation, bindings, self._runtime.time_zone)
+
+    def _merge(self, columns: tuple[Column, ...], rows: pa.Table) -> pa.Table:
+        return self._core.engine.merge(weights_of((column.name, column.type) for column in columns), [rows])
+
+    def advance(self, lsn: int) -> None:
+        """Brings the rows to an LSN. Raises _Unknown, Inconsistent or an error of the rows; then they are of no use."""
+        deltas = {node: found for node, item in self._tables.items() if (found := item.changes(self.lsn, lsn))}
+        reached = self._runtime.reached
+        deltas |= {node: found for node, item in self._states.items() if (found := item.changes(reached))}
+        changed = sum(delta.num_rows for delta in deltas.values())
+        if changed > max(FEW, SHARE * self._rows.count):
+            raise _Unknown
+        self._rows.change(deltas)
+        self.lsn = lsn
+        self._count()
+
+    def answer(self, whole: Whole) -> pa.Table:
+        """The rows of the view's final relation."""
+        outputs = self._rows.outputs()
+        final = self._core.plans.get(self._flow.final)
+        found = None if final.small is None or len(outputs) > 1 else final.small.run(outputs)
+        return whole(final.relation, outputs) if found is None else found
+
+    def _count(self) -> None:
+        self.held.read()
+        self.held.set(self._rows.bytes + sum(item.bytes for item in self._states.values()))
+
+    def close(self) -> None:
+        """The rows are not kept any more."""
+        self.held.close()
+        for item in self._tables.values():
+            item.close()
+        self._tables.clear()
+
+
+class _Known(Struct):
+    """What is known of a view: its plan, how often its rows were computed, and its rows, if they are kept."""
+
+    runtime: ViewRuntime
+    relation: Relation
+    planned: Planned
+    evaluations: int = 0
+    seconds: float = 0.0
+    pause: int = 0
+    kept: _Kept | None = None
+
+
+class MaintainedViews:
+    """The views of a database whose rows are kept."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._known: dict[int, _Known] = {}
+
+    def redefined(self) -> None:
+        """The catalog has changed: forgets views that were dropped, if nobody reads them now. Under the sequencer's
+        lock."""
+        for oid, known in tuple(self._known.items()):
+            if not self._core.is_live(known.runtime):
+                self._give_back(known)
+                if known.kept is None:
+                    self._known.pop(oid, None)
+
+    def rows(
+        self, runtime: ViewRuntime, final: Plan, lsn: int, whole: Whole, compute: Callable[[], pa.Table]
+    ) -> pa.Table:
+        """The rows of a view's final relation at an LSN, at which its states are; ``compute`` evaluates it anew."""
+        known = self._of(runtime, final)
+        if known.kept is None and not self._is_worth(known):
+            return self._computed(known, compute)
+        try:
+            if known.kept is None:
+                known.kept = self._filled(known, lsn, whole)
+            elif lsn < known.kept.lsn:
+                return compute()
+            else:
+                known.kept.advance(lsn)
+            return known.kept.answer(whole)
+        except (_Unknown, Inconsistent, SqlError) as error:
+            self._give_up(known, error)
+            return self._computed(known, compute)
+        except BaseException as error:
+            self._give_up(known, error)
+            raise
+
+    def _of(self, runtime: ViewRuntime, final: Plan) -> _Known:
+        oid = runtime.view.oid
+        known = self._known.get(oid)
+        if known is None or known.runtime is not runtime or known.relation is not final.relation:
+            if known is not None and known.kept is not None:
+                known.kept.close()
+            known = self._known[oid] = _Known(runtime, final.relation, _planned(runtime, final))
+        return known
+
+    def _is_worth(self, known: _Known) -> bool:
+        """Whether rows that are not kept are to be from now on."""
+        if known.planned.dataflow is None or known.runtime.program.expiries:
+            return False
+        if known.pause:
+            known.pause -= 1
+            return False
+        return known.evaluations > 0 and known.seconds >= WORTH_SECONDS
+
+    def _computed(self, known: _Known, compute: Callable[[], pa.Table]) -> pa.Table:
+        started = time.perf_counter()
+        rows = compute()
+        known.seconds = time.perf_counter() - started
+        known.evaluations += 1
+        return rows
+
+    def _filled(self, known: _Known, lsn: int, whole: Whole) -> _Kept:
+        held = self._core.trace_budget.register(lambda size: self._give_back(known))
+        return _Kept(self._core, known.runtime, known.planned, lsn, whole, held)
+
+    def _give_back(self, known: _Known) -> None:
+        with known.runtime.lock.if_free() as is_free:
+            if is_free and known.kept is not None:
+                known.kept.close()
+                known.kept = None
+
+    def _give_up(self, known: _Known, error: BaseException) -> None:
+        _LOGGER.debug("rows of view %s are computed anew: %r", known.runtime.view.name, error)
+        if known.kept is not None:
+            known.kept.close()
+            known.kept = None
+        if not isinstance(error, _Unknown):
+            known.pause = PAUSE
+
+
+def _planned(runtime: ViewRuntime, final: Plan) -> Planned:
+    if final.views or final.system or final.files or final.left:
+        return Planned(None, ("a relation is read that is neither a table nor a state",))
+    return dataflow_of(final.relation, f"v{runtime.view.oid}", frozenset(runtime.runner.statics))

@@ -1,0 +1,12 @@
+"""The dataflow of a relation over changing inputs: how its rows follow the changes of tables and states.
+
+1. ``planning.dataflow_of`` walks a relation from its leaves up. It leaves joins, filters and projections in place, and
+   makes a node (``graph``) of everything below an operator that they end at.
+2. Each method is a file with its equation and guard: ``propagation`` (filters, projections and joins of changed rows),
+   ``retraction`` (groupings whose aggregates can be taken back), ``recomputation`` (the touched keys of any other
+   operator).
+3. What no method takes stays above the nodes, and is computed when the rows are read.
+
+The graph says, for each node, the relation that makes its change from the changes and rows of others, and by which
+columns their rows must be found. ``executor/dataflow`` keeps the rows and runs the relations.
+"""

@@ -1,0 +1,122 @@
+"""The graph while it is made: nodes by number, what stands for them in relations, and which rows must be found.
+
+Owns: numbers of nodes, fresh columns, and ``expanded``, the relation that a part of the plan was before nodes stood in
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from catalog.values.types import INT8
+from planner.algebra.construction import Fresh
+from planner.algebra.nodes import Column, Project, Relation, Scan, Snapshot
+from planner.algebra.walk import descend, find, kinds_of
+from planner.incremental.dataflow.graph import (
+    Constant,
+    DataflowNode,
+    Key,
+    Operator,
+    Source,
+    Term,
+    leaf,
+    references,
+    rows_trace,
+)
+
+_SNAPSHOTS: Final = kinds_of(Snapshot)
+
+
+class NotMaintained(Exception):
+    """No method maintains an operator; ``reason`` says why, for EXPLAIN."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Building:
+    """The nodes so far."""
+
+    def __init__(self, fresh: Fresh, scope: str) -> None:
+        self.fresh = fresh
+        self.scope = scope
+        self.nodes: list[DataflowNode] = []
+        self._by_trace: dict[str, int] = {}
+
+    def next_id(self) -> int:
+        """The number of the next node."""
+        return len(self.nodes)
+
+    def add(self, node: DataflowNode) -> Snapshot:
+        """Adds a node; the leaf that stands for it."""
+        assert node.id == len(self.nodes)
+        self.nodes.append(node)
+        self._by_trace[rows_trace(self.scope, node.id)] = node.id
+        return self.leaf(node.id)
+
+    def node_of(self, leaf: Relation) -> int | None:
+        """The node for whose rows a leaf stands; None for another relation."""
+        return self._by_trace.get(leaf.trace) if isinstance(leaf, Snapshot) else None
+
+    def node(self, leaf: Relation) -> int:
+        """The node for whose rows a leaf stands."""
+        found = self.node_of(leaf)
+        assert found is not None
+        return found
+
+    def source(self, leaf: Scan | Snapshot) -> Snapshot:
+        """The leaf for a table's or a state's rows."""
+        return self.add(Source(self.next_id(), leaf))
+
+    def constant(self, relation: Relation) -> Snapshot:
+        """The leaf for rows that never change."""
+        return self.add(Constant(self.next_id(), relation))
+
+    def weight(self) -> Column:
+        """A new weight."""
+        return self.fresh.column("weight", INT8, False)
+
+    def leaves(self, relation: Any) -> list[Snapshot]:
+        """The leaves of a tree that stand for nodes."""
+        return [item for item in find(relation, _SNAPSHOTS) if item.trace in self._by_trace]
+
+    def expanded(self, relation: Any) -> Any:
+        """The tree with what each node is instead of its leaf."""
+
+        def change(item: Any) -> Any:
+            node = self.node_of(item)
+            return item if node is None else self.nodes[node].definition
+
+        return descend(relation, change, _SNAPSHOTS)
+
+    def is_plain(self, relation: Relation) -> bool:
+        """Whether a relation is nothing but rows of one table or state, or constant: computing it anew is as cheap as
+        keeping it."""
+        node = self.node_of(relation)
+        if node is None:
+            return isinstance(relation, Snapshot)
+        found = self.nodes[node]
+        if isinstance(found, Operator):
+            return len(found.inputs) == 1 and _is_chain(found) and self.is_plain(self.leaf(found.inputs[0]))
+        return True
+
+    def leaf(self, node: int) -> Snapshot:
+        """The leaf that stands for a node."""
+        return leaf(rows_trace(self.scope, node), self.nodes[node].columns)
+
+
+def _is_chain(node: Operator) -> bool:
+    """Whether a node only filters and projects the rows of another one."""
+    return all(isinstance(term, Term) and not term.fetches for term in getattr(node, "terms", (None,)))
+
+
+def with_columns(relation: Relation, columns: tuple[Column, ...]) -> Relation:
+    """A relation of just these columns, in this order."""
+    return relation if relation.columns == columns else Project(relation, references(columns))
+
+
+def key_names(columns: Iterable[Column]) -> Key:
+    """A key in the order in which all nodes name its columns."""
+    return tuple(f"c{column.id}" for column in columns)

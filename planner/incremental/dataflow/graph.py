@@ -1,0 +1,178 @@
+"""A dataflow as data: nodes in the order in which changes pass them.
+
+A node's rows are a leaf (``Snapshot``) of other nodes' relations. The rows that changed are another leaf, with one more
+column, the weight: by how many such rows there are more. Leaves' names begin with the ``scope`` of the dataflow, so
+that an engine may keep the plans of many dataflows. Columns of rows are called as
+``planner.incremental.names.stored_name`` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from planner.algebra.nodes import Column, ColumnRef, Relation, Scan, Snapshot
+from planner.incremental.names import stored_name
+
+#: Names of columns by which rows are found; all rows where there are none.
+Key = tuple[str, ...]
+
+
+class Source(Struct, frozen=True):
+    """The rows of a table or of a state, which change by themselves."""
+
+    id: int
+    definition: Scan | Snapshot
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those that are read."""
+        return self.definition.columns
+
+
+class Constant(Struct, frozen=True):
+    """Rows that never change."""
+
+    id: int
+    definition: Relation
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The relation's."""
+        return self.definition.columns
+
+
+class Fetch(Struct, frozen=True):
+    """Rows of ``node`` whose ``key`` equals the ``columns`` of rows at hand of node ``by``; all where the key is
+    empty."""
+
+    node: int
+    key: Key
+    by: int
+    columns: Key
+
+
+class Term(Struct, frozen=True):
+    """What a change of ``node`` changes: ``relation`` over the changed rows and those of other nodes, which ``fetches``
+    find one after the other.
+
+    With an ``own_key`` the relation is no sum over the node's rows. It is then evaluated over the rows with the changed
+    keys as they were, and as they are; the change is the difference. Else it passes the weight ``weight`` on.
+    """
+
+    node: int
+    relation: Relation
+    fetches: tuple[Fetch, ...] = ()
+    own_key: Key | None = None
+    weight: Column | None = None
+
+
+class Propagated(Struct, frozen=True):
+    """Filters, projections and joins (``propagation``)."""
+
+    id: int
+    columns: tuple[Column, ...]
+    definition: Relation
+    terms: tuple[Term, ...]
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The nodes that it reads."""
+        return tuple(term.node for term in self.terms)
+
+
+class Retracted(Struct, frozen=True):
+    """A grouping with a state of sums (``retraction``): a row of ``state`` columns for each group that has rows.
+
+    ``fill`` makes the states of all groups, ``partial`` those of rows of ``node`` with a ``weight`` of 1 or -1.
+    ``merge`` adds up states (``states_trace``), and ``final`` makes groups of states with a ``weight``
+    (``groups_trace``).
+    """
+
+    id: int
+    columns: tuple[Column, ...]
+    definition: Relation
+    node: int
+    state: tuple[Column, ...]
+    key: Key
+    fill: Relation
+    partial: Relation
+    merge: Relation
+    final: Relation
+    weight: Column
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The node that it reads."""
+        return (self.node,)
+
+
+class Recomputed(Struct, frozen=True):
+    """An operator whose rows with a key depend on its inputs' rows with that key alone (``recomputation``).
+
+    ``keys``: by input, its key columns. With ``own_key``, by which its own rows are found, those of touched keys are
+    replaced; else they are computed twice, as they were and as they are.
+    """
+
+    id: int
+    columns: tuple[Column, ...]
+    definition: Relation
+    relation: Relation
+    keys: tuple[tuple[int, Key], ...]
+    own_key: Key | None
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The nodes that it reads."""
+        return tuple(node for node, _ in self.keys)
+
+
+Operator = Propagated | Retracted | Recomputed
+DataflowNode = Source | Constant | Operator
+
+
+class Dataflow(Struct, frozen=True):
+    """``nodes`` in order, inputs first. ``kept`` has the nodes whose rows are kept, with the keys by which they are
+    found. ``final`` makes the relation's rows from those of ``outputs``, from tables and states."""
+
+    scope: str
+    nodes: tuple[DataflowNode, ...]
+    kept: Mapping[int, tuple[Key, ...]]
+    outputs: tuple[int, ...]
+    final: Relation
+
+
+def rows_trace(scope: str, node: int) -> str:
+    """The trace to which a node's rows are bound."""
+    return f"{scope}_{node}"
+
+
+def change_trace(scope: str, node: int) -> str:
+    """The trace to which a node's changed rows are bound."""
+    return f"{scope}_{node}_change"
+
+
+def states_trace(scope: str, node: int) -> str:
+    """The trace to which the states of a grouping are bound that are added up."""
+    return f"{scope}_{node}_states"
+
+
+def groups_trace(scope: str, node: int) -> str:
+    """The trace to which the states of a grouping are bound that are shown."""
+    return f"{scope}_{node}_groups"
+
+
+def leaf(trace: str, columns: tuple[Column, ...]) -> Snapshot:
+    """The leaf of a trace whose columns are called as their numbers say."""
+    return Snapshot(trace, columns, names_of(columns))
+
+
+def names_of(columns: tuple[Column, ...]) -> Key:
+    """What columns are called in rows."""
+    return tuple(map(stored_name, columns))
+
+
+def references(columns: tuple[Column, ...]) -> tuple[tuple[Column, ColumnRef], ...]:
+    """Outputs of a projection that pass columns on."""
+    return tuple((column, ColumnRef(column)) for column in columns)

@@ -1,0 +1,34 @@
+"""Which columns rows can be found by: those whose equal values have equal representations.
+
+A char's padding, a document's spaces and an interval's months may differ between values that SQL calls equal. Rows are
+not found by those.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from catalog.values.types import LARGE_QUOTIENT, QUOTIENT, SPREAD, SqlType
+
+_INTEGERS: Final = frozenset(("int2", "int4", "int8"))
+_TEXTS: Final = frozenset(("text", "varchar"))
+_OTHERS: Final = frozenset(
+    ("bool", "date", "timestamp", "timestamptz", "time", "uuid", "oid", "float4", "float8", "bytea")
+)
+
+
+def is_keyable(kind: SqlType) -> bool:
+    """Whether rows are found by values of a type."""
+    if kind.element is not None or kind.row is not None:
+        return False
+    if kind.name == "numeric":
+        return kind.modifiers not in (QUOTIENT, LARGE_QUOTIENT, SPREAD)
+    return kind.name in _INTEGERS | _TEXTS | _OTHERS
+
+
+def are_comparable(left: SqlType, right: SqlType) -> bool:
+    """Whether equal values of two types have equal representations."""
+    if not (is_keyable(left) and is_keyable(right)):
+        return False
+    names = {left.name, right.name}
+    return names <= _INTEGERS or names <= _TEXTS or left == right

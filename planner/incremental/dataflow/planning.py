@@ -1,0 +1,256 @@
+"""From a relation to its dataflow.
+
+Owns: the order in which the methods are tried, where regions end, and what stays above the nodes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from planner.algebra.construction import Fresh, has_subquery, volatility
+from planner.algebra.identity import NodeMap, NodeSet
+from planner.algebra.nodes import (
+    Aggregate,
+    ColumnRef,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    Snapshot,
+    Values,
+    Window,
+    With,
+)
+from planner.algebra.walk import RELATIONS, find, inputs, kinds_of, transform_relations, used_columns
+from planner.incremental.dataflow import propagation, recomputation, retraction
+from planner.incremental.dataflow.building import Building, NotMaintained, with_columns
+from planner.incremental.dataflow.graph import (
+    Constant,
+    Dataflow,
+    Key,
+    Propagated,
+    Recomputed,
+    Retracted,
+    Source,
+    Term,
+    references,
+)
+
+_SCANS: Final = kinds_of(Scan)
+
+
+class Planned(Struct, frozen=True):
+    """A relation's dataflow, None where computing the relation anew costs no more, and why operators are computed anew
+    at each read."""
+
+    dataflow: Dataflow | None
+    reasons: tuple[str, ...]
+
+
+def dataflow_of(relation: Relation, scope: str, constants: frozenset[str] = frozenset()) -> Planned:
+    """The dataflow of a relation over tables and states; ``constants`` are traces that never change. The ``scope`` is
+    unlike that of any other dataflow.
+
+    The relation has no subqueries in expressions where these are to be maintained
+    (``planner.rules.subqueries.decorrelate``)."""
+    if volatility(relation) != "immutable":
+        return Planned(None, ("a function depends on more than its arguments",))
+    if any(scan.kind != "table" for scan in find(relation, _SCANS)):
+        return Planned(None, ("a relation is read that is neither a table nor a state",))
+    if isinstance(relation, With):
+        return Planned(None, ("a query is shared by its readers",))
+    return _Planning(relation, scope, constants).planned(relation)
+
+
+class _Planning:
+    """One relation's."""
+
+    def __init__(self, relation: Relation, scope: str, constants: frozenset[str]) -> None:
+        self._building = Building(Fresh(relation), scope)
+        self._constants = constants
+        #: Relations that consist of regions' operators over leaves.
+        self._open = NodeSet()
+        self._outputs: dict[int, None] = {}
+        self._reasons: dict[str, None] = {}
+
+    def planned(self, relation: Relation) -> Planned:
+        """The dataflow."""
+        final = transform_relations(relation, self._change)
+        if final in self._open:
+            final = self._output(final)
+        final = self._restored(with_columns(final, relation.columns))
+        kept = self._kept()
+        nodes = tuple(node for node in self._building.nodes)
+        reasons = tuple(self._reasons)
+        if all(isinstance(node, Source | Constant) or self._is_plain(node.id) for node in nodes if node.id in kept):
+            return Planned(None, reasons)
+        return Planned(Dataflow(self._building.scope, self._needed(), kept, tuple(self._outputs), final), reasons)
+
+    def _change(self, node: Any) -> Any:
+        if not isinstance(node, RELATIONS):
+            return node
+        made = self._made(node)
+        if made is not None:
+            self._open.add(made)
+            return made
+        return self._left(node)
+
+    def _made(self, node: Relation) -> Relation | None:
+        """What stands for an operator whose inputs are open; None where it is computed when the rows are read."""
+        match node:
+            case Scan():
+                return self._building.source(node)
+            case Snapshot() if node.trace in self._constants:
+                return self._building.constant(node)
+            case Snapshot():
+                return self._building.source(node)
+            case Values():
+                return self._building.constant(node)
+            case _:
+                pass
+        if any(item not in self._open for item in inputs(node)):
+            return None
+        try:
+            return self._maintained(node)
+        except NotMaintained as error:
+            self._reasons[error.reason] = None
+            return None
+
+    def _maintained(self, node: Relation) -> Relation:
+        """The methods, in the order in which they are tried."""
+        match node:
+            case _ if propagation.is_region(node):
+                return propagation.folded(self._building, node)
+            case Join(kind="right"):
+                mirrored = Join("left", node.right, node.left, node.predicate)
+                if not propagation.is_region(mirrored):
+                    raise NotMaintained("a join reads the columns of its other side")
+                return Project(propagation.folded(self._building, mirrored), references(node.columns))
+            case Aggregate() if not any(has_subquery(value) for _, value in (*node.keys, *node.aggregates)):
+                return self._grouped(node)
+            case Window() if not any(has_subquery(call) for _, call in node.calls):
+                return recomputation.window(self._building, node, self._closed)
+            case SetOperation(kind="union", all=True):
+                return self._together(node)
+            case SetOperation(kind="union"):
+                return self._distinct(node)
+            case SetOperation():
+                return recomputation.set_operation(self._building, node, self._closed)
+            case Join(kind="full") if node.predicate is not None and not has_subquery(node.predicate):
+                return recomputation.full_join(self._building, node, self._closed)
+            case _:
+                raise NotMaintained(f"{type(node).__name__.lower()} is computed from all rows")
+
+    def _closed(self, relation: Relation) -> Snapshot:
+        return propagation.propagated(self._building, relation)
+
+    def _grouped(self, node: Aggregate) -> Relation:
+        used = {column for _, value in (*node.keys, *node.aggregates) for column in used_columns(value)}
+        computed = [
+            (self._building.fresh.column("key", value.type), value)
+            for _, value in node.keys
+            if not isinstance(value, ColumnRef)
+        ]
+        kept = tuple(column for column in node.input.columns if column in used)
+        by_value = NodeMap((value, column) for column, value in computed)
+        keys = tuple(
+            (column, ColumnRef(by_value[value]) if value in by_value else value) for column, value in node.keys
+        )
+        below: Relation = node.input
+        if computed or kept != node.input.columns:
+            below = Project(node.input, (*references(kept), *computed))
+        grouped = replace(node, input=self._closed(below), keys=keys)
+        if retraction.is_retractable(grouped):
+            return retraction.retracted(self._building, grouped)
+        return recomputation.grouping(self._building, grouped)
+
+    def _together(self, node: SetOperation) -> Relation:
+        """UNION ALL: the sum of what its sides become. d(L + R) = dL + dR"""
+        building = self._building
+        terms, definition = [], building.expanded(node)
+        for side in (self._closed(node.left), self._closed(node.right)):
+            renamed = zip(node.columns, side.columns, strict=True)
+            relation = Project(side, tuple((column, ColumnRef(source)) for column, source in renamed))
+            weight = building.weight()
+            changed = propagation.with_weight(building, relation, side, weight)
+            terms.append(Term(building.node(side), changed, weight=weight))
+        return building.add(Propagated(building.next_id(), node.columns, definition, tuple(terms)))
+
+    def _distinct(self, node: SetOperation) -> Relation:
+        below = replace(node, all=True, columns=tuple(map(self._building.fresh.copy, node.columns)))
+        keys = tuple(zip(node.columns, map(ColumnRef, below.columns), strict=True))
+        return self._grouped(Aggregate(self._together(below), keys, ()))
+
+    # -- what stays above the nodes ------------------------------------------------------------------------------------
+
+    def _left(self, node: Relation) -> Relation:
+        """An operator that is computed when the rows are read, over what is maintained below it."""
+        sides = {"input", "left", "right", "base", "step", "body"}.intersection(node.__struct_fields__)
+        changed = {name: self._output(side) for name in sides if (side := getattr(node, name)) in self._open}
+        return replace(node, **changed) if changed else node
+
+    def _output(self, relation: Relation) -> Relation:
+        try:
+            leaf = self._closed(relation)
+        except NotMaintained as error:
+            self._reasons[error.reason] = None
+            return relation  # its leaves are restored
+        if self._building.is_plain(leaf):
+            return relation
+        self._outputs[self._building.node(leaf)] = None
+        return leaf
+
+    def _restored(self, final: Relation) -> Relation:
+        """The relation with what stood there before for nodes whose rows are not kept for it."""
+
+        def change(item: Any) -> Any:
+            node = self._building.node_of(item)
+            if node is None or node in self._outputs:
+                return item
+            return self._building.nodes[node].definition
+
+        changed: Relation = transform_relations(final, change)
+        return changed
+
+    def _is_plain(self, node: int) -> bool:
+        return self._building.is_plain(self._building.leaf(node))
+
+    # -- what is kept --------------------------------------------------------------------------------------------------
+
+    def _needed(self) -> tuple[Any, ...]:
+        """The nodes that outputs read, in order."""
+        wanted = set(self._outputs)
+        found = []
+        for node in reversed(self._building.nodes):
+            if node.id in wanted:
+                found.append(node)
+                wanted.update(getattr(node, "inputs", ()))
+                for term in getattr(node, "terms", ()):
+                    wanted.update(fetch.node for fetch in term.fetches)
+        return tuple(reversed(found))
+
+    def _kept(self) -> dict[int, tuple[Key, ...]]:
+        """The keys by which nodes' rows must be found, by node."""
+        found: dict[int, dict[Key, None]] = {node: {} for node in self._outputs}
+        for node in self._needed():
+            match node:
+                case Propagated():
+                    for term in node.terms:
+                        for fetch in term.fetches:
+                            found.setdefault(fetch.node, {})[fetch.key] = None
+                        if term.own_key is not None:
+                            found.setdefault(term.node, {})[term.own_key] = None
+                case Recomputed():
+                    for below, key in node.keys:
+                        found.setdefault(below, {})[key] = None
+                    if node.own_key is not None:
+                        found.setdefault(node.id, {})[node.own_key] = None
+                case Retracted():
+                    pass
+                case _:
+                    pass
+        return {node: tuple(key for key in keys if key) for node, keys in found.items()}

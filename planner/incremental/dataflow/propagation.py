@@ -1,0 +1,278 @@
+"""Delta propagation: filters, projections and joins of the rows that changed (Tempura, section 4.1, IM-1; DBToaster,
+section 3.2).
+
+A region is a tree of these operators over the leaves L1 .. Ln. With L' for a leaf after its change::
+
+    d(Q) = sum over i of  Q(L1', .., L(i-1)', dLi, L(i+1), .., Ln)            Q is linear in Li
+
+A leaf is linear unless it is the right side of a left, semi or anti join, where a row that comes may take another one
+away. Such a leaf is restricted to the keys K that changed, and so is the left side that it meets::
+
+    d(Q) = Q(.., Li' where key in K, ..) - Q(.., Li where key in K, ..)
+
+The rows of the other leaves are fetched by the join's equalities, outwards from the changed leaf, so that the work
+grows with the change: a superset of the rows that join is enough, since the predicates are evaluated again.
+
+Guard: the right side of a left, semi or anti join meets one leaf on its left by an equality. A join whose right side
+uses the left's columns (LATERAL) is not taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, TypeGuard
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from planner.algebra.construction import conjuncts, has_subquery
+from planner.algebra.nodes import Call, Column, ColumnRef, Filter, Join, Project, Relation, Scalar, Snapshot, Unnest
+from planner.algebra.walk import RELATION_KINDS, is_dependent, replace_columns, transform, used_columns, walk
+from planner.incremental.dataflow.building import Building, NotMaintained, key_names, with_columns
+from planner.incremental.dataflow.graph import (
+    Fetch,
+    Propagated,
+    Term,
+    change_trace,
+    leaf,
+    references,
+)
+from planner.incremental.dataflow.keyable import are_comparable
+
+_KEEPING_LEFT: Final = ("left", "semi", "anti")
+_EQUALITIES: Final = ("eq", "is_not_distinct")
+
+
+class _Pair(Struct, frozen=True):
+    """An equality of columns of two leaves. ``within`` is the leaf that is the right side of the left, semi or anti
+    join to whose predicate it belongs."""
+
+    left: Column
+    right: Column
+    within: int | None
+
+
+def is_region(node: Relation) -> bool:
+    """Whether an operator may stand in a region."""
+    match node:
+        case Filter():
+            return not has_subquery(node.predicate)
+        case Project():
+            return not any(has_subquery(value) for _, value in node.outputs)
+        case Unnest():
+            return not any(has_subquery(value) for _, value in node.items)
+        case Join(kind="inner" | "left" | "semi" | "anti"):
+            plain = node.predicate is None or not has_subquery(node.predicate)
+            return plain and not is_dependent(node.right, node.left)
+        case _:
+            return False
+
+
+def folded(building: Building, node: Relation) -> Relation:
+    """A join of a region with each side that has one leaf, and the right side of a join that keeps the left's rows, as
+    a node of its own: their filters and projections come before the join's."""
+    if not isinstance(node, Join):
+        return node
+    left, right = node.left, node.right
+    if len(building.leaves(left)) == 1 or (node.kind in _KEEPING_LEFT and not _meets_directly(node)):
+        left = propagated(building, left)
+    if len(building.leaves(right)) == 1 or node.kind in _KEEPING_LEFT:
+        right = propagated(building, right)
+    return node if left is node.left and right is node.right else replace(node, left=left, right=right)
+
+
+def _meets_directly(node: Join) -> bool:
+    """Whether the right side of a join that keeps the left's rows meets a leaf that is no such side itself, so that the
+    rows that it meets are found from its own. Raises NotMaintained where it meets none by an equality."""
+    below = _origins(node.left)
+    outer = {column for item in walk(node.left) if _keeps_left(item) for column in item.right.columns}
+    met = [side for side in _met(node) if used_columns(side)]
+    if not met:
+        raise NotMaintained("the right side of an outer, semi or anti join meets no column by an equality")
+    return any(outer.isdisjoint(used_columns(replace_columns(side, below))) for side in met)
+
+
+def _met(node: Join) -> Iterator[Scalar]:
+    """What the right side's columns are equal to on the left."""
+    left, right = set(node.left.columns), set(node.right.columns)
+    for part in conjuncts(node.predicate):
+        if (
+            isinstance(part, Call)
+            and part.function in _EQUALITIES
+            and are_comparable(*(a.type for a in part.arguments))
+        ):
+            one, other = part.arguments
+            for here, there in ((one, other), (other, one)):
+                if used_columns(here) <= left and used_columns(there) and used_columns(there) <= right:
+                    yield here
+
+
+def _keeps_left(node: Any) -> TypeGuard[Join]:
+    return isinstance(node, Join) and node.kind in _KEEPING_LEFT
+
+
+def propagated(building: Building, region: Relation) -> Snapshot:
+    """The leaf that stands for a region's rows. Raises NotMaintained."""
+    if isinstance(region, Snapshot):
+        return region
+    columns, definition = region.columns, building.expanded(region)
+    wider, pairs = _computed_keys(building, region, list(_equalities_in(building, region)))
+    terms = tuple(_Terms(building, with_columns(wider, columns), pairs).all())
+    return building.add(Propagated(building.next_id(), columns, definition, terms))
+
+
+# -- equalities -------------------------------------------------------------------------------------------------------
+
+
+class _Equality(Struct, frozen=True):
+    """An equality of two expressions over one leaf each."""
+
+    left: Scalar
+    right: Scalar
+    within: int | None
+
+
+def _equalities_in(building: Building, region: Relation) -> Iterator[_Equality]:
+    """The equalities between expressions of two leaves that the region's predicates ask for, in the leaves' columns."""
+    below = _origins(region)
+    for node in walk(region):
+        if not isinstance(node, Filter | Join):
+            continue
+        within = None
+        if _keeps_left(node):
+            within = building.node_of(node.right)
+        for part in conjuncts(node.predicate):
+            if isinstance(part, Call) and part.function in _EQUALITIES:
+                left, right = (replace_columns(side, below) for side in part.arguments)
+                if are_comparable(left.type, right.type):
+                    yield _Equality(left, right, within)
+
+
+def _origins(region: Relation) -> dict[Column, Scalar]:
+    """What the region's projections compute, in columns of the leaves."""
+    found: dict[Column, Scalar] = {}
+    for node in reversed(list(walk(region))):
+        if isinstance(node, Project):
+            found |= {column: replace_columns(value, found) for column, value in node.outputs}
+    return found
+
+
+def _computed_keys(
+    building: Building, region: Relation, equalities: Sequence[_Equality]
+) -> tuple[Relation, list[_Pair]]:
+    """The region over leaves that have each side of its equalities as a column, and the equalities of columns."""
+    owners = {column: item for item in building.leaves(region) for column in item.columns}
+    added: dict[str, dict[Scalar, Column]] = {}
+    found: list[tuple[Column, Column, int | None]] = []
+    for item in equalities:
+        sides = [_side(building, side, owners, added) for side in (item.left, item.right)]
+        if sides[0] is None or sides[1] is None or owners[sides[0]] is owners[sides[1]]:
+            continue
+        found.append((sides[0], sides[1], item.within))
+    wanted = [item for item in building.leaves(region) if item.trace in added]
+    wider = {item.trace: _widened(building, item, added[item.trace]) for item in wanted}
+    moved = {building.node_of(old): building.node_of(wider[old.trace]) for old in wanted}
+    changed = transform(region, lambda node: wider.get(node.trace, node) if isinstance(node, Snapshot) else node)
+    pairs = [_Pair(left, right, moved.get(within, within)) for left, right, within in found]
+    return changed, pairs
+
+
+def _side(
+    building: Building, side: Scalar, owners: dict[Column, Snapshot], added: dict[str, dict[Scalar, Column]]
+) -> Column | None:
+    """The column of a leaf that an expression is; None where it is of no leaf, or of several."""
+    if isinstance(side, ColumnRef):
+        return side.column if side.column in owners else None
+    leaves = {owners[column].trace: owners[column] for column in used_columns(side) if column in owners}
+    if len(leaves) != 1 or not used_columns(side) <= owners.keys():
+        return None
+    ((trace, owner),) = leaves.items()
+    known = added.setdefault(trace, {})
+    if side not in known:
+        known[side] = building.fresh.column("key", side.type)
+        owners[known[side]] = owner
+    return known[side]
+
+
+def _widened(building: Building, below: Snapshot, keys: dict[Scalar, Column]) -> Snapshot:
+    computed = tuple((column, value) for value, column in keys.items())
+    return propagated(building, Project(below, (*references(below.columns), *computed)))
+
+
+# -- terms ------------------------------------------------------------------------------------------------------------
+
+
+class _Terms:
+    """The terms of one region."""
+
+    def __init__(self, building: Building, region: Relation, pairs: Sequence[_Pair]) -> None:
+        self._building = building
+        self._region = region
+        self._leaves = {building.node(item): item for item in building.leaves(region)}
+        self._rights = {building.node(node.right) for node in walk(region) if _keeps_left(node)}
+        owners = {column: node for node, item in self._leaves.items() for column in item.columns}
+        #: By two nodes, the columns of both that are equal where their rows meet.
+        self._equal: dict[tuple[int, int], list[tuple[Column, Column]]] = {}
+        for pair in pairs:
+            left, right = owners[pair.left], owners[pair.right]
+            self._add(left, right, pair.left, pair.right, pair.within)
+            self._add(right, left, pair.right, pair.left, pair.within)
+
+    def _add(self, at: int, to: int, known: Column, wanted: Column, within: int | None) -> None:
+        if within not in (None, at, to):  # it chooses partners, and no rows of these two leaves
+            return
+        if to in self._rights and within != to:  # what is fetched of it must be all that its left side meets
+            return
+        if within == at:
+            at = ~at  # for the term of the right side itself alone
+        self._equal.setdefault((at, to), []).append((known, wanted))
+
+    def all(self) -> Iterator[Term]:
+        """One term for each leaf."""
+        return (self._term(node) for node in self._leaves)
+
+    def _term(self, node: int) -> Term:
+        if node not in self._rights:
+            weight = self._building.weight()
+            relation = with_weight(self._building, self._region, self._leaves[node], weight)
+            return Term(node, relation, tuple(self._fetches(node, [])), weight=weight)
+        found = [(at, to) for at, to in self._equal if at == ~node]
+        if not found:
+            raise NotMaintained("the right side of an outer, semi or anti join meets no column by an equality")
+        edge = max(found, key=lambda item: len(self._equal[item]))
+        met = self._equal[edge]
+        own = key_names(column for column, _ in met)
+        first = Fetch(edge[1], key_names(column for _, column in met), node, own)
+        return Term(node, self._region, (first, *self._fetches(node, [edge[1]])), own)
+
+    def _fetches(self, changed: int, known: list[int]) -> Iterator[Fetch]:
+        """How the rows of the other leaves are found, from those that are known on."""
+        at_hand = [changed, *known]
+        missing = [node for node in self._leaves if node not in at_hand]
+        while missing:
+            edges = [(at, to) for at, to in self._equal if at in at_hand and to in missing]
+            if edges:
+                edge = max(edges, key=lambda item: len(self._equal[item]))
+                met = self._equal[edge]
+                yield Fetch(edge[1], key_names(c for _, c in met), edge[0], key_names(c for c, _ in met))
+                reached = edge[1]
+            else:
+                reached = next((node for node in missing if node not in self._rights), missing[0])
+                yield Fetch(reached, (), changed, ())
+            at_hand.append(reached)
+            missing.remove(reached)
+
+
+def with_weight(building: Building, region: Relation, below: Snapshot, weight: Column) -> Relation:
+    """The region over changed rows of a leaf, with their weight as its last column."""
+    changed = leaf(change_trace(building.scope, building.node(below)), (*below.columns, weight))
+
+    def change(node: Any) -> Any:
+        if isinstance(node, Snapshot) and node.trace == below.trace:
+            return changed
+        if isinstance(node, Project) and weight in node.input.columns:
+            return Project(node.input, (*node.outputs, (weight, ColumnRef(weight))))
+        return node
+
+    found: Relation = transform(region, change, RELATION_KINDS)
+    return with_columns(found, (*region.columns, weight))

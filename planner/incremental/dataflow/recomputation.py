@@ -1,0 +1,138 @@
+"""Domain extraction: an operator is computed anew for the keys that changed (DBToaster, section 3.2.2 and figure 1).
+
+With K the keys of the rows that changed in any input::
+
+    d(Q) = Q(L1' where key in K, ..) - Q(L1 where key in K, ..)
+
+What is taken away is found in the operator's own rows, which are kept by the key. Two evaluations over the same rows
+may differ where SQL leaves the result open (the order of ties, sums of floats), and what was never there cannot go.
+
+    grouping, DISTINCT                 the grouping's key
+    window functions                   the columns by which all calls partition
+    INTERSECT, EXCEPT                  all columns
+    full join                          the sides' columns that its predicate equates
+
+Guard: there is such a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from planner.algebra.construction import conjuncts
+from planner.algebra.nodes import (
+    Aggregate,
+    Call,
+    Column,
+    ColumnRef,
+    Join,
+    Project,
+    Relation,
+    Scalar,
+    SetOperation,
+    Snapshot,
+    Window,
+)
+from planner.algebra.walk import is_dependent, used_columns
+from planner.incremental.dataflow.building import Building, NotMaintained, key_names
+from planner.incremental.dataflow.graph import Recomputed, references
+from planner.incremental.dataflow.keyable import are_comparable, is_keyable
+
+#: Makes a node of a region.
+Closed = Callable[[Relation], Snapshot]
+
+
+def grouping(building: Building, node: Aggregate) -> Snapshot:
+    """The leaf for a grouping whose input is a node's leaf, and whose keys are columns."""
+    assert isinstance(node.input, Snapshot)
+    keys = [(value.column, column) for column, value in node.keys if isinstance(value, ColumnRef)]
+    keyable = [(below, column) for below, column in keys if is_keyable(column.type)]
+    if not keyable:
+        raise NotMaintained(
+            "a grouping has no key, and an aggregate that cannot be taken back"
+        )
+    own = key_names(column for _, column in keyable)
+    return _recomputed(building, node, [(node.input, [below for below, _ in keyable])], own)
+
+
+def window(building: Building, node: Window, closed: Closed) -> Snapshot:
+    """The leaf for window functions over partitions."""
+    partitions = [
+        {item.column for item in call.partition if isinstance(item, ColumnRef) and is_keyable(item.type)}
+        for _, call in node.calls
+    ]
+    common = set.intersection(*partitions) if partitions else set()
+    if not common:
+        raise NotMaintained("a window function has all rows in one partition")
+    key = [column for column in node.input.columns if column in common]
+    changed = replace(node, input=closed(node.input))
+    return _recomputed(building, changed, [(changed.input, key)], key_names(key))
+
+
+def set_operation(building: Building, node: SetOperation, closed: Closed) -> Snapshot:
+    """The leaf for INTERSECT and EXCEPT."""
+    changed = replace(node, left=closed(node.left), right=closed(node.right))
+    places = [
+        place
+        for place, columns in enumerate(zip(node.columns, node.left.columns, node.right.columns, strict=True))
+        if are_comparable(columns[0].type, columns[1].type) and are_comparable(columns[0].type, columns[2].type)
+    ]
+    if not places:
+        raise NotMaintained("a set operation has no column by which rows are found")
+    sides = [(side, [side.columns[place] for place in places]) for side in (changed.left, changed.right)]
+    return _recomputed(building, changed, sides, key_names(node.columns[place] for place in places))
+
+
+def full_join(building: Building, node: Join, closed: Closed) -> Snapshot:
+    """The leaf for a full join."""
+    if node.predicate is None or is_dependent(node.right, node.left):
+        raise NotMaintained("a full join has no equality")
+    pairs = [pair for part in conjuncts(node.predicate) if (pair := _pair(node, part)) is not None]
+    if not pairs:
+        raise NotMaintained("a full join has no equality")
+    left, ours = _with_keys(building, node.left, [one for one, _ in pairs])
+    right, theirs = _with_keys(building, node.right, [other for _, other in pairs])
+    columns = node.columns
+    changed = Project(Join("full", closed(left), closed(right), node.predicate), references(columns))
+    join = changed.input
+    assert isinstance(join, Join)
+    return _recomputed(building, changed, [(join.left, ours), (join.right, theirs)], None, building.expanded(node))
+
+
+def _pair(node: Join, part: Scalar) -> tuple[Scalar, Scalar] | None:
+    if not isinstance(part, Call) or part.function not in ("eq", "is_not_distinct"):
+        return None
+    first, second = part.arguments
+    if not are_comparable(first.type, second.type):
+        return None
+    for one, other in ((first, second), (second, first)):
+        sides = used_columns(one), used_columns(other)
+        if all(sides) and sides[0] <= set(node.left.columns) and sides[1] <= set(node.right.columns):
+            return one, other
+    return None
+
+
+def _with_keys(building: Building, side: Relation, keys: Sequence[Scalar]) -> tuple[Relation, list[Column]]:
+    """A relation with some expressions among its columns, and these columns."""
+    found, added = list[Column](), list[tuple[Column, Scalar]]()
+    for key in keys:
+        if isinstance(key, ColumnRef):
+            found.append(key.column)
+        else:
+            added.append((building.fresh.column("key", key.type), key))
+            found.append(added[-1][0])
+    return (Project(side, (*references(side.columns), *added)) if added else side), found
+
+
+def _recomputed(
+    building: Building,
+    relation: Relation,
+    inputs: Sequence[tuple[Relation, Sequence[Column]]],
+    own_key: tuple[str, ...] | None,
+    definition: Relation | None = None,
+) -> Snapshot:
+    keys = [(building.node(side), key_names(columns)) for side, columns in inputs]
+    found = building.expanded(relation) if definition is None else definition
+    return building.add(Recomputed(building.next_id(), relation.columns, found, relation, tuple(keys), own_key))

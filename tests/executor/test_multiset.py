@@ -1,0 +1,132 @@
+"""The rows of a dataflow's node: changes and look-ups against a plain counter."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from executor.dataflow.hashing import hashes_of
+from executor.dataflow.multiset import WEIGHT, Inconsistent, Multiset, consolidated, repeated
+
+SCHEMA = pa.schema([("k", pa.int64()), ("t", pa.string()), ("n", pa.decimal128(12, 2)), (WEIGHT, pa.int64())])
+
+NUMBER = pa.decimal128(38, 2)
+
+Row = tuple[Any, ...]
+ROWS = st.tuples(
+    st.one_of(st.none(), st.integers(0, 5)),
+    st.sampled_from([None, "", "a", "ab", "abcdefgh", "abcdefghi", "abcdefghj", "ä" * 9]),
+    st.sampled_from([None, Decimal("1.50"), Decimal("-2.00")]),
+)
+
+
+def unused(rows: pa.Table) -> pa.Table:
+    raise AssertionError("Arrow groups by values of these types")
+
+
+def table(rows: Counter[Row]) -> pa.Table:
+    columns = list(zip(*((*row, weight) for row, weight in rows.items()), strict=True)) or [()] * len(SCHEMA)
+    return pa.table([pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)], SCHEMA)
+
+
+def counted(rows: pa.Table) -> Counter[Row]:
+    found = Counter[Row]()
+    for *row, weight in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        found[tuple(row)] += weight
+    return Counter({row: weight for row, weight in found.items() if weight})
+
+
+@given(st.lists(st.lists(st.tuples(ROWS, st.integers(1, 3)), max_size=12), max_size=12), st.randoms())
+def test_rows_are_those_of_all_changes(changes: list[list[tuple[Row, int]]], random: Any) -> None:
+    rows = Multiset(table(Counter()), [("k",), ("k", "t")], unused)
+    model = Counter[Row]()
+    for change in changes:
+        delta = Counter[Row]()
+        for row, weight in change:
+            delta[row] += weight
+        for row in random.sample(sorted(model, key=repr), len(model) // 2):
+            delta[row] -= random.randint(0, model[row])
+        rows.change(table(delta))
+        model.update(delta)
+        model = Counter({row: weight for row, weight in model.items() if weight})
+        assert counted(rows.lookup((), hashes_of(table(model), ()))) == model
+        assert Counter(zip(*(c.to_pylist() for c in rows.rows().columns), strict=True)) == model
+        assert rows.count == len(model)
+        keys = {row[:2] for row in random.sample(sorted(model, key=repr), len(model) // 3)}
+        wanted = Counter({row: weight for row, weight in model.items() if row[:2] in keys})
+        assert counted(rows.lookup(("k", "t"), hashes_of(table(wanted), ("k", "t")))) == wanted
+
+
+def test_rows_that_are_not_there_cannot_go() -> None:
+    rows = Multiset(table(Counter({(1, "a", None): 1})), [], unused)
+    with pytest.raises(Inconsistent):
+        rows.change(table(Counter({(1, "b", None): -1})))
+
+
+def test_rows_that_were_given_twice_can_go_one_by_one() -> None:
+    given_twice = pa.concat_tables([table(Counter({(1, "a", None): 1}))] * 2)
+    rows = Multiset(given_twice, [], unused)
+    rows.change(table(Counter({(1, "a", None): -1})))
+    assert counted(rows.lookup((), np.empty(0, np.uint64))) == {(1, "a", None): 1}
+
+
+def test_few_changes_leave_large_segments_as_they_are() -> None:
+    rows = Multiset(table(Counter({(place, "a", None): 1 for place in range(1000)})), [("k",)], unused)
+    (large,) = rows._segments
+    for place in range(20):
+        rows.change(table(Counter({(place, "a", None): -1, (place, "b", None): 1})))
+    assert rows._segments[0] is large
+    assert len(rows._segments) < 8
+    assert rows.count == 1000
+
+
+def test_rows_of_nested_types_are_consolidated_by_the_engine() -> None:
+    rows = pa.table({"x": pa.array([[1], [1], None]), WEIGHT: pa.array([1, -1, 1])})
+    asked: list[pa.Table] = []
+
+    def merge(found: pa.Table) -> pa.Table:
+        asked.append(found)
+        return pa.table({"x": pa.array([[1], None]), WEIGHT: pa.array([0, 1])})
+
+    assert consolidated(rows, merge).num_rows == 1
+    assert asked == [rows]
+
+
+def test_rows_come_as_often_as_their_weights_say() -> None:
+    assert repeated(table(Counter({(1, "a", None): 3, (2, "b", None): 1}))).column("k").to_pylist() == [1, 1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (pa.array([5], pa.int16()), pa.array([5], pa.int64())),
+        (pa.array([0.0]), pa.array([-0.0])),
+        (pa.array([float("nan")]), pa.array([-float("nan")])),
+        (pa.array(["abcdefghij"]), pa.chunked_array([pa.array(["x", "abcdefghij"]).slice(1)])),
+        (
+            pa.array([Decimal("7.5")], pa.decimal128(38, 2)),
+            pa.array([0, 1, Decimal("7.5")], pa.decimal128(38, 2)).slice(2),
+        ),
+        (pa.array([None], pa.string()), pa.array([None], pa.int64())),
+        (pa.array([date(2020, 1, 1)]), pa.array([date(2020, 1, 1)])),
+        (pa.array([[1]]), pa.array([[2]])),
+    ],
+)
+def test_equal_keys_have_equal_hashes(pair: tuple[Any, Any]) -> None:
+    one, other = (hashes_of(pa.table({"k": column}), ("k",)) for column in pair)
+    assert one.tolist() == other.tolist()
+
+
+def test_other_keys_have_other_hashes() -> None:
+    texts = pa.table({"k": [*map(str, range(10_000)), *("a" * length for length in range(40))]})
+    numbers = pa.table({"a": list(range(10_000)), "b": [7] * 10_000})
+    assert len(set(hashes_of(texts, ("k",)).tolist())) == 10_040
+    assert len({*hashes_of(numbers, ("a", "b")).tolist(), *hashes_of(numbers, ("b", "a")).tolist()}) >= 19_999
