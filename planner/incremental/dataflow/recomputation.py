@@ -50,9 +50,7 @@ def grouping(building: Building, node: Aggregate) -> Snapshot:
     keys = [(value.column, column) for column, value in node.keys if isinstance(value, ColumnRef)]
     keyable = [(below, column) for below, column in keys if is_keyable(column.type)]
     if not keyable:
-        raise NotMaintained(
-            "a grouping has no key, and an aggregate that cannot be taken back"
-        )
+        raise NotMaintained("a grouping has no key, and an aggregate that cannot be taken back")
     own = key_names(column for _, column in keyable)
     return _recomputed(building, node, [(node.input, [below for below, _ in keyable])], own)
 
