@@ -53,6 +53,11 @@ class MaintainedRows:
         """The rows that are kept."""
         return sum(item.count for item in (*self._kept.values(), *self._states.values()))
 
+    @property
+    def counts(self) -> dict[int, int]:
+        """How many rows are kept of each node, of a grouping groups."""
+        return {node: item.count for node, item in sorted({**self._states, **self._kept}.items())}
+
     def change(self, deltas: Mapping[int, pa.Table]) -> None:
         """Brings the rows forward: ``deltas`` are the changes of sources by node, in their columns' order, with the
         weight last. Raises Inconsistent where they are not those of what is kept."""

@@ -191,6 +191,11 @@ class _Kept:
         found = None if final.small is None or len(outputs) > 1 else final.small.run(outputs)
         return whole(final.relation, outputs) if found is None else found
 
+    @property
+    def counts(self) -> dict[int, int]:
+        """How many rows are kept of each node."""
+        return self._rows.counts
+
     def _count(self) -> None:
         self.held.read()
         self.held.set(self._rows.bytes + sum(item.bytes for item in self._states.values()))
@@ -231,6 +236,11 @@ class MaintainedViews:
                 if known.kept is None:
                     self._known.pop(oid, None)
 
+    def facts(self, runtime: ViewRuntime) -> tuple[Planned, dict[int, int] | None]:
+        """A view's dataflow, and how many rows are kept of its nodes; None for that where none are."""
+        known = self._of(runtime, self._core.plans.get(runtime.final(runtime.view)))
+        return known.planned, None if known.kept is None else known.kept.counts
+
     def rows(
         self, runtime: ViewRuntime, final: Plan, lsn: int, whole: Whole, compute: Callable[[], pa.Table]
     ) -> pa.Table:
@@ -264,7 +274,7 @@ class MaintainedViews:
 
     def _is_worth(self, known: _Known) -> bool:
         """Whether rows that are not kept are to be from now on."""
-        if known.planned.dataflow is None or known.runtime.program.expiries:
+        if known.planned.dataflow is None:
             return False
         if known.pause:
             known.pause -= 1
@@ -300,4 +310,6 @@ class MaintainedViews:
 def _planned(runtime: ViewRuntime, final: Plan) -> Planned:
     if final.views or final.system or final.files or final.left:
         return Planned(None, ("a relation is read that is neither a table nor a state",))
+    if runtime.program.expiries:
+        return Planned(None, ("rows of its states expire",))
     return dataflow_of(final.relation, f"v{runtime.view.oid}", frozenset(runtime.runner.statics))

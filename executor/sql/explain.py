@@ -34,7 +34,9 @@ from executor.views.location import Away
 from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Relation, Value
 from planner.explain.changes import change_json, explain_change, relations_of
+from planner.explain.dataflows import dataflow_json, explain_dataflow
 from planner.explain.plans import Facts, Rows, explain_program, explain_relation, program_json, relation_json
+from planner.incremental.dataflow.planning import Planned
 from planner.incremental.programs.program import Path
 from planner.rules.joins.cardinality import Cardinality
 from planner.statements.statement import (
@@ -186,6 +188,7 @@ def _text(database: Database, lines: list[str], runtimes: list[ViewRuntime], mea
         lines.append(f"Continuous View {runtime.view.name}")
         lines += [f"  {name.title()}: {text}" for name, text in _keeping(database, runtime)]
         lines += [f"  {line}" for line in explain_program(runtime.program, path_facts(database, runtime))]
+        lines += [f"    {line}" for line in explain_dataflow(*_kept(database, runtime))]
     return lines + [f"{name}: {value}" for name, value in measured.items()]
 
 
@@ -196,10 +199,16 @@ def _document(
         runtime.view.name: {
             **{name.title(): text for name, text in _keeping(database, runtime)},
             **program_json(runtime.program, path_facts(database, runtime)),
+            "Upper Method": dataflow_json(*_kept(database, runtime)),
         }
         for runtime in runtimes
     }
     return {"Plan": plan, **({"Continuous Views": views} if views else {}), **measured}
+
+
+def _kept(database: Database, runtime: ViewRuntime) -> tuple[Planned, dict[int, int] | None]:
+    with runtime.lock:
+        return database.read_services.maintained.facts(runtime)
 
 
 def _keeping(database: Database, runtime: ViewRuntime) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Which columns rows can be found by: those whose equal values have equal representations.
 
-A char's padding, a document's spaces and an interval's months may differ between values that SQL calls equal. Rows are
-not found by those.
+A document's spaces and an interval's months may differ between values that SQL calls equal. Rows are not found by
+those.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from catalog.values.types import LARGE_QUOTIENT, QUOTIENT, SPREAD, SqlType
 
 _INTEGERS: Final = frozenset(("int2", "int4", "int8"))
-_TEXTS: Final = frozenset(("text", "varchar"))
+_TEXTS: Final = frozenset(("text", "varchar", "bpchar"))  # a char is kept without the blanks at its end
 _OTHERS: Final = frozenset(
     ("bool", "date", "timestamp", "timestamptz", "time", "uuid", "oid", "float4", "float8", "bytea")
 )

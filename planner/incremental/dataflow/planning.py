@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from planner.algebra.construction import Fresh, has_subquery, volatility
-from planner.algebra.identity import NodeMap, NodeSet
+from planner.algebra.identity import NodeSet
 from planner.algebra.nodes import (
     Aggregate,
     ColumnRef,
@@ -25,8 +25,8 @@ from planner.algebra.nodes import (
     Window,
     With,
 )
-from planner.algebra.walk import RELATIONS, find, inputs, kinds_of, transform_relations, used_columns
-from planner.incremental.dataflow import propagation, recomputation, retraction
+from planner.algebra.walk import RELATIONS, find, inputs, kinds_of, transform_relations
+from planner.incremental.dataflow import groupings, propagation, recomputation
 from planner.incremental.dataflow.building import Building, NotMaintained, with_columns
 from planner.incremental.dataflow.graph import (
     Constant,
@@ -149,24 +149,8 @@ class _Planning:
         return propagation.propagated(self._building, relation)
 
     def _grouped(self, node: Aggregate) -> Relation:
-        used = {column for _, value in (*node.keys, *node.aggregates) for column in used_columns(value)}
-        computed = [
-            (self._building.fresh.column("key", value.type), value)
-            for _, value in node.keys
-            if not isinstance(value, ColumnRef)
-        ]
-        kept = tuple(column for column in node.input.columns if column in used)
-        by_value = NodeMap((value, column) for column, value in computed)
-        keys = tuple(
-            (column, ColumnRef(by_value[value]) if value in by_value else value) for column, value in node.keys
-        )
-        below: Relation = node.input
-        if computed or kept != node.input.columns:
-            below = Project(node.input, (*references(kept), *computed))
-        grouped = replace(node, input=self._closed(below), keys=keys)
-        if retraction.is_retractable(grouped):
-            return retraction.retracted(self._building, grouped)
-        return recomputation.grouping(self._building, grouped)
+        """A grouping, by the parts that its aggregates allow (``groupings``)."""
+        return groupings.grouped(self._building, node, self._closed)
 
     def _together(self, node: SetOperation) -> Relation:
         """UNION ALL: the sum of what its sides become. d(L + R) = dL + dR"""

@@ -7,7 +7,7 @@ With K the keys of the rows that changed in any input::
 What is taken away is found in the operator's own rows, which are kept by the key. Two evaluations over the same rows
 may differ where SQL leaves the result open (the order of ties, sums of floats), and what was never there cannot go.
 
-    grouping, DISTINCT                 the grouping's key
+    grouping                           the grouping's key
     window functions                   the columns by which all calls partition
     INTERSECT, EXCEPT                  all columns
     full join                          the sides' columns that its predicate equates
@@ -44,12 +44,13 @@ from planner.incremental.dataflow.keyable import are_comparable, is_keyable
 Closed = Callable[[Relation], Snapshot]
 
 
-def grouping(building: Building, node: Aggregate) -> Snapshot:
-    """The leaf for a grouping whose input is a node's leaf, and whose keys are columns."""
+def grouping(building: Building, node: Aggregate, is_small: bool = False) -> Snapshot:
+    """The leaf for a grouping whose input is a node's leaf, and whose keys are columns. Of an input that ``is_small``,
+    all rows are one group where there is no key."""
     assert isinstance(node.input, Snapshot)
     keys = [(value.column, column) for column, value in node.keys if isinstance(value, ColumnRef)]
     keyable = [(below, column) for below, column in keys if is_keyable(column.type)]
-    if not keyable:
+    if not keyable and not is_small:
         raise NotMaintained("a grouping has no key, and an aggregate that cannot be taken back")
     own = key_names(column for _, column in keyable)
     return _recomputed(building, node, [(node.input, [below for below, _ in keyable])], own)

@@ -6,8 +6,7 @@ With w the weight of a changed row, which is 1 or -1, and S the state of a group
     S' = S + (sum of w, sum of w * x, sum of w where x is not null, ..)   a group is there while its sum of w is not 0
     d(G) = final(S') - final(S)                                           for the groups that changed
 
-Guard: each aggregate splits into counts and sums of integers and numerics (``planner.algebra.partial_aggregates``), and
-the group's key has columns by which rows are found.
+Guard: each aggregate splits into counts and sums of integers and numerics (``planner.algebra.partial_aggregates``).
 """
 
 from __future__ import annotations
@@ -36,13 +35,12 @@ from planner.algebra.nodes import (
     Snapshot,
 )
 from planner.algebra.partial_aggregates import Split, StateColumn, split
-from planner.incremental.dataflow.building import Building, NotMaintained
+from planner.incremental.dataflow.building import Building, key_names
 from planner.incremental.dataflow.graph import (
     Retracted,
     change_trace,
     groups_trace,
     leaf,
-    names_of,
     references,
     states_trace,
 )
@@ -61,17 +59,14 @@ class _Summed(Struct, frozen=True):
     only: Scalar | None
 
 
-def is_retractable(node: Aggregate) -> bool:
-    """The guard."""
-    return all(is_keyable(value.type) for _, value in node.keys) and all(
-        _split(call) is not None for _, call in node.aggregates
-    )
+def is_retractable(call: AggregateCall) -> bool:
+    """The guard, of one aggregate."""
+    return _split(call) is not None
 
 
 def retracted(building: Building, node: Aggregate) -> Snapshot:
     """The leaf that stands for a grouping's rows; its input is a node's leaf, its keys are columns."""
-    if not isinstance(node.input, Snapshot) or not is_retractable(node):
-        raise NotMaintained("an aggregate cannot be taken back")
+    assert isinstance(node.input, Snapshot)
     state = _State(building, node)
     below = building.node(node.input)
     definition = building.expanded(node)
@@ -86,7 +81,7 @@ def retracted(building: Building, node: Aggregate) -> Snapshot:
             definition,
             below,
             state.columns,
-            names_of(state.key),
+            key_names(column for column in state.key if is_keyable(column.type)),
             state.partial(rows, weight),
             state.partial(changed, weight),
             state.merge(),

@@ -1,0 +1,105 @@
+"""A dataflow in words, for EXPLAIN: how each operator above a view's states follows the changes of its inputs, and what
+is computed anew at each read.
+
+Owns the words. How many rows are kept of a node is the executor's to tell (``kept``, by node).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from planner.algebra.nodes import Aggregate, Filter, Join, Project, Relation, Scan, SetOperation, Unnest, Window
+from planner.algebra.walk import walk
+from planner.incremental.dataflow.graph import (
+    Constant,
+    DataflowNode,
+    Propagated,
+    Recomputed,
+    Retracted,
+    Source,
+)
+from planner.incremental.dataflow.planning import Planned
+from planner.incremental.names import stored_name
+
+
+def explain_dataflow(planned: Planned, kept: Mapping[int, int] | None = None) -> list[str]:
+    """A line for each node, and one for each reason why something is computed anew at each read. ``kept`` has the rows
+    of the nodes whose rows are in memory; None where none are."""
+    found = dataflow_json(planned, kept)
+    lines = [f"Method: {found['Method']}"]
+    for node in found.get("Nodes", ()):
+        lines.append(f"  {node['Node']}: {node['How']}")
+        lines += [f"       {name}: {node[name]}" for name in ("Reads", "Key", "Rows Kept") if name in node]
+    return lines + [f"Computed at Each Read: {reason}" for reason in found.get("Computed at Each Read", ())]
+
+
+def dataflow_json(planned: Planned, kept: Mapping[int, int] | None = None) -> dict[str, Any]:
+    """What ``explain_dataflow`` tells, as a JSON value."""
+    reasons = {"Computed at Each Read": list(planned.reasons)} if planned.reasons else {}
+    flow = planned.dataflow
+    if flow is None:
+        return {"Method": "recomputation", **reasons}
+    method = "by changes" if kept is not None else "by changes, once reads take long enough (recomputation until then)"
+    nodes = [_node(node, flow.kept.get(node.id, ()), (kept or {}).get(node.id)) for node in flow.nodes]
+    return {"Method": method, "Nodes": nodes, **reasons}
+
+
+def _node(node: DataflowNode, keys: tuple[tuple[str, ...], ...], rows: int | None) -> dict[str, Any]:
+    found: dict[str, Any] = {"Node": node.id, "How": _how(node)}
+    inputs = [str(below) for below in getattr(node, "inputs", ())]
+    if inputs:
+        found["Reads"] = ", ".join(inputs)
+    names = {stored_name(column): column.name for column in node.columns}
+    shown = [", ".join(names.get(name, name) for name in key) for key in keys]
+    if shown:
+        found["Key"] = "; ".join(shown)
+    if rows is not None:
+        found["Rows Kept"] = rows
+    return found
+
+
+def _how(node: DataflowNode) -> str:
+    match node:
+        case Source(definition=leaf):
+            return f"changes of table {leaf.name}" if isinstance(leaf, Scan) else f"changes of state {leaf.trace}"
+        case Constant():
+            return "constant rows"
+        case Propagated():
+            return f"delta propagation through {', '.join(dict.fromkeys(_operators(node.terms[0].relation)))}"
+        case Retracted():
+            return "grouping, from which rows are taken back"
+        case Recomputed():
+            return f"recomputation of touched keys of {_keyed(node.relation)}"
+
+
+def _operators(relation: Relation) -> Iterator[str]:
+    for node in walk(relation):
+        match node:
+            case Filter():
+                yield "filter"
+            case Join():
+                yield f"{node.kind} join"
+            case Unnest():
+                yield "unnest"
+            case Project():
+                yield "projection"
+            case _:
+                pass
+
+
+def _keyed(relation: Relation) -> str:
+    """The operator that is computed anew."""
+    for node in walk(relation):
+        match node:
+            case Aggregate():
+                return "a grouping"
+            case Window():
+                return "window functions"
+            case SetOperation():
+                return f"{node.kind}{' all' if node.all else ''}"
+            case Join():
+                return f"a {node.kind} join"
+            case _:
+                pass
+    return "an operator"

@@ -1,0 +1,114 @@
+"""Which methods maintain a grouping: by parts, where its aggregates differ.
+
+    G(R; k; sums, extremes)  =  G(R; k; sums)  join  G(D(R; k, x); k; extremes)           on the same k
+
+with D(R; k, x) the distinct pairs of k and an aggregate's arguments x, which are counted and so can be taken back. What
+means the same of a value seen twice (min, max, count(DISTINCT x)) is then computed anew of the distinct values of the
+touched groups, not of their rows. (DBToaster, section 3.1, keeps such values with their multiplicities, too.)
+
+A grouping with any other aggregate, such as a list or a sum of floats, is computed anew of the rows of touched groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Final
+
+from msgspec.structs import replace
+
+from catalog.values.types import BOOL
+from planner.algebra.construction import conjunction
+from planner.algebra.identity import NodeMap
+from planner.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Call,
+    Column,
+    ColumnRef,
+    Join,
+    Project,
+    Relation,
+    Scalar,
+    Snapshot,
+)
+from planner.algebra.signature import key_of
+from planner.algebra.walk import replace_columns, used_columns
+from planner.incremental.dataflow import recomputation, retraction
+from planner.incremental.dataflow.building import Building
+from planner.incremental.dataflow.graph import references
+
+#: Aggregates for which a value seen twice is a value seen once.
+_IDEMPOTENT: Final = frozenset(("min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or"))
+
+Calls = tuple[tuple[Column, AggregateCall], ...]
+Closed = Callable[[Relation], Snapshot]
+
+
+def grouped(building: Building, node: Aggregate, closed: Closed) -> Relation:
+    """What stands for a grouping of an open region. Raises NotMaintained."""
+    below = _with_columns_alone(building, node, closed)
+    sums = tuple(item for item in below.aggregates if retraction.is_retractable(item[1]))
+    others = tuple(item for item in below.aggregates if item not in sums)
+    if not others:
+        return retraction.retracted(building, below)
+    if not all(_is_of_values(call) for _, call in others):
+        return recomputation.grouping(building, below)
+    parts = [_of_values(building, below, calls) for calls in _by_arguments(others)]
+    if sums:
+        parts.insert(0, retraction.retracted(building, replace(below, aggregates=sums)))
+    return _joined(building, below, parts)
+
+
+def _with_columns_alone(building: Building, node: Aggregate, closed: Closed) -> Aggregate:
+    """The grouping over a node's leaf of the columns that it uses, its keys among them."""
+    used = {column for _, value in (*node.keys, *node.aggregates) for column in used_columns(value)}
+    computed = [
+        (building.fresh.column("key", value.type), value) for _, value in node.keys if not isinstance(value, ColumnRef)
+    ]
+    kept = tuple(column for column in node.input.columns if column in used)
+    by_value = NodeMap((value, column) for column, value in computed)
+    known = ((column, value, by_value.of(value)) for column, value in node.keys)
+    keys = tuple((column, value if below is None else ColumnRef(below)) for column, value, below in known)
+    below: Relation = node.input
+    if computed or kept != node.input.columns:
+        below = Project(node.input, (*references(kept), *computed))
+    return replace(node, input=closed(below), keys=keys)
+
+
+def _is_of_values(call: AggregateCall) -> bool:
+    return (call.distinct or call.function in _IDEMPOTENT) and not call.order_by
+
+
+def _by_arguments(calls: Calls) -> list[Calls]:
+    """Calls over the same values together."""
+    found: dict[Hashable, Calls] = {}
+    for column, call in calls:
+        key = tuple(map(key_of, (*call.arguments, *(() if call.filter is None else (call.filter,)))))
+        found[key] = (*found.get(key, ()), (column, call))
+    return list(found.values())
+
+
+def _of_values(building: Building, node: Aggregate, calls: Calls) -> Snapshot:
+    """Calls over the same arguments, computed of the distinct values of each group."""
+    used = sorted({column for _, call in calls for column in used_columns(call)}, key=lambda column: column.id)
+    keys = tuple((building.fresh.copy(column), value) for column, value in node.keys)
+    values = tuple((building.fresh.copy(column), ColumnRef(column)) for column in used)
+    distinct = retraction.retracted(building, Aggregate(node.input, (*keys, *values), ()))
+    below: dict[Column, Scalar] = {value.column: ColumnRef(column) for column, value in values}
+    outer = tuple((building.fresh.copy(column), ColumnRef(column)) for column, _ in keys)
+    moved = tuple((column, replace_columns(call, below)) for column, call in calls)
+    return recomputation.grouping(building, Aggregate(distinct, outer, moved), is_small=True)
+
+
+def _joined(building: Building, node: Aggregate, parts: list[Snapshot]) -> Relation:
+    """The parts side by side: each has a row for each group."""
+    first = parts[0]
+    keys = first.columns[: len(node.keys)]
+    found: Relation = first
+    for part in parts[1:]:
+        pairs = zip(keys, part.columns, strict=False)
+        same = (Call("is_not_distinct", (ColumnRef(one), ColumnRef(other)), BOOL) for one, other in pairs)
+        found = Join("inner", found, part, conjunction(same))
+    outputs = [(column, ColumnRef(own)) for (column, _), own in zip(node.keys, keys, strict=True)]
+    outputs += [(column, ColumnRef(column)) for column, _ in node.aggregates]
+    return Project(found, tuple(outputs))
