@@ -21,16 +21,17 @@ from msgspec import Struct
 from catalog.objects import Table
 from catalog.values.errors import SqlError
 from executor.core.core import Core
-from executor.core.plans import Plan
 from executor.dataflow.hashing import hashes_of
 from executor.dataflow.maintained import MaintainedRows
 from executor.dataflow.multiset import WEIGHT, Inconsistent, Multiset, negated, weighted
+from executor.queries.expanded_views import Expanded, expanded_view
 from executor.tables.change_trace import TableChanges
 from executor.traces.bookmark import Bookmark
 from executor.traces.budget import Held
 from executor.traces.state import StateTrace
 from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Column, Relation, Scan, Snapshot
+from planner.algebra.walk import find, kinds_of
 from planner.incremental.dataflow.graph import Source
 from planner.incremental.dataflow.planning import Planned, dataflow_of
 from planner.incremental.names import stored_name
@@ -42,6 +43,7 @@ WORTH_SECONDS: Final = 0.003
 #: More changed rows than this, and than the share of what is kept, make it cheaper to compute anew.
 FEW: Final = 10_000
 SHARE: Final = 0.1
+_SNAPSHOTS: Final = kinds_of(Snapshot)
 #: Evaluations after an error before rows are kept again.
 PAUSE: Final = 16
 
@@ -91,11 +93,12 @@ class _TableInput:
 class _StateInput:
     """The changes of a state: the rows of touched keys as they were and as they are."""
 
-    def __init__(self, runtime: ViewRuntime, source: Source) -> None:
+    def __init__(self, runtime: ViewRuntime, trace: str, source: Source) -> None:
         assert isinstance(source.definition, Snapshot)
+        self._runtime = runtime
         self._sources = source.definition.sources
         self._merger = runtime.runner.engine
-        self._trace: StateTrace = runtime.states[source.definition.trace]
+        self._trace: StateTrace = runtime.states[trace]
         state = self._trace.state
         self._key = tuple(map(stored_name, state.key))
         self._rows: Multiset | None = None
@@ -108,8 +111,9 @@ class _StateInput:
         state = weights_of((column.name, column.type) for column in self._trace.state.columns)
         return self._merger.merge(state, [rows])
 
-    def changes(self, upto: int) -> pa.Table | None:
+    def changes(self) -> pa.Table | None:
         """What has changed up to the LSN that the view has reached; None for nothing. Raises _Unknown."""
+        upto = self._runtime.reached
         runs = self._trace.delta(self._mark.after, upto)
         if runs is None:
             raise _Unknown
@@ -135,9 +139,9 @@ class _StateInput:
 class _Kept:
     """One view's rows, at an LSN."""
 
-    def __init__(self, core: Core, runtime: ViewRuntime, planned: Planned, lsn: int, whole: Whole, held: Held) -> None:
+    def __init__(self, core: Core, expanded: Expanded, planned: Planned, lsn: int, whole: Whole, held: Held) -> None:
         assert planned.dataflow is not None
-        self._core, self._runtime = core, runtime
+        self._core, self._expanded = core, expanded
         self._flow = planned.dataflow
         self.held = held
         self.lsn = lsn
@@ -147,7 +151,7 @@ class _Kept:
             for node in self._flow.nodes:
                 if isinstance(node, Source):
                     self._read(node)
-            snapshots = runtime.snapshots()
+            snapshots = expanded.snapshots()
             self._rows = MaintainedRows(
                 self._flow, lambda relation: whole(relation, snapshots), self._query, self._merge
             )
@@ -160,14 +164,15 @@ class _Kept:
         if isinstance(node.definition, Scan):
             self._tables[node.id] = _TableInput(self._core, node)
         else:
-            self._states[node.id] = _StateInput(self._runtime, node)
+            runtime, trace = self._expanded.traces[node.definition.trace]
+            self._states[node.id] = _StateInput(runtime, trace, node)
 
     def _query(self, relation: Relation, bindings: Mapping[str, pa.Table]) -> pa.Table:
         plan = self._core.plans.get(relation)
         found = None if plan.small is None else plan.small.run(bindings)
         if found is not None:
             return found
-        return self._core.engine.query_few(plan.relation, bindings, self._runtime.time_zone)
+        return self._core.engine.query_few(plan.relation, bindings, self._expanded.time_zone)
 
     def _merge(self, columns: tuple[Column, ...], rows: pa.Table) -> pa.Table:
         return self._core.engine.merge(weights_of((column.name, column.type) for column in columns), [rows])
@@ -175,8 +180,7 @@ class _Kept:
     def advance(self, lsn: int) -> None:
         """Brings the rows to an LSN. Raises _Unknown, Inconsistent or an error of the rows; then they are of no use."""
         deltas = {node: found for node, item in self._tables.items() if (found := item.changes(self.lsn, lsn))}
-        reached = self._runtime.reached
-        deltas |= {node: found for node, item in self._states.items() if (found := item.changes(reached))}
+        deltas |= {node: found for node, item in self._states.items() if (found := item.changes())}
         changed = sum(delta.num_rows for delta in deltas.values())
         if changed > max(FEW, SHARE * self._rows.count):
             raise _Unknown
@@ -189,7 +193,11 @@ class _Kept:
         outputs = self._rows.outputs()
         final = self._core.plans.get(self._flow.final)
         found = None if final.small is None or len(outputs) > 1 else final.small.run(outputs)
-        return whole(final.relation, outputs) if found is None else found
+        if found is not None:
+            return found
+        read = {leaf.trace for leaf in find(final.relation, _SNAPSHOTS)}
+        states = self._expanded.snapshots() if read & self._expanded.traces.keys() else {}
+        return whole(final.relation, {**outputs, **states})
 
     @property
     def counts(self) -> dict[int, int]:
@@ -212,7 +220,7 @@ class _Known(Struct):
     """What is known of a view: its plan, how often its rows were computed, and its rows, if they are kept."""
 
     runtime: ViewRuntime
-    relation: Relation
+    expanded: Expanded
     planned: Planned
     evaluations: int = 0
     seconds: float = 0.0
@@ -238,15 +246,14 @@ class MaintainedViews:
 
     def facts(self, runtime: ViewRuntime) -> tuple[Planned, dict[int, int] | None]:
         """A view's dataflow, and how many rows are kept of its nodes; None for that where none are."""
-        known = self._of(runtime, self._core.plans.get(runtime.final(runtime.view)))
+        known = self._of(runtime)
         return known.planned, None if known.kept is None else known.kept.counts
 
-    def rows(
-        self, runtime: ViewRuntime, final: Plan, lsn: int, whole: Whole, compute: Callable[[], pa.Table]
-    ) -> pa.Table:
-        """The rows of a view's final relation at an LSN, at which its states are; ``compute`` evaluates it anew."""
-        known = self._of(runtime, final)
-        if known.kept is None and not self._is_worth(known):
+    def rows(self, runtime: ViewRuntime, lsn: int, whole: Whole, compute: Callable[[], pa.Table]) -> pa.Table:
+        """The rows of a view's final relation at an LSN, at which its states are; ``compute`` evaluates it anew. With
+        the locks of the view and of those that it reads."""
+        known = self._of(runtime)
+        if (known.kept is None and not self._is_worth(known)) or not known.expanded.advance(lsn):
             return self._computed(known, compute)
         try:
             if known.kept is None:
@@ -263,13 +270,14 @@ class MaintainedViews:
             self._give_up(known, error)
             raise
 
-    def _of(self, runtime: ViewRuntime, final: Plan) -> _Known:
+    def _of(self, runtime: ViewRuntime) -> _Known:
         oid = runtime.view.oid
         known = self._known.get(oid)
-        if known is None or known.runtime is not runtime or known.relation is not final.relation:
+        if known is None or known.runtime is not runtime or not known.expanded.is_current(self._core):
             if known is not None and known.kept is not None:
                 known.kept.close()
-            known = self._known[oid] = _Known(runtime, final.relation, _planned(runtime, final))
+            expanded = expanded_view(self._core, runtime)
+            known = self._known[oid] = _Known(runtime, expanded, _planned(oid, expanded))
         return known
 
     def _is_worth(self, known: _Known) -> bool:
@@ -290,7 +298,7 @@ class MaintainedViews:
 
     def _filled(self, known: _Known, lsn: int, whole: Whole) -> _Kept:
         held = self._core.trace_budget.register(lambda size: self._give_back(known))
-        return _Kept(self._core, known.runtime, known.planned, lsn, whole, held)
+        return _Kept(self._core, known.expanded, known.planned, lsn, whole, held)
 
     def _give_back(self, known: _Known) -> None:
         with known.runtime.lock.if_free() as is_free:
@@ -307,9 +315,7 @@ class MaintainedViews:
             known.pause = PAUSE
 
 
-def _planned(runtime: ViewRuntime, final: Plan) -> Planned:
-    if final.views or final.system or final.files or final.left:
-        return Planned(None, ("a relation is read that is neither a table nor a state",))
-    if runtime.program.expiries:
-        return Planned(None, ("rows of its states expire",))
-    return dataflow_of(final.relation, f"v{runtime.view.oid}", frozenset(runtime.runner.statics))
+def _planned(oid: int, expanded: Expanded) -> Planned:
+    if expanded.reason:
+        return Planned(None, (expanded.reason,))
+    return dataflow_of(expanded.relation, f"v{oid}", expanded.constants)

@@ -633,12 +633,12 @@ class Reader:
         engine, zone = self.core.engine, runtime.time_zone
 
         def query(states: Callable[[], Mapping[str, pa.Table]]) -> pa.Table:
-            is_own = moment.versions[oid] < 0 or oid in moment.lent
+            is_own = moment.versions[oid] < 0 or bool(moment.lent) or bool(moment.elsewhere)
             if is_own or (moment.exact and runtime.has_passed(moment.lsn)):
                 table = compute(states)
             else:
                 maintained = self.services.maintained
-                table = maintained.rows(runtime, final, moment.lsn, whole, partial(compute, states))
+                table = maintained.rows(runtime, moment.lsn, whole, partial(compute, states))
             return table.rename_columns([column.name for column in view.stored])
 
         def whole(relation: Relation, bindings: Bindings) -> pa.Table:

@@ -1,0 +1,119 @@
+"""A view's final relation with those of the views below in the places where it reads them.
+
+So the rows of a view that reads views follow the changes of tables and states, whatever lies between. Traces are called
+by their view, since views may have equal ones that began at other moments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from msgspec import Struct
+
+from executor.core.core import Core
+from executor.views.runtime import ViewRuntime
+from planner.algebra.construction import Fresh
+from planner.algebra.nodes import ColumnRef, Project, Relation, Scan, Snapshot
+from planner.algebra.walk import descend, find, is_larger, kinds_of, transform
+from planner.rules import optimise
+
+_SCANS: Final = kinds_of(Scan)
+_SNAPSHOTS: Final = kinds_of(Snapshot)
+#: Nodes of a relation that is too large to be worth a dataflow.
+_LARGE: Final = 3000
+_OTHER: Final = "a relation is read that is neither a table nor a state"
+
+
+class Expanded(Struct, frozen=True):
+    """``relation`` over tables and over ``traces``, by name: the view's runtime and the trace's own name. ``reason``:
+    why it cannot be maintained, or empty."""
+
+    relation: Relation
+    views: tuple[tuple[ViewRuntime, Relation], ...]
+    traces: Mapping[str, tuple[ViewRuntime, str]]
+    constants: frozenset[str]
+    time_zone: str
+    reason: str = ""
+
+    def is_current(self, core: Core) -> bool:
+        """Whether the views are those that there are."""
+        return all(core.is_live(runtime) and _final(core, runtime) is relation for runtime, relation in self.views)
+
+    def advance(self, lsn: int) -> bool:
+        """Brings the states of the views below to an LSN; False where one is beyond it, or elsewhere."""
+        for runtime, _ in self.views[1:]:
+            if runtime.away is not None or runtime.has_passed(lsn):
+                return False
+            runtime.advance(lsn)
+        return True
+
+    def snapshots(self) -> dict[str, pa.Table]:
+        """The rows of the traces, by the engine names of their leaves."""
+        found: dict[str, pa.Table] = {}
+        for runtime, _ in self.views:
+            own = runtime.snapshots()
+            found |= {f"s_{_scoped(runtime, name.removeprefix('s_'))}": rows for name, rows in own.items()}
+        return found
+
+
+def expanded_view(core: Core, runtime: ViewRuntime) -> Expanded:
+    """A view's final relation over tables and states alone."""
+    views: dict[int, tuple[ViewRuntime, Relation]] = {}
+    reason = ""
+
+    def scoped(owner: ViewRuntime) -> Relation:
+        nonlocal reason
+        relation = _final(core, owner)
+        views.setdefault(owner.view.oid, (owner, relation))
+        program = owner.program
+        if program.expiries or program.borrowed or owner.time_zone != runtime.time_zone:
+            reason = "rows of its states expire, or are another server's, or mean another time zone"
+        return _renamed(relation, owner)
+
+    def change(node: Any) -> Any:
+        nonlocal reason
+        if not isinstance(node, Scan) or node.kind == "table":
+            return node
+        below = core.find_view(node.oid) if node.kind == "view" else None
+        if below is None or reason:
+            reason = reason or _OTHER
+            return node
+        found, _ = fresh.rename(scoped(below))
+        places = {item.name: column for item, column in zip(below.view.stored, found.columns, strict=True)}
+        return Project(
+            found, tuple((c, ColumnRef(places[name])) for c, name in zip(node.columns, node.sources, strict=True))
+        )
+
+    found_relation = scoped(runtime)
+    fresh = Fresh(found_relation)
+    while not reason and any(scan.kind != "table" for scan in find(found_relation, _SCANS)):
+        found_relation = descend(found_relation, change, _SCANS)
+        if is_larger(found_relation, _LARGE):
+            reason = "the views that it reads are too large together"
+    traces = {_scoped(owner, name): (owner, name) for owner, _ in views.values() for name in owner.states}
+    constants = frozenset(_scoped(owner, name) for owner, _ in views.values() for name in owner.runner.statics)
+    if len(views) > 1 and not reason:
+        found_relation = optimise(found_relation)
+    return Expanded(found_relation, tuple(views.values()), traces, constants, runtime.time_zone, reason)
+
+
+def _final(core: Core, runtime: ViewRuntime) -> Relation:
+    return core.plans.get(runtime.final(runtime.view)).relation
+
+
+def _scoped(runtime: ViewRuntime, trace: str) -> str:
+    return f"v{runtime.view.oid}_{trace}"
+
+
+def _renamed(relation: Relation, runtime: ViewRuntime) -> Relation:
+    """The relation with the traces of a view called by it."""
+
+    def change(node: Any) -> Any:
+        if not isinstance(node, Snapshot):
+            return node
+        return Snapshot(_scoped(runtime, node.trace), node.columns, node.sources)
+
+    found: Relation = transform(relation, change, _SNAPSHOTS)
+    return found
