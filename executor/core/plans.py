@@ -6,6 +6,7 @@ Knows nothing of moments, transactions or engines (``executor/queries``).
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Final
@@ -19,9 +20,23 @@ from executor.files.partition_pruning import FileReading, filters_of
 from executor.identity_cache import Remembered
 from executor.small import Small, small_of
 from planner.algebra.construction import conjuncts, volatility
-from planner.algebra.nodes import Call, ColumnRef, Fixpoint, Join, Project, Relation, Scan, Unnest, Value
+from planner.algebra.nodes import (
+    Call,
+    ColumnRef,
+    Filter,
+    Fixpoint,
+    Join,
+    Literal,
+    Parameter,
+    Project,
+    Relation,
+    Scan,
+    Unnest,
+    Value,
+)
 from planner.algebra.walk import Node, contains, find, is_larger, kinds_of
 from planner.cancellation import leave
+from planner.incremental.dataflow.keyable import are_comparable
 from planner.lowering.parameter_lists import VALUES, General, with_lists
 from planner.placement import BREAKERS, reads_system_alone
 from planner.rules import optimise
@@ -36,8 +51,16 @@ _BREAKERS: Final = kinds_of(*BREAKERS)
 #: What may make many rows of a few.
 _WIDE: Final = kinds_of(Join, Unnest, Fixpoint)
 _CALLS: Final = kinds_of(Call)
+_FILTERS: Final = kinds_of(Filter)
 _COLUMNS: Final = kinds_of(ColumnRef)
 _OF_LISTS: Final = frozenset(("array_subscripts",))
+
+
+class Lookup(Struct, frozen=True):
+    """The rows of a view that a query reads: those whose ``columns`` equal ``values``, literals and parameters."""
+
+    columns: tuple[str, ...]
+    values: tuple[Literal | Parameter, ...]
 
 
 class Plan(Struct, frozen=True):
@@ -62,6 +85,8 @@ class Plan(Struct, frozen=True):
     immutable: bool = False
     #: By view, the columns that it reads as quotients, with their Arrow types.
     quotients: Mapping[int, Mapping[str, pa.DataType]] = {}
+    #: Views of which it reads the rows with some values alone.
+    lookups: Mapping[int, Lookup] = {}
 
     @property
     def needs_one_thread(self) -> bool:
@@ -82,7 +107,40 @@ def plan_of(relation: Relation) -> Plan:
     stays_few = all(map(_keeps_few, find(relation, _WIDE)))
     immutable = volatility(relation) == "immutable"
     small = None if arriving else small_of(relation)
-    return Plan(relation, *reads((relation,)), small, arriving, breakers, stays_few, immutable, _quotients(relation))
+    found = reads((relation,))
+    quotients, lookups = _quotients(relation), _lookups(relation)
+    return Plan(relation, *found, small, arriving, breakers, stays_few, immutable, quotients, lookups)
+
+
+def _lookups(relation: Relation) -> dict[int, Lookup]:
+    """By view that is scanned once, under a filter that compares columns with values."""
+    scans = Counter(scan.oid for scan in find(relation, SCANS) if scan.kind == "view")
+    if not scans:
+        return {}
+    found = {}
+    for item in find(relation, _FILTERS):
+        scan = item.input
+        if isinstance(scan, Scan) and scans.get(scan.oid) == 1 and (lookup := _lookup(item, scan)) is not None:
+            found[scan.oid] = lookup
+    return found
+
+
+def _lookup(item: Filter, scan: Scan) -> Lookup | None:
+    names = dict(zip(scan.columns, scan.sources, strict=True))
+    found: dict[str, Literal | Parameter] = {}
+    for part in conjuncts(item.predicate):
+        if not isinstance(part, Call) or part.function != "eq":
+            continue
+        for one, other in (part.arguments, part.arguments[::-1]):
+            match one, other:
+                case ColumnRef(column=column), (Literal() | Parameter()) as value if are_comparable(
+                    one.type, value.type
+                ):
+                    found[names[column]] = value
+                case _:
+                    pass
+    columns = tuple(sorted(found))
+    return Lookup(columns, tuple(found[name] for name in columns)) if found else None
 
 
 def _quotients(relation: Relation) -> dict[int, dict[str, pa.DataType]]:

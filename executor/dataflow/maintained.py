@@ -11,10 +11,12 @@ from functools import partial
 
 import pyarrow as pa
 
-from executor.dataflow.multiset import Multiset, weighted
+from executor.dataflow.hashing import hashes_of
+from executor.dataflow.multiset import Multiset, repeated, weighted
 from executor.dataflow.operators import Changes, Merge, Query, change_schema, schema_of
-from planner.algebra.nodes import Relation
-from planner.incremental.dataflow.graph import Constant, Dataflow, Retracted, Source, rows_trace
+from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Snapshot
+from planner.incremental.dataflow.graph import Constant, Dataflow, Retracted, Source, references, rows_trace
+from planner.incremental.names import stored_name
 
 
 class MaintainedRows:
@@ -72,6 +74,24 @@ class MaintainedRows:
                     pass
                 case _:
                     changes.run(node, self._states)
+
+    def lookup(self, columns: tuple[Column, ...], values: pa.Table) -> pa.Table | None:
+        """The final relation's rows whose ``columns`` have the values of a row of ``values``, and perhaps others; None
+        where the final relation computes its rows."""
+        final = self._flow.final
+        outputs = final.outputs if isinstance(final, Project) else references(final.columns)
+        leaf = final.input if isinstance(final, Project) else final
+        passed = {column: value.column for column, value in outputs if isinstance(value, ColumnRef)}
+        if not isinstance(leaf, Snapshot) or len(self._flow.outputs) != 1 or len(passed) < len(outputs):
+            return None
+        (node,) = self._flow.outputs
+        if leaf.trace != rows_trace(self._flow.scope, node):
+            return None
+        sources = dict(zip(leaf.columns, leaf.sources, strict=True))
+        key = tuple(sources[passed[column]] for column in columns)
+        rows = repeated(self._kept[node].lookup(key, hashes_of(values, values.column_names)))
+        found = rows.select([sources[passed[column]] for column, _ in outputs])
+        return found.rename_columns([stored_name(column) for column, _ in outputs])
 
     def outputs(self) -> dict[str, pa.Table]:
         """The rows of the outputs, by the engine names of the leaves of the dataflow's final relation."""

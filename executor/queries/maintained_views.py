@@ -199,6 +199,10 @@ class _Kept:
         states = self._expanded.snapshots() if read & self._expanded.traces.keys() else {}
         return whole(final.relation, {**outputs, **states})
 
+    def lookup(self, columns: tuple[Column, ...], values: pa.Table) -> pa.Table | None:
+        """The rows whose columns have these values, and perhaps others; None where they are not found by them."""
+        return self._rows.lookup(columns, values)
+
     @property
     def counts(self) -> dict[int, int]:
         """How many rows are kept of each node."""
@@ -270,6 +274,25 @@ class MaintainedViews:
             self._give_up(known, error)
             raise
 
+    def some(self, runtime: ViewRuntime, lsn: int, columns: tuple[str, ...], values: pa.Table) -> pa.Table | None:
+        """Of the rows of a view those with some values in columns of it, and perhaps others, if its rows are kept. With
+        the locks of the view and of those that it reads."""
+        known = self._known.get(runtime.view.oid)
+        if known is None or known.kept is None or known.runtime is not runtime or lsn < known.kept.lsn:
+            return None
+        if not known.expanded.is_current(self._core) or not known.expanded.advance(lsn):
+            return None
+        places = {item.name: column for item, column in zip(runtime.view.stored, _shown(known), strict=True)}
+        try:
+            known.kept.advance(lsn)
+            return known.kept.lookup(tuple(places[name] for name in columns), values)
+        except (_Unknown, Inconsistent, SqlError) as error:
+            self._give_up(known, error)
+            return None
+        except BaseException as error:
+            self._give_up(known, error)
+            raise
+
     def _of(self, runtime: ViewRuntime) -> _Known:
         oid = runtime.view.oid
         known = self._known.get(oid)
@@ -313,6 +336,11 @@ class MaintainedViews:
             known.kept = None
         if not isinstance(error, _Unknown):
             known.pause = PAUSE
+
+
+def _shown(known: _Known) -> tuple[Column, ...]:
+    """The columns of a view's final relation."""
+    return known.expanded.relation.columns
 
 
 def _planned(oid: int, expanded: Expanded) -> Planned:

@@ -27,7 +27,7 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.infinite_dates import require_finite
 from executor.core.core import Core
 from executor.core.descriptors import OF_FILES, require_left
-from executor.core.plans import SCANS, Plan, bare_view, joined_scans, reads
+from executor.core.plans import SCANS, Lookup, Plan, bare_view, joined_scans, reads
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.results import OpenRows
@@ -52,7 +52,7 @@ from executor.tables.transaction import WriteTransaction
 from executor.traces.trace import InputTrace
 from executor.transactions.transaction import OutdatedError, RepeatableSnapshot, Transaction
 from executor.views.runtime import ViewPassed, ViewRuntime
-from planner.algebra.nodes import Relation, Scan, Value, Values
+from planner.algebra.nodes import Literal, Relation, Scan, Value, Values
 from planner.algebra.walk import find
 from planner.bind.state.context import restricted
 from planner.scales.large_quotients import with_large_quotients
@@ -243,7 +243,7 @@ class Reader:
                 return self.view_table(wanted[0], moment).select(wanted[1])
             (oid,) = plan.views
             assert small is not None
-            return small.run({small.leaf: _as_read(plan, oid, self.view_table(oid, moment))}, parameters)
+            return small.run({small.leaf: self._view_rows(plan, oid, moment, parameters)}, parameters)
 
         found: pa.Table | None = self.at_moment(plan, transaction, at, parameters)
         return found
@@ -594,10 +594,10 @@ class Reader:
         """What leaves that are no tables stand for, by their engine names."""
         found = self._found(plan, moment.catalog, parameters)
         asked = {leaf_name(reading.scan): (own, reading.scan.sources) for reading, own in found}
-        return self._views(plan, moment) | file_tables.rows(asked, self.is_cancelled)
+        return self._views(plan, moment, parameters) | file_tables.rows(asked, self.is_cancelled)
 
-    def _views(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
-        found = {f"v{oid}": _as_read(plan, oid, self.view_table(oid, moment)) for oid in plan.views}
+    def _views(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> dict[str, pa.Table]:
+        found = {f"v{oid}": self._view_rows(plan, oid, moment, parameters) for oid in plan.views}
         found |= {leaf_name(scan): self.services.separation.resume(self, scan) for scan in plan.left}
         catalog = moment.catalog
         path = catalog.usable(self.search_path, restricted(catalog, self.user))
@@ -617,6 +617,28 @@ class Reader:
         require_left(OF_FILES, f'read the files of foreign table "{table.name}"')
         found = file_tables.find(table)
         return needed(found, reading, evaluate)
+
+    def _view_rows(self, plan: Plan, oid: int, moment: Moment, parameters: Parameters) -> pa.Table:
+        """A continuous view's rows at a moment, as far as the plan reads them, in the types in which it does."""
+        lookup = plan.lookups.get(oid)
+        found = None if lookup is None else self._looked_up(oid, lookup, moment, parameters)
+        return _as_read(plan, oid, self.view_table(oid, moment) if found is None else found)
+
+    def _looked_up(self, oid: int, lookup: Lookup, moment: Moment, parameters: Parameters) -> pa.Table | None:
+        """The rows of a view with some values, and perhaps others, where its rows are kept by them."""
+        runtime, known = self.core.view(oid), moment.catalog.objects.get(oid)
+        if runtime.away is not None or moment.versions[oid] < 0 or moment.lent or moment.elsewhere:
+            return None
+        stored = (known if isinstance(known, View) else runtime.view).stored
+        values = [item.value if isinstance(item, Literal) else parameters[item.index] for item in lookup.values]
+        kinds = [item.type.arrow for item in lookup.values]
+        row = pa.table(
+            [pa.array([value], kind) for value, kind in zip(values, kinds, strict=True)], list(lookup.columns)
+        )
+        maintained = self.services.maintained
+        find = partial(maintained.some, runtime, moment.lsn, lookup.columns, row)
+        found = runtime.some(moment.lsn, moment.exact, find)
+        return None if found is None else found.rename_columns([column.name for column in stored])
 
     def view_table(self, oid: int, moment: Moment) -> pa.Table:
         """A continuous view's rows at a moment, columns named as the view's."""

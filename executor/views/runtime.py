@@ -453,6 +453,17 @@ class ViewRuntime:
             self._count()
             return table
 
+    def some(self, lsn: int, exact: bool, find: Callable[[], pa.Table | None]) -> pa.Table | None:
+        """Some of the view's rows at an LSN, as ``find`` knows them once the states are there; None where it does not,
+        or the states are beyond the LSN."""
+        self.check_inputs()
+        with self.lock:
+            self._begin_read()
+            if exact and self.has_passed(lsn):
+                return None
+            self.advance(lsn)
+            return find()
+
     def snapshots(self, lsn: int | None = None) -> dict[str, pa.Table]:
         """Engine leaf names of the states and statics with their rows: now, or at an LSN that was kept."""
         found = {f"s_{name}": state.snapshot(lsn) for name, state in self.states.items()}
