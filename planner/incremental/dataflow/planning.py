@@ -25,7 +25,16 @@ from planner.algebra.nodes import (
     Window,
     With,
 )
-from planner.algebra.walk import RELATIONS, find, inputs, kinds_of, transform_relations
+from planner.algebra.walk import (
+    RELATIONS,
+    children,
+    find,
+    inputs,
+    is_relation,
+    kinds_of,
+    transform_relations,
+    used_columns,
+)
 from planner.incremental.dataflow import groupings, propagation, recomputation
 from planner.incremental.dataflow.building import Building, NotMaintained, with_columns
 from planner.incremental.dataflow.graph import (
@@ -112,7 +121,7 @@ class _Planning:
                 return self._building.constant(node)
             case _:
                 pass
-        if any(item not in self._open for item in inputs(node)):
+        if any(item not in self._open for item in inputs(node)) or _is_lateral(node):
             return None
         try:
             return self._maintained(node)
@@ -238,3 +247,10 @@ class _Planning:
                 case _:
                     pass
         return {node: tuple(key for key in keys if key) for node, keys in found.items()}
+
+
+def _is_lateral(node: Relation) -> bool:
+    """Whether an operator uses columns of none of its inputs: those of a row beside it."""
+    given = {column for item in inputs(node) for column in item.columns}
+    used = {column for item in children(node) if not is_relation(item) for column in used_columns(item)}
+    return not used <= given
