@@ -30,6 +30,10 @@ test: $(VENV)/.installed-dev java postgres clients $(VENV)/spark.jsa  ## the tes
 test-clients: $(VENV)/.installed-dev java postgres clients  ## what runs real clients: drivers, ORMs, frameworks and tools
 	$(PYTEST) 3 tests/clients $(ARGS)
 
+.PHONY: test-law
+test-law: $(VENV)/.installed-dev postgres  ## random views over random changes of tables, beside PostgreSQL (ARGS="SECONDS=600 SEED=1")
+	$(BIN)/python -m tests.law.changing $(ARGS)
+
 .PHONY: test-cluster
 test-cluster: $(VENV)/.installed-dev java $(VENV)/spark.jsa  ## servers with one storage and one Spark cluster, killed at every step (part of make test)
 	$(BIN)/python -m pytest $(ARGS) tests/executor/test_cluster.py tests/executor/test_migration.py tests/cluster \

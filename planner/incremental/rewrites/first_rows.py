@@ -137,7 +137,8 @@ def _grouped(wanted: _Wanted, fresh: Fresh) -> Relation:
     by_key = {item.column: key for key, item in keys if isinstance(item, ColumnRef) and not has_equal_values(item.type)}
     function, parts = _ordered([key for key in wanted.order if key.expression not in wanted.partition])
     kept = (ColumnRef(column) for column in below.columns if column not in by_key)
-    items = (*parts, *(item for item in kept if item not in parts))
+    items: tuple[Scalar, ...] = (*parts, *(item for item in kept if item not in parts))
+    items = items or (Literal(True, BOOL),)  # files hold no rows without columns
     kind = record(*((f"f{place}", item.type) for place, item in enumerate(items, 1)))
     row = Call("row", items, kind)
     first, rows = fresh.column("first_row", kind), fresh.column("first_rows", array(kind))

@@ -1,0 +1,136 @@
+"""A case from a seed: a schema, views, and transactions with reads of the views in between."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Final
+
+from tests.law.changing.relations import Named, Select
+from tests.law.changing.rows import as_values, first_rows, literal
+from tests.law.changing.scalars import Ref
+from tests.law.changing.schemas import Table, draw_tables
+from tests.law.changing.steps import Case, Step
+from tests.law.changing.transactions import Transactions
+from tests.law.changing.views import Queries
+
+TRANSACTIONS: Final = 10
+
+
+def draw_case(seed: int) -> Case:
+    """The case of a seed."""
+    return Case(seed, tuple(_Drawing(seed).steps()))
+
+
+class _Drawing:
+    def __init__(self, seed: int) -> None:
+        self._source = random.Random(seed)
+        self._tables = draw_tables(self._source)
+        self._named = [_named(table) for table in self._tables]
+        self._queries = Queries(self._source, self._named)
+        self._views: dict[str, Select] = {}
+        self._of_streams = {table.name for table in self._tables if table.is_stream}
+        self._transactions = Transactions(self._source, self._tables, self._read)
+
+    def steps(self) -> Iterator[Step]:
+        """All steps in their order."""
+        source = self._source
+        for table in self._tables:
+            yield Step("table", table.definition(False), judged=_other(table), name=table.name)
+        tables = [table for table in self._tables if not table.is_stream]
+        known: dict[str, list[str]] = {}
+        for table in tables:
+            filled = tuple(as_values(table.columns, item) for item in first_rows(source, table, known))
+            if filled:
+                yield Step("change", f"INSERT INTO {table.name} VALUES {{rows}}", rows=filled, name=table.name)
+        for _ in range(source.choice((1, 2, 2, 3, 4))):
+            yield self._view(allow_stream=True)
+        for _ in range(TRANSACTIONS):
+            yield from self._transactions.draw()
+            yield from (self._read(0, False) for _ in range(source.choice((1, 1, 2))))
+            if source.random() < 0.004:
+                yield Step("restart", "")
+            if source.random() < 0.03:
+                yield from self._between()
+            if len(self._of_streams) > 1 and source.random() < 0.2:
+                yield Step("maintain", "")
+        for name in self._views:
+            yield Step("read", f"SELECT * FROM {name}", name=name)
+        yield from (Step("read", f"SELECT * FROM {table.name}", name=table.name) for table in tables)
+
+    def _view(self, allow_stream: bool) -> Step:
+        """A view of tables, or of a stream where it is allowed: a stream's rows count from the view's creation on."""
+        name = f"v{len(self._views)}"
+        self._queries.seen.clear()
+        query = self._queries.failing() if self._source.random() < 0.03 else None
+        while query is None or (not allow_stream and query.reads & self._of_streams):
+            self._queries.seen.clear()
+            query = self._queries.draw(self._source.choice((0, 1, 1, 2, 2)))
+        streaming = bool(query.reads & self._of_streams)
+        fails = "expression that fails" in self._queries.seen
+        kind = "VIEW" if streaming or self._source.random() < 0.1 else "MATERIALIZED VIEW"
+        constructs = [*self._queries.seen, f"CREATE {kind}{' of a stream' if streaming else ''}"]
+        if query.reads & self._views.keys():
+            constructs.append("view over a view")
+        step = Step(
+            "view",
+            f"CREATE {kind} {name} AS {query.text}",
+            judged=f"CREATE VIEW {name} AS {query.text}",
+            name=name,
+            constructs=tuple(dict.fromkeys(constructs)),
+            of=query.reads,
+        )
+        self._views[name] = query
+        if streaming:
+            self._of_streams.add(name)
+        if not fails:
+            self._named.append(Named(name, query.columns, min(query.size, 60)))
+        return step
+
+    def _between(self) -> Iterator[Step]:
+        """A view more, REFRESH, or an index of a view."""
+        match self._source.randint(0, 2):
+            case 0:
+                yield self._view(allow_stream=False)
+            case 1:
+                name = self._source.choice(list(self._views))
+                yield Step("own", f"REFRESH MATERIALIZED VIEW {name}", constructs=("REFRESH",), name=name)
+            case _:
+                name = self._source.choice(list(self._views))
+                yield Step("own", f"CREATE INDEX ON {name} (c0)", constructs=("CREATE INDEX",), name=name)
+
+    def _read(self, session: int, only_tables: bool) -> Step:
+        """A read of a view: all rows, in order, some by a column, or grouped."""
+        names = [name for name in self._views if not (only_tables and name in self._of_streams)]
+        if not names:
+            table = self._source.choice([table for table in self._tables if not table.is_stream])
+            return Step("read", f"SELECT * FROM {table.name}", session, name=table.name)
+        name = self._source.choice(names)
+        columns = self._views[name].columns
+        exact = [item for item in columns if item.exact and item.kind != "apx"]
+        match self._source.randint(0, 9):
+            case 0 if exact and self._views[name].form != "failing":
+                column = self._source.choice(exact)
+                where = f"{column.text} = {literal(self._source, column.kind)}"
+                text, read = f"SELECT * FROM {name} WHERE {where}", "read by a column"
+            case 1 if exact and len(exact) == len(columns):
+                places = ", ".join(str(place) for place in range(1, len(columns) + 1))
+                return Step("read", f"SELECT * FROM {name} ORDER BY {places}", session, name=name,
+                            constructs=("read in order",), ordered=True)  # fmt: skip
+            case 2 if exact and self._views[name].form != "failing":
+                key = self._source.choice(exact).text
+                text, read = f"SELECT {key}, count(*) FROM {name} GROUP BY {key}", "read with grouping"
+            case _:
+                text, read = f"SELECT * FROM {name}", "read"
+        return Step("read", text, session, name=name, constructs=(read,))
+
+
+def _other(table: Table) -> str | None:
+    return table.definition(True) if table.is_stream else None
+
+
+def _named(table: Table) -> Named:
+    key = table.single_key
+    references = tuple((column.name, column.references) for column in table.columns if column.references)
+    columns = tuple(Ref(column.name, column.kind) for column in table.columns)
+    return Named(table.name, columns, key=key.name if key else "", references=references)

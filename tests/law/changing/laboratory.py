@@ -1,0 +1,85 @@
+"""A PostgreSQL and a Millstream that run cases one after the other, and the report of a case that fails."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from tests.law.changing.cases import draw_case
+from tests.law.changing.running import Counts, Difference, Run
+from tests.law.changing.sessions import Ours, Theirs
+from tests.law.changing.shrinking import Shrinking
+from tests.law.changing.steps import Case, as_script
+from tests.rig.postgres import Postgres
+
+#: How many cases share a database.
+_SHARED: Final = 150
+#: A folder in memory where there is one, since no data need survive.
+_MEMORY: Final = Path("/dev/shm")
+
+
+class Laboratory:
+    """Both databases; ``counts`` says what their cases have reached."""
+
+    def __init__(self, postgres: Postgres | None = None) -> None:
+        self._given, self.counts = postgres, Counts()
+
+    def __enter__(self) -> Laboratory:
+        self._postgres = self._given or Postgres()
+        self._theirs = Theirs(self._postgres.dsn())
+        self._begin()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._end()
+        self._theirs.close()
+        if self._given is None:
+            self._postgres.stop()
+
+    def _begin(self) -> None:
+        place = _MEMORY if _MEMORY.is_dir() else None
+        self._folder = Path(tempfile.mkdtemp(prefix="millstream-law-", dir=place))
+        self._ours, self._used = Ours(self._folder), 0
+
+    def _end(self) -> None:
+        self._ours.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def failure(self, seed: int) -> tuple[Case, Difference] | None:
+        """Runs the case of a seed; a case that fails is made smaller."""
+        if self._used >= _SHARED:
+            self._end()
+            self._begin()
+        case = draw_case(seed)
+        found = self.difference(case, self.counts)
+        if found is None:
+            return None
+        case, found = Shrinking(case, found, lambda smaller: self.difference(smaller, Counts())).run()
+        self._used = _SHARED
+        return case, found
+
+    def difference(self, case: Case, counts: Counts) -> Difference | None:
+        """The first difference of a case."""
+        self._used += 1
+        return Run(self._ours, self._theirs, case, counts).difference()
+
+    def differs_alone(self, case: Case, found: Difference) -> bool | None:
+        """Whether the query of a view that differs also does where no view is; None if no view was read."""
+        view = next((step for step in case.steps if step.role == "view" and step.name == found.step.name), None)
+        if view is None or found.step.role != "read":
+            return None
+        query = view.text.partition(" AS ")[2]
+        kept = tuple(step for step in case.steps[: found.place] if step is not view)
+        text = found.step.text.replace(f"FROM {view.name}", f"FROM ({query}) {view.name}")
+        return self.difference(Case(case.seed, (*kept, replace(found.step, text=text))), Counts()) is not None
+
+
+def report(laboratory: Laboratory, case: Case, found: Difference) -> str:
+    """A case that fails, as a script with the difference, and whether the view has to do with it."""
+    alone = laboratory.differs_alone(case, found)
+    cause = {None: "", True: "\nThe query differs without the view, too.", False: "\nOnly the view differs."}[alone]
+    return f"{as_script(case)}\n{found.report}{cause}\n"

@@ -1,0 +1,124 @@
+"""Random tables: types, keys, foreign keys, and perhaps a stream.
+
+The domains of the values (``rows``) are small, so that joins meet and groups have several rows.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+from msgspec import Struct
+
+#: The kinds of columns with their SQL types. ``num`` keeps the decimals of each value.
+TYPES: Final = {
+    "int": "integer",
+    "big": "bigint",
+    "num": "numeric",
+    "dec": "numeric(8,2)",
+    "text": "text",
+    "bool": "boolean",
+    "date": "date",
+    "ts": "timestamp",
+    "flt": "float8",
+    "arr": "int[]",
+}
+_WEIGHTS: Final = {
+    "int": 6, "text": 4, "num": 2, "dec": 2, "big": 2, "date": 2, "ts": 1, "bool": 2, "flt": 2, "arr": 1,
+}  # fmt: skip
+_ACTIONS: Final = ("", "ON DELETE CASCADE", "ON DELETE SET NULL", "ON DELETE CASCADE ON UPDATE CASCADE")
+_DEFERRED: Final = " DEFERRABLE INITIALLY DEFERRED"
+
+
+class Column(Struct, frozen=True):
+    """A column of a table; ``is_unique`` if it alone is a key."""
+
+    name: str
+    kind: str
+    is_unique: bool = False
+    is_nullable: bool = True
+    constraint: str = ""
+    references: str = ""
+
+    @property
+    def declaration(self) -> str:
+        """The column in CREATE TABLE."""
+        return f"{self.name} {TYPES[self.kind]}{'' if self.is_nullable else ' NOT NULL'}{self.constraint}"
+
+
+class Table(Struct, frozen=True):
+    """A table or a stream; ``key`` names the columns of its primary key."""
+
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    is_stream: bool = False
+
+    @property
+    def single_key(self) -> Column | None:
+        """The column that is the primary key, if it is one column."""
+        return next((item for item in self.columns if (item.name,) == self.key), None)
+
+    @property
+    def conflict(self) -> tuple[str, ...]:
+        """Columns that ON CONFLICT may name."""
+        return self.key or next(((item.name,) for item in self.columns if item.is_unique), ())
+
+    def definition(self, judged: bool) -> str:
+        """CREATE TABLE; for PostgreSQL, where ``judged``, a stream is a table."""
+        items = [item.declaration for item in self.columns]
+        if len(self.key) > 1:
+            items.append(f"PRIMARY KEY ({', '.join(self.key)})")
+        listed = ", ".join(items)
+        if self.is_stream and not judged:
+            return f"CREATE FOREIGN TABLE {self.name} ({listed}) SERVER stream"
+        return f"CREATE TABLE {self.name} ({listed})"
+
+
+def draw_tables(source: random.Random) -> list[Table]:
+    """One to five tables, those that are referenced first, and perhaps a stream."""
+    found: list[Table] = []
+    for number in range(source.choice((1, 2, 2, 3, 3, 4, 5))):
+        found.append(_edges(number) if source.random() < 0.12 else _table(source, number, found))
+    if source.random() < 0.3:
+        columns = [Column("k", "int"), *(Column(f"v{place}", _kind(source, but="arr")) for place in range(3))]
+        found.append(Table("s", tuple(columns), is_stream=True))
+    return found
+
+
+def _edges(number: int) -> Table:
+    """The edges of a graph, for WITH RECURSIVE."""
+    return Table(f"t{number}", (Column("src", "int"), Column("dst", "int")))
+
+
+def _table(source: random.Random, number: int, others: list[Table]) -> Table:
+    columns: list[Column] = []
+    key: tuple[str, ...] = ()
+    match source.choice(("id", "id", "id", "id", "text", "two", "", "")):
+        case "id":
+            key = ("id",)
+            columns.append(Column("id", "int", True, False, " PRIMARY KEY"))
+        case "text":
+            key = ("id",)
+            columns.append(Column("id", "text", True, False, " PRIMARY KEY"))
+        case "two":
+            key = ("id", "part")
+            columns += [Column("id", "int", is_nullable=False), Column("part", "text", is_nullable=False)]
+    for other in others:
+        target = other.single_key
+        if target is not None and source.random() < 0.55:
+            rule = f" REFERENCES {other.name} {source.choice(_ACTIONS)}".rstrip()
+            rule += _DEFERRED if source.random() < 0.15 else ""
+            columns.append(Column(f"r{other.name}", target.kind, constraint=rule, references=other.name))
+    if source.random() < 0.2:
+        columns.append(Column("u", "int", True, constraint=" UNIQUE"))
+    columns.append(Column("a", "int", is_nullable=source.random() < 0.8))
+    columns += [
+        Column(name, _kind(source), is_nullable=source.random() < 0.85) for name in "bcd"[: source.randint(1, 3)]
+    ]
+    return Table(f"t{number}", tuple(columns), key)
+
+
+def _kind(source: random.Random, but: str = "") -> str:
+    kinds = [kind for kind in _WEIGHTS if kind != but]
+    return source.choices(kinds, [_WEIGHTS[kind] for kind in kinds])[0]

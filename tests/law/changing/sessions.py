@@ -1,0 +1,234 @@
+"""The two databases: sessions of a Millstream in this process, and connections to PostgreSQL.
+
+Both give answers as texts. A statement that waits for a lock of the other session fails soon, with 55P03.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec.structs import asdict
+from pglast import ast
+from psycopg.pq import DiagnosticField, ExecStatus, PGconn, abc
+
+from catalog.values.errors import SqlError, failed_transaction
+from executor.database.database import Database
+from executor.sql.replanning import Planned
+from planner.parse.parser import parse
+from planner.statements.statement import CopyIn, Output
+from protocol.copy import CopyFormat, CopyReader
+from protocol.values.registry import encode_few
+from tests.executor.client import Client, open_database
+from tests.law.changing.answers import Answer, Row
+
+SCHEMA: Final = "law"
+#: How many sessions a case has.
+SESSIONS: Final = 2
+#: Seconds that a statement waits for a lock.
+_PATIENCE: Final = 0.03
+_SETTINGS: Final[dict[str, Any]] = {
+    "maintenance_engine": "embedded", "maintenance_rows": 7, "maintenance_idle": 0.05, "lock_timeout": _PATIENCE,
+    "embedded_threads": 1,
+}  # fmt: skip
+
+
+class Session(Client):
+    """A session of Millstream whose answers are texts, as a client gets them. Plans are kept, as the server does."""
+
+    def __init__(self, database: Database, schema: str) -> None:
+        super().__init__(database, schema)
+        self._plans: dict[str, Planned] = {}
+        self._catalog = self.session.catalog
+
+    def planned(self, text: str) -> Planned:
+        """A bound statement, planned once for a version of the catalog."""
+        if self.session.catalog is not self._catalog:
+            self._plans.clear()
+            self._catalog = self.session.catalog
+        if text not in self._plans:
+            self._plans[text] = super().planned(text)
+        return self._plans[text]
+
+    def answer(self, text: str, data: bytes | None = None) -> Answer:
+        """Runs a statement; ``data`` are COPY's."""
+        try:
+            return self._answer(text, data)
+        except SqlError as error:
+            self._fails()
+            return Answer(error.sqlstate, message=error.message)
+        except Exception:
+            self._fails()
+            return Answer("XX000", message=traceback.format_exc())
+
+    @property
+    def is_in_block(self) -> bool:
+        """Whether a transaction is open."""
+        return self.session.status != "I"
+
+    def _fails(self) -> None:
+        if self.session.status == "T":
+            self.session.fail()
+
+    def _answer(self, text: str, data: bytes | None) -> Answer:
+        (raw,) = parse(text)
+        if data is not None:
+            return self._copied(text, data)
+        if isinstance(raw.node, ast.TransactionStmt):
+            result = self.session.execute(self.bind(text))
+        elif self.session.status == "E":
+            raise failed_transaction()
+        else:
+            planned = self.planned(text)
+            result = self.session.execute_planned(planned)
+        self.notices += [notice.message for notice in result.notices]
+        if result.batches is None:
+            return Answer("", result.tag)
+        rows = [row for batch in result.batches for row in _texts(batch.columns, result.outputs)]
+        return Answer("", result.tag, tuple(item.type.oid for item in result.outputs), tuple(rows))
+
+    def _copied(self, text: str, data: bytes) -> Answer:
+        planned = self.planned(text)
+        statement = planned.statement
+        assert isinstance(statement, CopyIn)
+        columns = [statement.target.columns[place] for place in statement.columns]
+        reader = CopyReader(
+            [item.type for item in columns],
+            [item.name for item in columns],
+            CopyFormat(**asdict(statement.options)),
+            statement.target.name,
+            scaled=tuple(place for place, item in enumerate(columns) if item.keeps_scale),
+        )
+        return Answer("", f"COPY {self.copy_planned(planned, [*reader.feed(data), *reader.finish()])}")
+
+
+def _texts(columns: list[Any], outputs: tuple[Output, ...]) -> list[Row]:
+    fields = [encode_few(column, item.type, 0, "UTC") for column, item in zip(columns, outputs, strict=True)]
+    return [
+        tuple(None if field is None else bytes(field).decode() for field in row) for row in zip(*fields, strict=True)
+    ]
+
+
+class Complaints(logging.Handler):
+    """What Millstream's threads log as errors."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self._texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keeps a message, with the traceback if there is one."""
+        trace = "".join(traceback.format_exception(*record.exc_info)) if record.exc_info else ""
+        self._texts.append(f"{record.getMessage()}\n{trace}")
+
+    def take(self) -> str:
+        """What has been logged since the last call."""
+        found, self._texts = self._texts, []
+        return "\n".join(found)
+
+
+class Ours:
+    """A Millstream database that is reused by many cases, each in a schema of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.complaints = Complaints()
+        logging.getLogger("executor").addHandler(self.complaints)
+        self._open()
+
+    def _open(self) -> None:
+        self.database: Database = open_database(self._folder, **_SETTINGS)
+        self.sessions = [Session(self.database, SCHEMA) for _ in range(SESSIONS)]
+
+    def begin(self) -> None:
+        """An empty schema."""
+        for session in self.sessions:
+            if session.is_in_block:
+                session.answer("ROLLBACK")
+            session.notices.clear()
+        for text in (f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", f"CREATE SCHEMA {SCHEMA}"):
+            found = self.sessions[0].answer(text)
+            assert not found.state, found
+
+    def restart(self) -> None:
+        """Ends the database and opens it again."""
+        self._end()
+        self._open()
+
+    def maintain(self) -> None:
+        """Lets the views of streams be maintained until nothing is due; errors are logged."""
+        try:
+            while self.database.maintenance.round("embedded"):
+                pass
+        except Exception:
+            self.complaints.handle(logging.LogRecord("", logging.ERROR, "", 0, "maintenance", None, sys.exc_info()))
+
+    def close(self) -> None:
+        """Ends the database."""
+        self._end()
+        logging.getLogger("executor").removeHandler(self.complaints)
+
+    def _end(self) -> None:
+        for session in self.sessions:
+            session.session.close()
+        self.database.close()
+
+
+class Theirs:
+    """Connections to PostgreSQL."""
+
+    def __init__(self, dsn: str) -> None:
+        self._connections = [_connect(dsn) for _ in range(SESSIONS)]
+
+    def begin(self) -> None:
+        """An empty schema."""
+        for connection in self._connections:
+            connection.exec_(b"ROLLBACK")
+        for text in (f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", f"CREATE SCHEMA {SCHEMA}"):
+            found = self.answer(0, text)
+            assert not found.state, found
+
+    def answer(self, session: int, text: str, data: bytes | None = None) -> Answer:
+        """Runs a statement; ``data`` are COPY's."""
+        connection = self._connections[session]
+        result = connection.exec_(text.encode())
+        if result.status == ExecStatus.COPY_IN:
+            assert data is not None
+            connection.put_copy_data(data)
+            connection.put_copy_end()
+            found = connection.get_result()
+            assert found is not None
+            assert connection.get_result() is None
+            result = found
+        if result.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
+            state = result.error_field(DiagnosticField.SQLSTATE) or b"lost"
+            message = result.error_field(DiagnosticField.MESSAGE_PRIMARY) or result.error_message
+            return Answer(state.decode(), message=message.decode())
+        tag, kinds = (result.command_status or b"").decode(), tuple(map(result.ftype, range(result.nfields)))
+        return Answer("", tag, kinds, tuple(_row(result, row) for row in range(result.ntuples)))
+
+    def close(self) -> None:
+        """Ends the connections."""
+        for connection in self._connections:
+            connection.finish()
+
+
+def _row(result: abc.PGresult, row: int) -> Row:
+    values = (result.get_value(row, column) for column in range(result.nfields))
+    return tuple(None if value is None else value.decode() for value in values)
+
+
+def _connect(dsn: str) -> abc.PGconn:
+    found = PGconn.connect(dsn.encode())
+    for text in (
+        f"SET search_path = {SCHEMA}",
+        "SET TimeZone = 'UTC'",
+        f"SET lock_timeout = {int(_PATIENCE * 1000)}",
+        "SET client_min_messages = error",
+        "SET statement_timeout = '30s'",
+    ):
+        found.exec_(text.encode())
+    return found

@@ -1,0 +1,68 @@
+"""What a case consists of: statements for one of two sessions, and restarts."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+#: ``view``: a view's definition, which may be refused. ``read``: a query of a view or a table. ``own``: a statement
+#: that only Millstream gets.
+Role = Literal["table", "view", "change", "copy", "block", "read", "own", "maintain", "restart"]
+
+_ROWS = "{rows}"
+
+
+class Step(Struct, frozen=True):
+    """A statement; ``{rows}`` in its text stands for ``rows``, which are lines for COPY.
+
+    ``judged`` is PostgreSQL's statement where it is another one, ``name`` the relation that is made, changed or read,
+    ``of`` the relations that a view reads.
+    """
+
+    role: Role
+    text: str
+    session: int = 0
+    rows: tuple[str, ...] = ()
+    judged: str | None = None
+    name: str = ""
+    constructs: tuple[str, ...] = ()
+    of: frozenset[str] = frozenset()
+    ordered: bool = False
+
+    @property
+    def statement(self) -> str:
+        """What Millstream gets."""
+        return self.text.replace(_ROWS, ", ".join(self.rows))
+
+    @property
+    def for_judge(self) -> str:
+        """What PostgreSQL gets."""
+        return self.statement if self.judged is None else self.judged
+
+    @property
+    def data(self) -> bytes | None:
+        """The data of COPY."""
+        return "".join(f"{line}\n" for line in self.rows).encode() if self.role == "copy" else None
+
+
+class Case(Struct, frozen=True):
+    """Steps in their order; ``seed`` made them."""
+
+    seed: int
+    steps: tuple[Step, ...]
+
+
+def as_script(case: Case) -> str:
+    """A case as an SQL script to be read: Millstream's statements. PostgreSQL has tables for streams, plain views."""
+    lines = [f"-- seed {case.seed}"]
+    several = any(step.session for step in case.steps)
+    for step in case.steps:
+        session = f"/* session {step.session + 1} */ " if several else ""
+        if step.role in ("restart", "maintain"):
+            lines.append(f"-- {step.role}")
+        elif step.role == "copy":
+            lines += [f"{session}{step.statement};", *step.rows, "\\."]
+        else:
+            lines.append(f"{session}{step.statement};{'  -- in Millstream only' if step.role == 'own' else ''}")
+    return "\n".join(lines)

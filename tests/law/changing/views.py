@@ -1,0 +1,354 @@
+"""Random queries for views, of every construct whose result is determined.
+
+A query that numbers or cuts rows orders them by all of its columns, so that rows that tie are equal.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from tests.law.changing import rows
+from tests.law.changing.aggregates import Aggregates
+from tests.law.changing.relations import From, Named, Relations, Select
+from tests.law.changing.scalars import Ref, Scalars, Scope, only_exact
+
+_SETS: Final = ("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL")
+_FRAMES: Final = (
+    "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING",
+    "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+    "ROWS 2 PRECEDING",
+)
+
+
+class Queries:
+    """Draws queries over named relations; ``seen`` collects the constructs since it was last emptied."""
+
+    def __init__(self, source: random.Random, named: Sequence[Named]) -> None:
+        self._source = source
+        self._named = named
+        self.seen: list[str] = []
+        self._scalars = Scalars(source)
+        self._aggregates = Aggregates(source, self._scalars, self.seen)
+        self._relations = Relations(source, named, self._scalars, self.seen, self.draw)
+        forms: dict[Callable[[int], Select], int] = {
+            self._filtered: 4, self._grouped: 6, self._regrouped: 1, self._semi: 4, self._scalar: 3,
+            self._sets_of_groups: 2, self._distinct: 2, self._distinct_on: 2, self._combined: 4, self._windowed: 4,
+            self._limited: 2, self._first_rows: 2, self._with: 2, self._recursive: 2, self._lateral: 2,
+            self._one_row: 1,
+        }  # fmt: skip
+        self._forms, self._weights = list(forms), list(forms.values())
+
+    def draw(self, depth: int) -> Select:
+        """A query with as many levels of subqueries at most."""
+        return self._source.choices(self._forms, self._weights)[0](depth)
+
+    def failing(self) -> Select | None:
+        """A query that fails while some row has a zero: it stands alone, since other queries need not evaluate it."""
+        fitting = [
+            (found, column.text)
+            for found in self._named
+            for column in found.columns
+            if column.kind == "int" and not found.name.startswith(("v", "s"))
+        ]
+        if not fitting:
+            return None
+        found, column = self._source.choice(fitting)
+        self.seen.append("expression that fails")
+        text = f"SELECT {column} AS c0, 12 / {column} AS c1 FROM {found.name}"
+        columns = (Ref("c0", "int"), Ref("c1", "int"))
+        return Select(text, columns, found.size, frozenset((found.name,)), "failing")
+
+    # -- rows ------------------------------------------------------------------------------------------------------
+
+    def _filtered(self, depth: int) -> Select:
+        item = self._relations.any(depth)
+        self.seen.append("projection")
+        where = self._where(item.scope)
+        return self._select(item, self._outputs(item.scope), where, form="filter")
+
+    def _semi(self, depth: int) -> Select:
+        item, asked = self._relations.any(depth), self._relations.one(depth)
+        condition = self._asking(item.scope, asked)
+        where = f" WHERE {condition}"
+        if self._source.random() < 0.25:
+            where = f" WHERE ({condition}) OR {self._scalars.condition(item.scope, 0)}"
+        return self._select(item, self._outputs(item.scope), where, (asked,), form="semi")
+
+    def _asking(self, scope: Scope, asked: From) -> str:
+        """EXISTS, IN and their negations."""
+        related = self._scalars.pair(asked.scope, scope, self._source.random() < 0.8)
+        more = f" AND {self._scalars.condition(asked.scope, 0)}" if self._source.random() < 0.4 else ""
+        column = self._source.choice(only_exact(asked.scope) or (Ref("1", "int"),))
+        negated = self._source.choice(("", "NOT "))
+        if self._source.random() < 0.5:
+            value = self._scalars.exact(scope, column.kind, 0).text
+            correlated = f" WHERE {related}{more}" if related and self._source.random() < 0.3 else ""
+            self.seen.append(f"{negated}IN")
+            return f"{value} {negated}IN (SELECT {column.text} FROM {asked.text}{correlated})"
+        self.seen.append(f"{negated}EXISTS")
+        return f"{negated}EXISTS (SELECT 1 FROM {asked.text} WHERE {related or 'true'}{more})"
+
+    def _scalar(self, depth: int) -> Select:
+        item, asked = self._relations.any(depth), self._relations.one(depth)
+        related = self._scalars.pair(asked.scope, item.scope, self._source.random() < 0.8)
+        value = self._aggregates.any(asked.scope)
+        self.seen.append("correlated scalar subquery" if related else "scalar subquery")
+        subquery = f"(SELECT {value.text} FROM {asked.text} WHERE {related or 'true'})"
+        if self._source.random() < 0.3 and value.kind != "apx":
+            where = f" WHERE {self._scalars.of(item.scope, value.kind, 0).text} <= {subquery}"
+            return self._select(item, self._outputs(item.scope), where, (asked,), form="scalar")
+        outputs = [*self._outputs(item.scope), Ref(subquery, value.kind, value.exact)]
+        return self._select(item, outputs, self._where(item.scope), (asked,), form="scalar")
+
+    def _one_row(self, depth: int) -> Select:
+        item, asked = self._relations.any(depth), self._relations.one(depth)
+        self.seen.append("cross join with one row")
+        calls = [self._aggregates.any(asked.scope) for _ in range(2)]
+        one = self._relations.nested(self._select(asked, calls, form="total"))
+        both = From(f"{item.text} CROSS JOIN {one.text}", item.scope + one.scope, item.size, item.reads | asked.reads)
+        outputs = [*self._outputs(item.scope), *one.scope]
+        return self._select(both, outputs, self._where(both.scope), form="one row")
+
+    def _lateral(self, depth: int) -> Select:
+        item, asked = self._relations.one(depth), self._relations.one(depth)
+        related = self._scalars.pair(asked.scope, item.scope, self._source.random() < 0.7) or "true"
+        self.seen.append("LATERAL")
+        if self._source.random() < 0.5:
+            calls = [self._aggregates.any(asked.scope)]
+            inner = self._select(asked, calls, f" WHERE {related}", form="total")
+        else:
+            self.seen.append("top k per row by LATERAL")
+            outputs = self._exact_outputs(asked.scope)
+            order = _all_places(self._source, len(outputs))
+            inner = self._select(
+                asked, outputs, f" WHERE {related}", tail=f"{order} LIMIT {self._source.randint(1, 2)}"
+            )
+        beside = self._relations.nested(inner, lateral=True)
+        joined = self._source.choice(("CROSS JOIN {}", "LEFT JOIN {} ON true")).format(beside.text)
+        both = From(f"{item.text} {joined}", item.scope + beside.scope, item.size * 2, item.reads | asked.reads)
+        return self._select(both, [*self._outputs(item.scope), *beside.scope], form="lateral")
+
+    # -- groups ----------------------------------------------------------------------------------------------------
+
+    def _regrouped(self, depth: int) -> Select:
+        self.seen.append("grouping of a grouping")
+        return self._groups_of(self._relations.nested(self._grouped(max(depth - 1, 0))))
+
+    def _grouped(self, depth: int) -> Select:
+        self.seen.append("GROUP BY")
+        return self._groups_of(self._relations.any(depth))
+
+    def _groups_of(self, item: From) -> Select:
+        keys = self._keys(item.scope, self._source.choice((0, 1, 1, 1, 2)))
+        calls = [self._aggregates.any(item.scope) for _ in range(self._source.randint(1, 3))]
+        tail = f" GROUP BY {', '.join(key.text for key in keys)}" if keys else ""
+        if self._source.random() < 0.35:
+            self.seen.append("HAVING")
+            tested = self._aggregates.comparable(item.scope)
+            value = rows.literal(self._source, tested.kind)
+            tail += f" HAVING {tested.text} {self._source.choice(('>', '<>', '<='))} {value}"
+        return self._select(item, [*keys, *calls], self._where(item.scope), tail=tail, form="group")
+
+    def _sets_of_groups(self, depth: int) -> Select:
+        item = self._relations.any(depth)
+        columns = list(dict.fromkeys(only_exact(item.scope)))
+        if len(columns) < 2:
+            return self._grouped(depth)
+        one, two = self._source.sample(columns, 2)
+        name, sets = self._source.choice(
+            (
+                ("ROLLUP", f"ROLLUP ({one.text}, {two.text})"),
+                ("CUBE", f"CUBE ({one.text}, {two.text})"),
+                ("GROUPING SETS", f"GROUPING SETS (({one.text}), ({two.text}), ())"),
+                ("GROUPING SETS", f"GROUPING SETS (({one.text}, {two.text}), ({one.text}))"),
+            )
+        )
+        self.seen.append(name)
+        calls = [self._aggregates.any(item.scope) for _ in range(2)]
+        outputs = [one, two, Ref(f"GROUPING({one.text}, {two.text})", "int"), *calls]
+        return self._select(item, outputs, self._where(item.scope), tail=f" GROUP BY {sets}", form="sets")
+
+    def _distinct(self, depth: int) -> Select:
+        item = self._relations.any(depth)
+        self.seen.append("DISTINCT")
+        outputs = self._exact_outputs(item.scope)
+        return self._select(item, outputs, self._where(item.scope), head="DISTINCT ", form="distinct")
+
+    # -- order -----------------------------------------------------------------------------------------------------
+
+    def _distinct_on(self, depth: int) -> Select:
+        inner = self._exact_rows(depth)
+        self.seen.append("DISTINCT ON")
+        order = _all_places(self._source, len(inner.scope), first=1)
+        head = f"DISTINCT ON ({inner.scope[0].text}) "
+        return self._select(inner, list(inner.scope), head=head, tail=order, form="distinct on")
+
+    def _limited(self, depth: int) -> Select:
+        inner = self._exact_rows(depth)
+        self.seen.append("ORDER BY LIMIT")
+        offset = f" OFFSET {self._source.randint(1, 2)}" if self._source.random() < 0.25 else ""
+        tail = f"{_all_places(self._source, len(inner.scope))} LIMIT {self._source.randint(1, 6)}{offset}"
+        found = self._select(inner, list(inner.scope), tail=tail, form="limit")
+        return Select(found.text, found.columns, 6, found.reads, "limit")
+
+    def _windowed(self, depth: int) -> Select:
+        """At most one of the windows numbers rows that tie: two of them could do it differently."""
+        inner = self._exact_rows(depth)
+        calls = [self._window(inner.scope, self._source.random() < 0.6)]
+        if self._source.random() < 0.5:
+            calls.append(self._window(inner.scope, numbers=False))
+        return self._select(inner, [*inner.scope, *calls], form="window")
+
+    def _window(self, scope: Scope, numbers: bool) -> Ref:
+        """A window function; ``numbers``: its values differ between rows that tie."""
+        part, *others = (item.text for item in scope)
+        named = others or [part]
+        order = ", ".join(f"{item}{self._source.choice(('', ' DESC', ' NULLS FIRST'))}" for item in named)
+        over = f"PARTITION BY {part} ORDER BY {order}"
+        value, number = self._source.choice(scope), self._scalars.of(scope, "int", 0).text
+        frame = self._source.choice(_FRAMES)
+        numbering = (
+            ("row_number", f"row_number() OVER ({over})", "big"),
+            ("lag, lead", f"{self._source.choice(('lag', 'lead'))}({value.text}) OVER ({over})", value.kind),
+            ("ROWS frame", f"sum({number}) OVER ({over} {frame})", "big"),
+            ("ROWS frame", f"count(*) OVER ({over} {frame})", "big"),
+        )
+        equal = (
+            ("rank", f"rank() OVER (PARTITION BY {part} ORDER BY {named[0]})", "big"),
+            ("dense_rank", f"dense_rank() OVER (ORDER BY {part})", "big"),
+            ("sum over a partition", f"sum({number}) OVER (PARTITION BY {part})", "big"),
+            ("running sum", f"sum({number}) OVER ({over})", "big"),
+            ("first_value", f"first_value({value.text}) OVER ({over})", value.kind),
+        )
+        name, text, kind = self._source.choice(numbering if numbers else equal)
+        self.seen.append(f"window: {name}")
+        return Ref(text, kind)
+
+    def _first_rows(self, depth: int) -> Select:
+        inner = self._exact_rows(depth)
+        self.seen.append("top k per group")
+        part, *others = inner.scope
+        order = ", ".join(f"{item.text}{self._source.choice(('', ' DESC'))}" for item in others or inner.scope)
+        place = f"row_number() OVER (PARTITION BY {part.text} ORDER BY {order})"
+        ranked = self._relations.nested(self._select(inner, [*inner.scope, Ref(place, "big")], form="window"))
+        where = f" WHERE {ranked.scope[-1].text} <= {self._source.randint(1, 3)}"
+        return self._select(ranked, list(ranked.scope[:-1]), where, form="first rows")
+
+    # -- several queries -------------------------------------------------------------------------------------------
+
+    def _combined(self, depth: int) -> Select:
+        left, right = self._relations.any(depth), self._relations.any(depth)
+        ones = self._exact_outputs(left.scope)
+        others = [self._scalars.exact(right.scope, one.kind) for one in ones]
+        chosen = self._source.choice(_SETS)
+        self.seen.append(chosen)
+        first = self._select(left, ones, self._where(left.scope))
+        second = self._select(right, others, self._where(right.scope))
+        text = f"{first.text} {chosen} {second.text}"
+        return Select(text, first.columns, first.size + second.size, first.reads | second.reads, "set")
+
+    def _with(self, depth: int) -> Select:
+        inner = self.draw(max(depth - 1, 0))
+        self.seen.append("WITH")
+        name = self._relations.alias()
+        once = Named(name, inner.columns, inner.size)
+        item = self._relations.plain(once)
+        if self._source.random() < 0.6:
+            other = self._source.choice((self._relations.plain(once), self._relations.one(0)))
+            item = self._relations.joined(item, other)
+        body = self._select(item, self._outputs(item.scope), self._where(item.scope))
+        return Select(f"WITH {name} AS ({inner.text}) {body.text}", body.columns, body.size,
+                      (body.reads | inner.reads) - {name}, "with")  # fmt: skip
+
+    def _recursive(self, depth: int) -> Select:
+        """The nodes that are reached over the edges of a relation with two numbers, by their distance at most."""
+        edges = [
+            (found, numbers)
+            for found in self._named
+            if len(numbers := [item.text for item in found.columns if item.kind == "int"]) > 1
+        ]
+        if not edges:
+            return self._combined(depth)
+        self.seen.append("WITH RECURSIVE")
+        found, numbers = self._source.choice(edges)
+        start, end = self._source.sample(numbers, 2)
+        name = self._relations.alias()
+        first = f"SELECT {start}, {end} FROM {found.name}{self._source.choice(('', f' WHERE {start} < 3'))}"
+        columns: Scope = (Ref("a", "int"), Ref("b", "int"))
+        if self._source.random() < 0.3:
+            self.seen.append("WITH RECURSIVE by UNION ALL")
+            columns += (Ref("n", "int"),)
+            step = (
+                f"{first.replace(' FROM', ', 1 FROM')} UNION ALL SELECT r.a, e.{end}, r.n + 1 FROM {name} r"
+                f" JOIN (SELECT DISTINCT {start}, {end} FROM {found.name}) e ON e.{start} = r.b WHERE r.n < 3"
+            )
+        else:
+            step = f"{first} UNION SELECT r.a, e.{end} FROM {name} r JOIN {found.name} e ON e.{start} = r.b"
+        item = self._relations.plain(Named(name, columns, 60))
+        body = self._select(item, self._outputs(item.scope), self._where(item.scope))
+        listed = ", ".join(column.text for column in columns)
+        text = f"WITH RECURSIVE {name} ({listed}) AS ({step}) {body.text}"
+        return Select(text, body.columns, 60, frozenset((found.name,)), "recursive")
+
+    # -- parts -----------------------------------------------------------------------------------------------------
+
+    def _exact_rows(self, depth: int) -> From:
+        """A subquery all of whose columns may be keys."""
+        item = self._relations.any(depth)
+        outputs = self._exact_outputs(item.scope)
+        return self._relations.nested(self._select(item, outputs, self._where(item.scope), form=item.form))
+
+    def _outputs(self, scope: Scope) -> list[Ref]:
+        return [self._scalars.any(scope) for _ in range(self._source.randint(1, 4))]
+
+    def _exact_outputs(self, scope: Scope) -> list[Ref]:
+        known = only_exact(scope) or (Ref("1", "int"),)
+        columns = [self._source.choice(known) for _ in range(self._source.randint(1, 3))]
+        if self._source.random() < 0.3:
+            columns.append(self._scalars.exact(scope, self._source.choice(known).kind))
+        return columns
+
+    def _keys(self, scope: Scope, number: int) -> list[Ref]:
+        known = list(dict.fromkeys(only_exact(scope)))
+        if self._source.random() < 0.2 and number and known:
+            self.seen.append("grouping by an expression")
+            kind = self._source.choice(known).kind
+            found = self._scalars.exact(tuple(known), kind)
+            if any(item.text in found.text for item in known):
+                return [found]
+        return self._source.sample(known, min(number, len(known)))
+
+    def _where(self, scope: Scope) -> str:
+        if self._source.random() < 0.7 or not scope:
+            return ""
+        self.seen.append("filter")
+        return f" WHERE {self._scalars.condition(scope)}"
+
+    def _select(
+        self,
+        item: From,
+        outputs: Sequence[Ref],
+        where: str = "",
+        others: Sequence[From] = (),
+        head: str = "",
+        tail: str = "",
+        form: str = "",
+    ) -> Select:
+        if any("CASE" in output.text for output in outputs):
+            self.seen.append("CASE")
+        listed = ", ".join(f"{output.text} AS c{place}" for place, output in enumerate(outputs))
+        columns = tuple(Ref(f"c{place}", output.kind, output.exact) for place, output in enumerate(outputs))
+        reads = item.reads.union(*(other.reads for other in others))
+        return Select(f"SELECT {head}{listed} FROM {item.text}{where}{tail}", columns, item.size, reads, form)
+
+
+def _all_places(source: random.Random, number: int, first: int = 0) -> str:
+    """ORDER BY all columns by their places; the ``first`` ones come first."""
+    places = list(range(1, number + 1))
+    moved = places[first:]
+    source.shuffle(moved)
+    listed = [f"{place}{source.choice(('', ' DESC', ' DESC NULLS LAST'))}" for place in places[:first] + moved]
+    return f" ORDER BY {', '.join(listed)}"
