@@ -195,9 +195,8 @@ class _Kept:
         found = None if final.small is None or len(outputs) > 1 else final.small.run(outputs)
         if found is not None:
             return found
-        read = {leaf.trace for leaf in find(final.relation, _SNAPSHOTS)}
-        states = self._expanded.snapshots() if read & self._expanded.traces.keys() else {}
-        return whole(final.relation, {**outputs, **states})
+        read = {f"s_{leaf.trace}" for leaf in find(final.relation, _SNAPSHOTS)}
+        return whole(final.relation, outputs if read <= outputs.keys() else {**self._expanded.snapshots(), **outputs})
 
     def lookup(self, columns: tuple[Column, ...], values: pa.Table) -> pa.Table | None:
         """The rows whose columns have these values, and perhaps others; None where they are not found by them."""

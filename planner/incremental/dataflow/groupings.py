@@ -34,7 +34,7 @@ from planner.algebra.nodes import (
 from planner.algebra.signature import key_of
 from planner.algebra.walk import replace_columns, used_columns
 from planner.incremental.dataflow import recomputation, retraction
-from planner.incremental.dataflow.building import Building
+from planner.incremental.dataflow.building import Building, NotMaintained
 from planner.incremental.dataflow.graph import references
 
 #: Aggregates for which a value seen twice is a value seen once.
@@ -46,6 +46,8 @@ Closed = Callable[[Relation], Snapshot]
 
 def grouped(building: Building, node: Aggregate, closed: Closed) -> Relation:
     """What stands for a grouping of an open region. Raises NotMaintained."""
+    if not node.columns:
+        raise NotMaintained("a grouping has no columns")
     below = _with_columns_alone(building, node, closed)
     sums = tuple(item for item in below.aggregates if retraction.is_retractable(item[1]))
     others = tuple(item for item in below.aggregates if item not in sums)
@@ -72,7 +74,7 @@ def _with_columns_alone(building: Building, node: Aggregate, closed: Closed) -> 
     below: Relation = node.input
     if computed or kept != node.input.columns:
         below = Project(node.input, (*references(kept), *computed))
-    return replace(node, input=closed(below), keys=keys)
+    return replace(node, input=below if isinstance(below, Snapshot) else closed(below), keys=keys)
 
 
 def _is_of_values(call: AggregateCall) -> bool:

@@ -143,6 +143,8 @@ class _Planning:
                 return self._grouped(node)
             case Window() if not any(has_subquery(call) for _, call in node.calls):
                 return recomputation.window(self._building, node, self._closed)
+            case SetOperation(columns=()):
+                raise NotMaintained("a set operation has no columns")
             case SetOperation(kind="union", all=True):
                 return self._together(node)
             case SetOperation(kind="union"):

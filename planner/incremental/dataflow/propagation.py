@@ -25,7 +25,8 @@ from typing import Any, Final, TypeGuard
 from msgspec import Struct
 from msgspec.structs import replace
 
-from planner.algebra.construction import conjuncts, has_subquery
+from catalog.values.types import BOOL
+from planner.algebra.construction import TRUE, conjuncts, has_subquery
 from planner.algebra.nodes import Call, Column, ColumnRef, Filter, Join, Project, Relation, Scalar, Snapshot, Unnest
 from planner.algebra.walk import RELATION_KINDS, is_dependent, replace_columns, transform, used_columns, walk
 from planner.incremental.dataflow.building import Building, NotMaintained, key_names, with_columns
@@ -112,7 +113,9 @@ def _keeps_left(node: Any) -> TypeGuard[Join]:
 
 
 def propagated(building: Building, region: Relation) -> Snapshot:
-    """The leaf that stands for a region's rows. Raises NotMaintained."""
+    """The leaf that stands for a region's rows, which have a column at least. Raises NotMaintained."""
+    if not region.columns:
+        region = Project(region, ((building.fresh.column("present", BOOL, False), TRUE),))
     if isinstance(region, Snapshot):
         return region
     columns, definition = region.columns, building.expanded(region)
