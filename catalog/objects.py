@@ -234,11 +234,12 @@ class View(Struct, frozen=True):
     user-defined types in the same form. ``reads`` are the columns of these relations, by oid: their names in the text
     and their current names. ``moved`` are the columns read by a continuous view's program that were renamed since: oid,
     name in the program, current name. ``labels`` are the enums that its program converts to text, and ``kept_labels``
-    the oids of those whose text is in its states. ``materialized``: it was created as a materialized view; over tables,
-    its rows are computed at each read, as if it were refreshed each time. ``functions`` are the oids of the
-    user-defined functions that it calls, directly or through others; ``calls`` are the functions that its text names,
-    in the form of ``names``. ``indexes`` are those of a materialized view: clients list them, and they enforce nothing,
-    as the rows are computed at each read.
+    the oids of those whose text is in its states. ``materialized``: it was created as a materialized view; its rows
+    are always as if it had been refreshed just now. ``functions`` are the oids of the user-defined functions that it
+    calls, directly or through others; ``calls`` are the functions that its text names, in the form of ``names``.
+    ``indexes`` are those of a materialized view: clients list them, and they enforce nothing. ``derived``: a continuous
+    view that reads no stream itself. Its program has no states, and says what its text says. ``populated``: a
+    materialized view may be read; not so WITH NO DATA, until REFRESH.
     """
 
     oid: int
@@ -262,6 +263,13 @@ class View(Struct, frozen=True):
     functions: tuple[int, ...] = ()
     calls: tuple[tuple[str, str, int], ...] = ()
     indexes: tuple[Index, ...] = ()
+    derived: bool = False
+    populated: bool = True
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether it is a continuous view over streams, whose states have what nothing else has any more."""
+        return self.continuous and not self.derived
 
     @property
     def stored(self) -> tuple[ColumnDefinition, ...]:
@@ -277,6 +285,13 @@ class View(Struct, frozen=True):
     def reads_as_invoker(self) -> bool:
         """Whether the view reads its relations with the privileges of the reading role (security_invoker)."""
         return dict(self.options).get("security_invoker") in ("true", "on", "yes", "1")
+
+
+def as_plain(view: View) -> View:
+    """A view that is computed from its text at each read, as it may be where nothing is kept for it alone."""
+    assert not view.keeps_rows
+    columns = tuple(replace(column, keeps_scale=False) for column in view.columns)
+    return replace(view, columns=columns, continuous=False, derived=False, moved=(), labels=(), kept_labels=())
 
 
 #: Relations that may have indexes.

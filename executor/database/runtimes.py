@@ -70,9 +70,16 @@ class Runtimes:
             if isinstance(item, View) and (runtime := self._core.find_view(item.oid)) is not None:
                 runtime.alter(item)
         for new in views:
-            self._core.storage.create(new.view.oid, lsn)
-            self.open_view(replace(new.view, created_lsn=lsn), self._core.storage.load(new.view.oid))
+            view = catalog.objects[new.view.oid]
+            assert isinstance(view, View)
+            if view.continuous:
+                self._core.storage.create(view.oid, lsn)
+                self.open_view(replace(view, created_lsn=lsn), self._core.storage.load(view.oid))
+        plain = [oid for oid, item in catalog.objects.items() if isinstance(item, View) and not item.continuous]
         self._core.publish_catalog(catalog)
+        for oid in plain:
+            if self._core.find_view(oid) is not None:  # it was a continuous one before
+                self._forget(oid)
         for oid in dropped:
             self._forget(oid)
         self._core.refresh_reads()

@@ -66,8 +66,8 @@ def _views(shown: Shown) -> Rows:
     visible = shown.core.sequencer.visible
     for runtime in shown.core.runtimes():
         streams = [shown.core.streams[oid].stream for oid in runtime.program.inputs]
-        durable: int | None = min(progress.durable for progress in runtime.paths)
-        fresh: int | None = min(progress.reached for progress in runtime.paths)
+        durable = min((progress.durable for progress in runtime.paths), default=None)
+        fresh = min((progress.reached for progress in runtime.paths), default=None)
         behind: int | None = 0
         if runtime.away is not None:  # what else its server knows
             durable, fresh, behind = runtime.held, None, None

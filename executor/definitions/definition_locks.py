@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from catalog.catalog import Catalog
-from catalog.objects import CatalogObject, Schema, Table, UserType, is_temporary
+from catalog.objects import CatalogObject, Schema, Table, UserType, View, is_temporary
 from executor.locks.modes import Mode
 from executor.locks.targets import Definition, Name, Relation
 from executor.tables.statements.lock_needs import Need
@@ -66,6 +66,8 @@ def definition_needs(statement: Any, catalog: Catalog) -> Iterator[Need]:
             yield from _created(catalog, table)
         case CreateSequence(sequence=item) | CreateStream(stream=item):
             yield from _created(catalog, item)
+        case CreateView(refreshed=View() as refreshed):
+            yield from _changed(catalog, [refreshed], Mode.ACCESS_EXCLUSIVE)
         case CreateView(view=view):
             yield from _created(catalog, view)
             yield from _viewed(statement, catalog)
@@ -139,11 +141,11 @@ def _referred(table: Table, catalog: Catalog) -> Iterator[Need]:
 
 
 def _viewed(statement: CreateView, catalog: Catalog) -> Iterator[Need]:
-    """What a view reads; of the tables that a continuous view joins the rows stay until it is there."""
+    """What a view reads; of the tables that a view over streams joins the rows stay until it is there."""
     view = statement.view
     for oid in sorted(view.depends_on):
         yield Relation(oid), Mode.ACCESS_SHARE
-    if view.continuous:
+    if view.keeps_rows:
         scans = (item for item in walk(statement.query.relation) if isinstance(item, Scan) and item.kind == "table")
         for oid in sorted({item.oid for item in scans}):
             yield Relation(oid), Mode.SHARE

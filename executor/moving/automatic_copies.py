@@ -103,7 +103,7 @@ class AutomaticCopies:
     def _lacks_copy(self, runtime: ViewRuntime) -> bool:
         if runtime.away is not None or runtime.held is not None or runtime.error is not None:
             return False
-        stream = self._core.streams.get(runtime.program.inputs[0])
+        stream = next((self._core.streams.get(oid) for oid in runtime.program.inputs), None)
         is_staying = self._staying.get(runtime.view.oid) == self._core.catalog.version
         return stream is not None and not home_of(stream.stream) and not is_staying and not self._is_early(runtime)
 

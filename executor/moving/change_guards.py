@@ -47,7 +47,7 @@ def _pinned(core: Core) -> Iterator[tuple[ViewRuntime, int, str, bool]]:
     """Views with the objects that they pin, the server that relies on these (this one where a copy is kept), and
     whether that server is the home of a guest."""
     for runtime in core.runtimes():
-        known = core.streams.get(runtime.program.inputs[0])
+        known = next((core.streams.get(oid) for oid in runtime.program.inputs), None)
         home = "" if known is None else home_of(known.stream)
         if home or runtime.held is not None:
             server = home or (core.options.server_name if runtime.away is None else runtime.away.server)

@@ -29,8 +29,12 @@ def views_below(core: Core, runtime: ViewRuntime) -> tuple[ViewRuntime, ...]:
 
 
 def require_movable(core: Core, runtime: ViewRuntime) -> None:
-    """Raises 0A000 for a view that reads something else whenever it is read."""
+    """Raises 0A000 for a view that has no states, or reads something else whenever it is read."""
     name, instead = runtime.view.name, "Migrate the queries that read it instead."
+    if not runtime.program.paths:
+        raise unsupported(
+            f'migrating view "{name}", which reads no stream: it is computed where its tables are', instead
+        )
     below = views_below(core, runtime)
     for each in (runtime, *below):
         scans = (node for node in walk(each.program.final) if isinstance(node, Scan))

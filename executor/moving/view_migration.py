@@ -236,7 +236,8 @@ class ViewMigration:
     def leaving(self) -> list[ViewRuntime]:
         """The views that have still to leave this server, which is drained."""
         runtimes = self._core.runtimes()
-        return [item for item in runtimes if item.away is None and item.view.oid not in self._staying]
+        here = (item for item in runtimes if item.away is None and item.program.paths)
+        return [item for item in here if item.view.oid not in self._staying]
 
     def _drain(self) -> None:
         """Gives away the views that can leave; guests to their homes, if these accept views."""

@@ -49,5 +49,5 @@ def is_guest(replicas: Replicas, runtime: ViewRuntime) -> bool:
 
 def is_at_home(core: Core, runtime: ViewRuntime) -> bool:
     """Whether a view's streams belong to this server."""
-    stream = core.streams.get(runtime.program.inputs[0])
+    stream = next((core.streams.get(oid) for oid in runtime.program.inputs), None)
     return stream is not None and not home_of(stream.stream)

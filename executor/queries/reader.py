@@ -564,6 +564,10 @@ class Reader:
                 return Moment(lsn, None, own, exact, self, catalog, transaction.write, lent=lent), True
             if kept is not None:
                 kept.require_columns(plan.relation, catalog)
+                for oid in here:
+                    view = catalog.objects.get(oid)
+                    if isinstance(view, View):
+                        kept.require_columns(self.core.view(oid).final(view), catalog)
                 own, lent = {oid: next(self._private) for oid in views}, self.services.borrowing.at(views, kept.lsn)
                 snapshot = None if transaction.write is not None else kept.tables
                 return Moment(kept.lsn, snapshot, own, True, self, catalog, transaction.write, lent=lent), False

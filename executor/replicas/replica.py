@@ -184,7 +184,7 @@ class Replica:
         return tuple(
             runtime.view.oid
             for runtime in (self._core.runtimes() if tables else ())
-            if runtime.program.inputs[0] in self.streams
+            if not self.streams.keys().isdisjoint(runtime.program.inputs)
             and any(item.table in tables for item in runtime.program.borrowed)
         )
 
@@ -225,7 +225,7 @@ def as_at_home(replica: Stream) -> Stream:
 
 def replica_of(replicas: Replicas, runtime: ViewRuntime) -> Replica | None:
     """The replica of a guest's streams; None for a view of this server."""
-    return replicas.get(runtime.program.inputs[0])
+    return next((replicas.get(oid) for oid in runtime.program.inputs), None)
 
 
 def streams_of(core: Core, program: Program) -> tuple[Stream, ...]:

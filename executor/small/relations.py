@@ -41,9 +41,9 @@ class Small(Struct, frozen=True):
     schema: pa.Schema
 
     def run(self, bindings: Mapping[str, pa.Table], parameters: Sequence[Any] = ()) -> pa.Table | None:
-        """The relation's rows, columns c<id>; None if the engine must compute them."""
-        table = bindings[self.leaf]
-        if table.num_rows * max(table.num_columns, len(self.columns)) > values.CELLS:
+        """The relation's rows, columns c<id>; None if the engine must compute them, as where the leaf is not bound."""
+        table = bindings.get(self.leaf)
+        if table is None or table.num_rows * max(table.num_columns, len(self.columns)) > values.CELLS:
             return None
         try:
             rows = self.step(bindings, parameters)

@@ -22,6 +22,7 @@ from catalog.objects import (
     SystemView,
     Table,
     View,
+    as_plain,
     is_temporary,
     null_value,
 )
@@ -46,11 +47,12 @@ from executor.transactions.transaction import NewView, OutdatedError, Transactio
 from executor.upkeep.folder_watcher import arrived_before
 from planner.algebra.nodes import Scan
 from planner.algebra.walk import walk
+from planner.bind.definitions.dependents import readers
 from planner.bind.definitions.sequences import call_of, require_within
 from planner.bind.definitions.view_definitions.live_tables import live_text
 from planner.bind.state.context import Context
 from planner.incremental.names import stored_name
-from planner.incremental.plan import Planned, plan
+from planner.incremental.plan import Planned, derived, plan
 from planner.incremental.programs.canonical import Origin
 from planner.incremental.programs.labels import labels_of
 from planner.incremental.programs.program import Static
@@ -292,6 +294,8 @@ def _alter_sequence(core: Core, transaction: Transaction, catalog: Catalog, stat
 def _create_view(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
     core, view = database.core, statement.view
     tag = "CREATE MATERIALIZED VIEW" if view.materialized else "CREATE VIEW"
+    if statement.refreshed is not None:
+        return _refresh_view(core, transaction, catalog, statement)
     if statement.exists:
         return Result(tag, notices=(_skipped(view.name),))
     if statement.kept is not None:
@@ -304,8 +308,8 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         raise undefined_table(str(missing[0]))
     rights = None
     old = catalog.at(view.schema, view.name) if statement.replaces else None
-    if isinstance(old, View) and not old.continuous and not view.continuous:
-        _replace_view(transaction, catalog, old, statement)
+    if isinstance(old, View) and not (old.keeps_rows or view.keeps_rows or (old.derived and view.derived)):
+        _replace_view(core, transaction, catalog, old, statement)
         return Result(tag, notices=tuple(SqlError("00000", text) for text in statement.notices))
     if isinstance(old, View):
         rights = catalog.rights_of(old.oid)
@@ -314,7 +318,9 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     view = replace(view, oid=free_oid(core, catalog, view))
     notices = list(statement.notices)
     warnings = [SqlError(_WARNING, text) for text in statement.warnings]
-    if view.continuous:
+    if view.derived:
+        transaction.views.append(_derived(core, view, statement))
+    elif view.continuous:
         _refuse_files(statement)
         statistics = statistics_of(statement.query.relation, catalog, core.tables, {})
         planned = _plan(statement, Origin(view.time_zone, core.options.server_name), statistics)
@@ -336,6 +342,25 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     if rights is not None and not is_temporary(view):
         set_rights(transaction, view.oid, rights)
     return Result(tag, notices=(*warnings, *(SqlError("00000", text) for text in notices)))
+
+
+def _derived(core: Core, view: View, statement: CreateView) -> NewView:
+    """The program of a view that reads no stream; what it reads is looked at when it is read."""
+    origin = Origin(view.time_zone, core.options.server_name)
+    return NewView(view, derived(statement.query, origin), {})
+
+
+def _refresh_view(core: Core, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
+    """An ordinary view becomes a continuous one, unless storage still has the program that it had before."""
+    view, before = statement.view, statement.refreshed
+    assert before is not None
+    require_same(catalog, before)
+    if core.find_view(view.oid) is None:
+        change_object(transaction, catalog, view)
+        transaction.views.append(_derived(core, view, statement))
+    elif not before.populated:
+        change_object(transaction, catalog, replace(before, populated=True))
+    return Result("REFRESH MATERIALIZED VIEW")
 
 
 def _frozen(catalog: Catalog, statement: CreateView, planned: Planned) -> list[SqlError]:
@@ -373,13 +398,17 @@ def _skipped_files(database: Database, transaction: Transaction, stream: Catalog
     return [f'continuous view "{view.name}" starts with the next file of stream "{stream.name}": {files} skipped']
 
 
-def _replace_view(transaction: Transaction, catalog: Catalog, old: View, statement: CreateView) -> None:
-    """Another query under an ordinary view's identity, which the views that read it go on reading."""
-    if old.oid != statement.view.oid or {item.oid for item in catalog.dependents(old.oid)} != {
-        before.oid for before, _ in statement.above
-    }:
+def _replace_view(core: Core, transaction: Transaction, catalog: Catalog, old: View, statement: CreateView) -> None:
+    """Another query under a view's identity, which the views that read it go on reading."""
+    above = {before.oid for before, _ in statement.above}
+    if old.oid != statement.view.oid or {item.oid for item in readers(catalog, old.oid)} != above:
         raise OutdatedError
-    change_object(transaction, catalog, _kept(statement.view, old))
+    view = _kept(statement.view, old)
+    if view.derived and core.find_view(view.oid) is not None:
+        view = as_plain(view)  # storage still has the program that it had before
+    if view.derived:
+        transaction.views.append(_derived(core, view, statement))
+    change_object(transaction, catalog, view)
     follow(transaction, catalog, statement.above)
 
 

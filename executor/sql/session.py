@@ -250,9 +250,9 @@ class DatabaseSession(Environment):
         return result
 
     def _with_engine(self, view: View) -> View:
-        """A continuous view without an engine of its own keeps the session's, where that is not the server's."""
+        """A view over streams without an engine of its own keeps the session's, where that is not the server's."""
         engine, name = self.maintenance_engine, "maintenance_engine"
-        if not view.continuous or engine == self.core.options.maintenance_engine or name in dict(view.options):
+        if not view.keeps_rows or engine == self.core.options.maintenance_engine or name in dict(view.options):
             return view
         return replace(view, options=(*view.options, (name, engine)))
 

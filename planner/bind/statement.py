@@ -19,6 +19,7 @@ from planner.bind.conversion.rows import UnmarkedRow
 from planner.bind.definitions import ddl
 from planner.bind.definitions.access import grants, roles
 from planner.bind.definitions.relations.table_as import bind_select_into
+from planner.bind.definitions.view_definitions.derived_views import not_populated
 from planner.bind.privileges import require_privileges
 from planner.bind.queries.select import bind_query, into_of
 from planner.bind.state.context import Context
@@ -35,7 +36,16 @@ from planner.statements.definitions import (
     CreateType,
     Redefine,
 )
-from planner.statements.statement import CopyOut, CreateView, DeclareCursor, Explain, Query, Statement
+from planner.statements.statement import (
+    CopyOut,
+    CreateTableAs,
+    CreateView,
+    DeclareCursor,
+    Explain,
+    Prepare,
+    Query,
+    Statement,
+)
 
 #: Statements whose expressions are kept as texts, which are read again in whatever DateStyle and IntervalStyle.
 _KEEPS_TEXTS: Final = (
@@ -85,6 +95,7 @@ def bind(raw: Raw, context: Context) -> Bound:
         hint = "Write a date as YYYY-MM-DD, and each field of an interval with its sign: all styles accept these."
         raise unsupported(f"{words} in a definition", hint, position)
     require_privileges(binding, bare)
+    _require_populated(binding, bare)
     return Bound(statement, binding.finished_parameters())
 
 
@@ -121,6 +132,23 @@ def _words(name: str) -> str:
         name = name.replace(short, long)
     pieces = "".join(f" {char}" if char.isupper() else char for char in name)
     return pieces.strip().upper()
+
+
+def _require_populated(binding: Binding, statement: Statement) -> None:
+    """A statement that runs reads no materialized view WITH NO DATA. Raises 55000."""
+    match statement:
+        case CreateView(view=view):
+            runs = view.materialized and view.populated
+        case CreateTableAs(filled=filled):
+            runs = filled
+        case Explain(analyze=analyze):
+            runs = analyze
+        case Prepare():
+            runs = False
+        case _:
+            runs = True
+    if runs and binding.unpopulated:
+        raise not_populated(binding.unpopulated[0])
 
 
 def check_streams(binding: Binding, statement: Statement) -> None:

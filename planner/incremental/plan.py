@@ -102,6 +102,15 @@ def plan(
     return Planned(program, notices(program))
 
 
+def derived(query: Query, origin: Origin = _ANY_ORIGIN) -> Program:
+    """The program of a continuous view that reads no stream: its rows are made of what it reads, at each read that
+    finds a change. Any query may be one."""
+    final = optimise(query.relation)
+    program = canonical(Program((), (), (), final, final.columns), origin)
+    _validate(program)
+    return program
+
+
 def maintained(relation: Relation, methods: Sequence[Method]) -> Relation:
     """The relation with each operator that a method maintains read from its traces; the first method that applies
     counts. What no method maintains is computed when the view is read."""

@@ -68,7 +68,7 @@ class CreateView(Struct, frozen=True):
     ``places`` are positions in the text for the errors of a view that cannot be continuous. ``keeping`` is how long the
     view keeps its groups, if its options say so. ``above`` are the views that read a replaced view, before and after.
     ``kept`` is the existing continuous view, as of binding, whose definition is equal and which stays except for its
-    options.
+    options. ``refreshed`` is an ordinary view, as of binding, that REFRESH MATERIALIZED VIEW makes a continuous one.
     """
 
     view: View
@@ -81,6 +81,7 @@ class CreateView(Struct, frozen=True):
     above: tuple[tuple[View, View], ...] = ()
     kept: View | None = None
     warnings: tuple[str, ...] = ()
+    refreshed: View | None = None
 
 
 class Returning(Struct, frozen=True):

@@ -45,6 +45,7 @@ ROWS: Final = (
     "INSERT INTO shop.customers (name, email, tags, note) VALUES ('Bob', 'b@c', '{a,\"b c\"}', '{\"n\": 1.0}')",
     "INSERT INTO shop.orders (customer, price, pieces, code, raw, lasts) SELECT id, 1.5, 3, 'ab', '\\x00ff', '1 day'"
     " FROM shop.customers",
+    "REFRESH MATERIALIZED VIEW shop.named",  # a schema alone was restored before
 )
 #: With rows: the options of pg_dump, and the command that reads its output.
 FORMATS: Final = {
@@ -57,6 +58,7 @@ STREAMS: Final = (
     " OPTIONS (watermark 'at - interval ''1 minute''')",
     "CREATE VIEW pages WITH (maintenance_engine = 'embedded') AS SELECT page, count(*), sum(n) FROM clicks GROUP BY 1",
     "CREATE VIEW most AS SELECT * FROM pages ORDER BY sum DESC LIMIT 2",
+    "CREATE VIEW shop.kept WITH (maintained) AS SELECT customer, sum(price) FROM shop.orders GROUP BY customer",
 )
 
 

@@ -55,13 +55,122 @@ def test_materialized_view_over_a_stream(sql: Client) -> None:
 
 
 def test_what_is_dumped_comes_back(sql: Client) -> None:
-    notices: list[str | None] = []
-    sql.add_notice_handler(lambda notice: notices.append(notice.message_primary))
-    sql.execute("CREATE MATERIALIZED VIEW mat_later AS SELECT 1 AS one WITH NO DATA")
-    assert notices == ['materialized view "mat_later" is always fresh, WITH NO DATA is ignored']
-    sql.execute("REFRESH MATERIALIZED VIEW mat_later")
-    assert sql.execute("SELECT * FROM mat_later").fetchall() == [(1,)]
-    sql.execute("DROP MATERIALIZED VIEW mat_later")
+    sql.execute("CREATE TABLE mat_rows AS SELECT 1 AS one")
+    for name, query in (("mat_later", "SELECT one FROM mat_rows"), ("mat_constant", "SELECT 1 AS one")):
+        sql.execute(f"CREATE MATERIALIZED VIEW {name} AS {query} WITH NO DATA")
+        for read in (
+            f"SELECT * FROM {name}",
+            f"EXPLAIN ANALYZE SELECT * FROM {name}",
+            f"COPY (TABLE {name}) TO STDOUT",
+        ):
+            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="has not been populated"):
+                sql.execute(read)
+        sql.execute(f"EXPLAIN SELECT * FROM {name}")
+        sql.execute(f"REFRESH MATERIALIZED VIEW {name}")
+        sql.execute(f"PREPARE {name} AS SELECT * FROM {name}")
+        sql.execute(f"REFRESH MATERIALIZED VIEW {name} WITH NO DATA")
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="has not been populated"):
+            sql.execute(f"EXECUTE {name}")
+        sql.execute(f"REFRESH MATERIALIZED VIEW {name}")
+        assert sql.execute(f"EXECUTE {name}").fetchall() == [(1,)]
+        assert sql.execute(f"SELECT * FROM {name}").fetchall() == [(1,)]
+        sql.execute(f"DEALLOCATE {name}")
+        sql.execute(f"DROP MATERIALIZED VIEW {name}")
+    sql.execute("DROP TABLE mat_rows")
+
+
+@pytest.mark.parametrize("query", ["SELECT now() AS x FROM mat_once", "SELECT current_user AS x FROM mat_once"])
+def test_what_depends_on_the_reader_is_computed_at_each_read(sql: Client, query: str) -> None:
+    sql.execute("CREATE TABLE mat_once AS SELECT 1 AS one")
+    sql.execute(f"CREATE MATERIALIZED VIEW mat_now AS {query}")
+    assert sql.execute("SELECT name FROM millstream.views WHERE name = 'mat_now'").fetchall() == []
+    with sql.transaction():
+        assert sql.execute("SELECT x FROM mat_now").fetchall() == sql.execute(query).fetchall()
+    sql.execute("DROP TABLE mat_once CASCADE")
+
+
+def test_maintained_views(sql: Client) -> None:
+    sql.execute("CREATE TABLE mat_sold (what text, price numeric)")
+    sql.execute("CREATE VIEW mat_sums WITH (maintained) AS SELECT what, sum(price) FROM mat_sold GROUP BY what")
+    sql.execute("INSERT INTO mat_sold VALUES ('a', 1.50), ('a', 2)")
+    assert sql.execute("SELECT what, sum::text FROM mat_sums").fetchall() == [("a", "3.50")]
+    found = sql.execute(
+        "SELECT relkind, reloptions, relispopulated FROM pg_class WHERE relname = 'mat_sums'"
+    ).fetchone()
+    assert found == ("v", ["maintained=true"], True)
+    assert sql.execute("SELECT table_type FROM information_schema.tables WHERE table_name = 'mat_sums'").fetchall() == [
+        ("VIEW",)
+    ]
+    assert sql.execute("SELECT viewname FROM pg_views WHERE viewname = 'mat_sums'").fetchall() == [("mat_sums",)]
+    assert sql.execute("SELECT matviewname FROM pg_matviews WHERE matviewname = 'mat_sums'").fetchall() == []
+    sql.execute("DROP VIEW mat_sums")
+    sql.execute("DROP TABLE mat_sold")
+
+
+def test_changes_are_reported(sql: Client) -> None:
+    sql.execute("CREATE TABLE mat_sold (what text, price integer)")
+    sql.execute("CREATE MATERIALIZED VIEW mat_sums AS SELECT what, sum(price) AS total FROM mat_sold GROUP BY what")
+    sql.execute("LISTEN mat_sums")
+    sql.execute("INSERT INTO mat_sold VALUES ('a', 1)")
+    (notification,) = sql.notifies(timeout=30, stop_after=1)
+    assert notification.channel == "mat_sums"
+    sql.execute("UNLISTEN *")
+    sql.execute("DROP TABLE mat_sold CASCADE")
+
+
+def test_privileges(sql: Client, running: Millstream) -> None:
+    sql.execute("CREATE TABLE mat_secret (a integer); CREATE ROLE mat_reader LOGIN; INSERT INTO mat_secret VALUES (1)")
+    sql.execute("CREATE SCHEMA mat_own AUTHORIZATION mat_reader")
+    with running.connect(user="mat_reader") as reader:
+        for words in ("MATERIALIZED VIEW mat_own.v", "VIEW mat_own.v WITH (maintained)"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="mat_secret"):
+                reader.execute(f"CREATE {words} AS SELECT a FROM mat_secret")
+        sql.execute("GRANT SELECT ON mat_secret TO mat_reader")
+        reader.execute("CREATE MATERIALIZED VIEW mat_own.v AS SELECT a FROM mat_secret")
+        reader.execute("CREATE MATERIALIZED VIEW mat_own.w AS SELECT now(), a FROM mat_secret WITH NO DATA")
+        sql.execute("REVOKE SELECT ON mat_secret FROM mat_reader")
+        assert reader.execute("SELECT a FROM mat_own.v").fetchall() == [(1,)]
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="mat_secret"):
+            reader.execute("REFRESH MATERIALIZED VIEW mat_own.w")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="mat_secret"):
+            reader.execute("SELECT * FROM mat_secret")
+    sql.execute("CREATE MATERIALIZED VIEW mat_shown AS SELECT a FROM mat_secret")
+    with running.connect(user="mat_reader") as reader:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="mat_shown"):
+            reader.execute("SELECT * FROM mat_shown")
+        sql.execute("GRANT SELECT ON mat_shown TO mat_reader")
+        assert reader.execute("SELECT * FROM mat_shown").fetchall() == [(1,)]
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="must be owner"):
+            reader.execute("REFRESH MATERIALIZED VIEW mat_shown")
+    sql.execute("DROP TABLE mat_secret CASCADE; DROP SCHEMA mat_own; DROP ROLE mat_reader")
+
+
+def test_after_a_kill(tmp_path: Path) -> None:
+    with Millstream(data=tmp_path / "data", settings={"spark_enabled": False}) as server:
+        with server.connect() as client:
+            client.execute("CREATE TABLE mat_sold (what text, price integer)")
+            client.execute("CREATE MATERIALIZED VIEW mat_sums AS SELECT what, sum(price) FROM mat_sold GROUP BY what")
+            client.execute("CREATE MATERIALIZED VIEW mat_above AS SELECT sum FROM mat_sums WITH NO DATA")
+            client.execute("CREATE VIEW mat_below AS SELECT what FROM mat_sold")
+            client.execute("CREATE MATERIALIZED VIEW mat_plain AS SELECT what FROM mat_below")
+            client.execute("CREATE OR REPLACE VIEW mat_below AS SELECT what, price FROM mat_sold")
+            client.execute("INSERT INTO mat_sold VALUES ('a', 1), ('a', 2)")
+        server.kill9()
+        server.restart()
+        with server.connect() as client:
+            assert client.execute("SELECT * FROM mat_sums").fetchall() == [("a", 3)]
+            assert client.execute("SELECT * FROM mat_plain").fetchall() == [("a",), ("a",)]
+            client.execute("REFRESH MATERIALIZED VIEW mat_above; REFRESH MATERIALIZED VIEW mat_plain")
+            client.execute("UPDATE mat_sold SET price = price + 1")
+        server.kill9()
+        server.restart()
+        with server.connect() as client:
+            assert client.execute("SELECT * FROM mat_above").fetchall() == [(5,)]
+            assert client.execute("SELECT name FROM millstream.views ORDER BY 1").fetchall() == [
+                ("mat_above",),
+                ("mat_plain",),
+                ("mat_sums",),
+            ]
 
 
 def test_what_would_show_that_it_is_always_fresh_is_refused(sql: Client) -> None:

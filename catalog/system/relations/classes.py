@@ -129,7 +129,7 @@ def _relation(catalog: Catalog, item: CatalogObject) -> Row:
         "relnatts": len(item.columns),
         "relchecks": len(table.checks) if table is not None else 0,
         "relhasrules": isinstance(item, View | SystemView),
-        "relispopulated": True,
+        "relispopulated": item.populated if isinstance(item, View) else True,
         "relreplident": "d" if table is not None or (isinstance(item, View) and item.materialized) else "n",
         "reloptions": [f"{name}={value}" for name, value in item.options] or None if isinstance(item, View) else None,
     }

@@ -142,9 +142,10 @@ def _whole(binding: Binding, node: Any, given: Given) -> CopyOut:
     target = require_object(binding, node.relation)
     if isinstance(target, Sequence):
         raise SqlError("42809", f'cannot copy from sequence "{target.name}"')
-    if isinstance(target, View) and not target.continuous:
+    if isinstance(target, View) and not target.keeps_rows:
         hint = "Try the COPY (SELECT ...) TO variant."
-        raise SqlError("42809", f'cannot copy from view "{target.name}"', hint=hint)
+        kind = "materialized view" if target.materialized else "view"
+        raise SqlError("42809", f'cannot copy from {kind} "{target.name}"', hint=hint)
     if isinstance(target, Stream):
         binding.streams.append((target.name, binding.position(node.relation)))
     need = binding.need(target.oid)

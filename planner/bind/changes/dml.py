@@ -75,8 +75,10 @@ def checks_of(binding: Binding, target: Table | Stream, row: Sequence[Column]) -
 def writable(binding: Binding, node: Any, verb: str) -> Table | Stream:
     """The target of a change. Raises 42809 and 55000 for what cannot be written."""
     found = find_object(binding, node)
+    if isinstance(found, View) and found.materialized:
+        raise SqlError("42809", f'cannot change materialized view "{found.name}"')
     if isinstance(found, View):
-        detail = "Continuous and materialized views cannot be changed."
+        detail = "Continuous views cannot be changed."
         raise SqlError(
             "55000", f'cannot {verb} view "{found.name}"', detail, "Change the tables and streams that it reads."
         )

@@ -188,7 +188,7 @@ def through_view(binding: Binding, node: Any, verb: str, letters: str = "") -> T
     it reads beside what the ``verb`` says. Raises 55000.
     """
     found = find_object(binding, node)
-    if not isinstance(found, View) or found.continuous:
+    if not isinstance(found, View) or found.continuous or found.materialized:
         return None
     return _through(binding, found, verb, letters)
 
@@ -206,7 +206,7 @@ def require_checkable(binding: Binding, view: View) -> None:
 
 def changed_places(binding: Binding, view: View) -> Iterator[int]:
     """Columns of a view, from 1 on, through which its table's are changed, behind 0 where rows are at all."""
-    if view.continuous:
+    if view.continuous or view.materialized:
         return
     try:
         found = _through(binding, view, "delete from")
@@ -241,7 +241,7 @@ def _below(
 ) -> tuple[Table, Scan, Scope, tuple[Layer, ...]]:
     """What a view reads: the table, its scan, the names that the view's query sees, and the views below."""
     alias = None if item.alias is None else item.alias.aliasname
-    if isinstance(found, View) and not found.continuous:
+    if isinstance(found, View) and not (found.continuous or found.materialized):
         inner = _through(binding, found, verb, letters)
         scope = inner.scope(inner.scan.columns, item.alias, item.relname)
         return inner.table, inner.scan, _within_text(binding, scope, item, found), inner.layers

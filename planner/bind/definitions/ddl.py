@@ -32,7 +32,8 @@ from planner.bind.definitions.types.composites import bind_create_composite
 from planner.bind.definitions.types.domains import bind_alter_domain, bind_create_domain
 from planner.bind.definitions.types.enums import bind_alter_enum, bind_create_enum
 from planner.bind.definitions.types.user_types import refuse_range
-from planner.bind.definitions.view_definitions.views import bind_create_as, bind_create_view, bind_refresh
+from planner.bind.definitions.view_definitions.derived_views import bind_refresh
+from planner.bind.definitions.view_definitions.views import bind_create_as, bind_create_view
 from planner.bind.state.environment import Binding
 from planner.statements.statement import Statement
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.objects import Domain, Stream, Table, View
+from catalog.objects import Domain, Stream, Table, View, as_plain
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, SqlType
 from planner.algebra.nodes import Column
@@ -49,7 +49,8 @@ def broken_by(binding: Binding, after: Table | Stream) -> list[View]:
 
 
 def above_replaced(binding: Binding, after: View) -> tuple[tuple[View, View], ...]:
-    """The views that read one that is replaced, before and after: they go on, and depend on what it now reads.
+    """The views that read one that is replaced, before and after: they go on, and depend on what it now reads. Those
+    whose programs were made of its text are computed at each read from now on.
 
     Raises 0A000 where one is maintained, or would have other columns.
     """
@@ -58,12 +59,12 @@ def above_replaced(binding: Binding, after: View) -> tuple[tuple[View, View], ..
     found = []
     for view in readers(before, after.oid):
         bound = _bound(binding, view, changed)
-        is_plain = not any(isinstance(item, View) and item.continuous for item in (view, old, after))
-        if not is_plain or bound is None or bound[0] != _outputs(binding, view, before):
+        keeps_rows = any(isinstance(item, View) and item.keeps_rows for item in (view, old, after))
+        if keeps_rows or bound is None or bound[0] != _outputs(binding, view, before):
             message = f"cannot replace view {after.name} because other objects depend on it"
             detail = f"view {view.name} depends on view {after.name}"
             raise SqlError("0A000", message, detail, "Drop the dependent objects first.")
-        found.append((view, replace(view, depends_on=bound[1])))
+        found.append((view, replace(as_plain(view), depends_on=bound[1])))
     return tuple(found)
 
 
@@ -177,6 +178,7 @@ def bind_text(binding: Binding, view: View, catalog: Catalog) -> tuple[Query, Bi
     raw = parse(view.definition)[0]
     inner = new_binding(as_created(replace(binding.context, catalog=catalog, parameter_types=()), view), raw)
     inner.marks_rows = True  # whatever it needs
+    inner.expands = view.keeps_rows
     inner.views.append(view.oid)  # errors have no position in the statement
     try:
         return bind_query(inner, raw.node), inner

@@ -90,7 +90,11 @@ def _named(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
 def _read(level: Level, node: Any, nullable: bool, found: CatalogObject) -> tuple[Relation, Scope]:
     if not isinstance(found, SystemView):
         level.binding.depends_on[found.oid] = None
-    if (isinstance(found, View) and not found.continuous) or (isinstance(found, SystemView) and found.definition):
+    if isinstance(found, View) and not found.populated and not _is_within_materialized(level.binding):
+        level.binding.unpopulated.append(found.name)
+    if (isinstance(found, View) and is_expanded(level.binding, found)) or (
+        isinstance(found, SystemView) and found.definition
+    ):
         query, names = _known(level.binding, _of_view(_expand(level.binding, found), found), found)
         schema = schema_of(level.binding, node, found)
         return derived(level, query, names, node.alias, node.relname, node, nullable, schema, _row(found))
@@ -104,6 +108,18 @@ def _read(level: Level, node: Any, nullable: bool, found: CatalogObject) -> tupl
         source = replace(scope.sources[0], schema=schema_of(level.binding, node, found))
         scope = replace(scope, sources=(source,))
     return relation, renamed(level.binding, scope, node.alias, node)
+
+
+def is_expanded(binding: Binding, view: View) -> bool:
+    """Whether a view is bound by its text: an ordinary one, or one without states that its transaction has not
+    committed yet."""
+    return not view.continuous or (view.derived and (binding.expands or view.created_lsn == 0))
+
+
+def _is_within_materialized(binding: Binding) -> bool:
+    """Whether what is bound is the text of a materialized view, which has rows of its own."""
+    known = (binding.context.catalog.objects.get(oid) for oid in binding.views)
+    return any(isinstance(item, View) and item.materialized for item in known)
 
 
 def with_place(binding: Binding, scan: Scan, scope: Scope) -> tuple[Relation, Scope]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pglast.enums import LockClauseStrength, LockWaitPolicy
 
+from catalog.objects import View
 from catalog.values.errors import SqlError
 from planner.bind.lookup.relations import look_up
 from planner.bind.state.environment import Binding, InFrom
@@ -33,7 +34,10 @@ def words_of(clause: Any) -> str:
 
 
 def lock(binding: Binding, node: Any, with_queries: Visible[InFrom], obstacle: str | None) -> None:
-    """Notes a query's locking clauses. ``obstacle`` is a part of it that goes with none. Raises 0A000, 42601, 42P01."""
+    """Notes a query's locking clauses. ``obstacle`` is a part of it that goes with none.
+
+    Raises 0A000, 42601, 42809, 42P01.
+    """
     for clause in node.lockingClause:
         words = words_of(clause)
         if obstacle is not None:
@@ -42,6 +46,8 @@ def lock(binding: Binding, node: Any, with_queries: Visible[InFrom], obstacle: s
         for name, item in _relations(node.fromClause or (), with_queries):
             found = look_up(binding, item.relname, item.schemaname)
             if found is not None and (not clause.lockedRels or name in {each.relname for each in clause.lockedRels}):
+                if isinstance(found, View) and found.materialized:
+                    raise SqlError("42809", f'cannot lock rows in materialized view "{found.name}"')
                 binding.need(found.oid, "w").columns = ()
         for named in clause.lockedRels or ():
             _check_named(binding, words, named, sources)

@@ -77,6 +77,8 @@ class BindState:
         self.limits: set[int] = set()  # where LIMIT and OFFSET have their numbers
         self.through: set[Column] = set()  # the first columns of rows that are changed through views
         self.volatile = False
+        self.expands = False  # whether derived views are bound by their texts: a view over a stream may freeze tables
+        self.unpopulated: list[str] = []  # materialized views WITH NO DATA that are read
         self.speaks_of_places = "ctid" in raw.text.lower()  # whether rows of tables need theirs
         self.locking: Locking | None = None
         self.into: Any = None  # the INTO that makes a SELECT a statement that creates a table

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from catalog.objects import FileTable, Stream, SystemView, Table, View
+from catalog.values.scales import scale_name
 from planner.algebra.nodes import Relation, Scan
 from planner.algebra.walk import transform
 
@@ -46,8 +47,9 @@ def follow_columns(view: View, oid: int, left: Collection[str]) -> View:
 
 
 def with_current_names(relation: Relation, moved: tuple[tuple[int, str, str], ...]) -> Relation:
-    """A program's relation reading columns under the names that they have now."""
+    """A program's relation reading columns, and the scales beside them, under the names that they have now."""
     names = {(oid, text): now for oid, text, now in moved}
+    names |= {(oid, scale_name(text)): scale_name(now) for oid, text, now in moved}
 
     def change(node: Any) -> Any:
         if not isinstance(node, Scan):

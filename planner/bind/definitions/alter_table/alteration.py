@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from catalog.objects import ForeignKey, Index, Table, View, is_temporary
+from catalog.objects import ForeignKey, Index, Table, View, as_plain, is_temporary
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, INT8, SqlType
 from planner.algebra.nodes import Call, Column, ColumnRef, Filter, Limit, Literal, Project, Relation, Scalar, Scan
@@ -160,13 +160,19 @@ def finish(change: Alteration, tag: str) -> AlterTable:
     catalog = binding.context.catalog
     tables = ((old, new) for oid, new in change.changes.items() if isinstance(old := catalog.objects[oid], Table))
     left = [view for view in readers(catalog, table.oid) if view.oid not in change.drops]
-    following = ((view, follow_columns(view, table.oid, [column.name for column in columns])) for view in left)
+    following = ((view, _following(change, view, [column.name for column in columns])) for view in left)
     changes: tuple[tuple[Table | View, Table | View], ...] = (
         *tables,
         *(pair for pair in following if pair[0] != pair[1]),
     )
     options, drops = tuple(change.options), tuple(change.drops)
     return AlterTable(tag, before, table, rows, checks, changes, sequences, options, drops, tuple(change.notices))
+
+
+def _following(change: Alteration, view: View, columns: list[str]) -> View:
+    """A view that goes on reading the table, which has these columns."""
+    relied_on = view.derived and (change.lost_keys or change.lost_nulls)
+    return follow_columns(as_plain(view) if relied_on else view, change.before.oid, columns)
 
 
 def _bound_anew(binding: Binding, table: Table) -> Table:
@@ -196,11 +202,12 @@ def _check_partners(change: Alteration, table: Table) -> None:
 
 
 def _refuse_readers(change: Alteration, table: Table) -> None:
-    """Continuous views keep programs that rely on keys and NOT NULL; other views must go on meaning what they did."""
+    """Continuous views over streams keep programs that rely on keys and NOT NULL; other views must go on meaning what
+    they did."""
     catalog = change.binding.context.catalog
     left = [view for view in readers(catalog, table.oid) if view.oid not in change.drops]
     for view in left:
-        if view.continuous and (change.lost_keys or change.lost_nulls):
+        if view.keeps_rows and (change.lost_keys or change.lost_nulls):
             message = f"cannot alter table {table.name} because other objects depend on it"
             detail = f"continuous view {view.name} depends on table {table.name}"
             raise SqlError("2BP01", message, detail, "Drop the view first, and create it again.")

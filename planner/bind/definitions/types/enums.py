@@ -128,12 +128,12 @@ def after_all(catalog: Catalog, altered: AlterType) -> Catalog:
     return catalog
 
 
-def refuse_labels(binding: Binding, relation: Relation) -> None:
+def refuse_labels(relation: Relation, position: int | None) -> None:
     """A maintained result must not depend on which labels there are, which ALTER TYPE changes. Raises 0A000."""
     for item in walk(relation):
         if isinstance(item, Call) and item.function == "declared":
             instead = "Write the labels, or use the function in the query that reads the view."
-            raise unsupported("the labels of an enum in a continuous view", instead, binding.streams[0][1])
+            raise unsupported("the labels of an enum in a continuous view", instead, position)
         if isinstance(item, Cast) and enum_of(item.type) is not None and enum_of(item.argument.type) is None:
             instead = "Compare texts, or convert them in the query that reads the view."
-            raise unsupported("a text read as an enum in a continuous view", instead, binding.streams[0][1])
+            raise unsupported("a text read as an enum in a continuous view", instead, position)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Set
 
 from msgspec.structs import replace
 
-from catalog.objects import Table
+from catalog.objects import Table, View, as_plain
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, INT4, SqlType
 from planner.algebra.nodes import Call, Case, ColumnRef, Literal, Project, Scalar
@@ -24,16 +24,25 @@ _INSTEAD = "Drop the column or view first, and create it again."
 def reshaped(binding: Binding, statement: AlterType, kept: Set[str]) -> AlterType:
     """The statement with the rows of the tables that follow; ``kept`` are the attributes that there were before.
 
-    Raises 0A000 where arrays of rows are stored, and where a continuous view's program knows fields by their place.
+    Raises 0A000 where arrays of rows are stored, and where the program of a continuous view over streams knows fields
+    by their place; other continuous views are computed at each read from now on.
     """
     tables = [(old, new) for old, new in statement.changes if isinstance(old, Table) and isinstance(new, Table)]
     others = tuple(pair for pair in statement.changes if not isinstance(pair[0], Table))
     for table, _ in tables:
         for view in readers(binding.context.catalog, table.oid):
-            if view.continuous:
+            if view.keeps_rows:
                 raise unsupported(f"changing a type that continuous view {view.name} reads", _INSTEAD)
     found = tuple(_table(binding, statement.before.oid, old, new, kept) for old, new in tables)
-    return replace(statement, changes=others, alterations=found)
+    derived = {
+        view.oid: view
+        for table, _ in tables
+        for view in readers(binding.context.catalog, table.oid)
+        if view.derived and all(before.oid != view.oid for before, _ in others)
+    }
+    plain = tuple((view, as_plain(view)) for view in derived.values())
+    others = tuple((old, as_plain(new) if isinstance(new, View) and new.oid in derived else new) for old, new in others)
+    return replace(statement, changes=(*others, *plain), alterations=found)
 
 
 def _table(binding: Binding, oid: int, old: Table, new: Table, kept: Set[str]) -> AlterTable:

@@ -1,7 +1,8 @@
 """CREATE OR REPLACE VIEW of an existing view.
 
 Owns: what may change, and when a continuous view keeps its states. A stream keeps no rows, so a new definition starts
-with no states and needs WITH (restart = true). Two definitions are equal if their texts bind to the same relation,
+with no states and needs WITH (restart = true). A view that reads no stream takes any definition that an ordinary view
+takes. Two definitions are equal if their texts bind to the same relation,
 whatever the names and the spelling.
 """
 
@@ -11,7 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from catalog.objects import ColumnDefinition, View
+from catalog.objects import ColumnDefinition, View, as_plain
 from catalog.values.errors import SqlError
 from catalog.values.identifiers import quote_name
 from planner.algebra.signature import signature
@@ -22,7 +23,7 @@ from planner.incremental.programs.zones import depends_on_zone
 from planner.statements.statement import CreateView, Query
 
 #: Options that are part of a view's query.
-FIXED: Final = ("retention", "emit")
+FIXED: Final = ("retention", "emit", "maintained")
 
 
 def replace_view(binding: Binding, created: CreateView, restarts: bool, position: int | None) -> CreateView:
@@ -36,8 +37,12 @@ def replace_view(binding: Binding, created: CreateView, restarts: bool, position
         return replace(created, view=replace(old, options=view.options), replaces=True, kept=old)
     _check_columns(old, view)
     above = above_replaced(binding, view)
-    if not old.continuous:
-        return replace(created, replaces=True, above=above)
+    if not old.keeps_rows:
+        if not (old.derived and view.derived and above):
+            return replace(created, replaces=True, above=above)
+        # Others go on reading it under its identity, under which storage has the program of before.
+        notice = f'view "{view.name}" is computed at each read until REFRESH MATERIALIZED VIEW'
+        return replace(created, view=as_plain(view), replaces=True, above=above, notices=(*created.notices, notice))
     if not restarts:
         raise _would_be_lost(old, position)
     streams = () if bound is None else dict.fromkeys(quote_name(name) for name, _ in bound[1].streams)

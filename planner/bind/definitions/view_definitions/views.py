@@ -1,8 +1,8 @@
 """CREATE VIEW, CREATE MATERIALIZED VIEW and ALTER VIEW.
 
-Owns: whether a view is continuous (its query reads a stream: thesis 4.2.6), its columns and options, and the error for
-functions whose value changes below a grouping over a stream. ``planner.incremental`` has the rules of 4.2.2 for the
-shape of its query.
+Owns: whether a view is continuous (its query reads a stream: thesis 4.2.6; ``derived_views`` has the others), its
+columns and options, and the error for functions whose value changes below a grouping over a stream.
+``planner.incremental`` has the rules of 4.2.2 for the shape of its query.
 """
 
 from __future__ import annotations
@@ -14,31 +14,34 @@ from pglast.enums import AlterTableType, ObjectType, ViewCheckOption
 from pglast.stream import RawStream
 
 from catalog.catalog import Catalog
-from catalog.objects import PG_TEMP, ColumnDefinition, Index, View, is_temporary
+from catalog.objects import PG_TEMP, ColumnDefinition, View, as_plain, is_temporary
 from catalog.values.errors import SqlError, unsupported
-from catalog.values.identifiers import quote_name
 from catalog.values.times.precision import declared
-from planner.algebra.functions import DRAWN_FUNCTIONS, FUNCTIONS
-from planner.algebra.nodes import Call, Relation
-from planner.algebra.walk import walk
+from planner.algebra.nodes import Relation
 from planner.bind.binder import new_binding
 from planner.bind.changes.updatable_views import require_checkable
 from planner.bind.conversion.rows import check_kept, refuse_rows
 from planner.bind.definitions.relations.table_as import bind_table_as
 from planner.bind.definitions.relations.watermarks import bind_length, keeping_of, keeps_windows
 from planner.bind.definitions.types.enums import refuse_labels
+from planner.bind.definitions.view_definitions.derived_views import (
+    MAINTAINED,
+    changing_calls,
+    is_derivable,
+    is_over_stream,
+    wants_program,
+)
 from planner.bind.definitions.view_definitions.replaced_views import FIXED, replace_view
 from planner.bind.lookup.dotted_names import names_of
-from planner.bind.lookup.relations import is_taken, look_up, require_named, require_object, settings_of, target_schema
+from planner.bind.lookup.relations import is_taken, look_up, require_object, settings_of, target_schema
 from planner.bind.lookup.type_names import declared_typmod
-from planner.bind.privileges import owns
 from planner.bind.queries.select import bind_query
 from planner.bind.scalars.select_lists import check_columns
 from planner.bind.state.environment import Binding
 from planner.incremental.programs.renaming import reads_of
 from planner.parse.parser import text_after_as
 from planner.statements.definitions import AlterView
-from planner.statements.statement import CreateTableAs, CreateView, NoOperation, Output, Query
+from planner.statements.statement import CreateTableAs, CreateView, Output, Query
 from planner.view_rules import RULES, Places
 
 _CHECK: Final = "check_option"
@@ -54,6 +57,7 @@ _TRUE: Final = frozenset(("true", "on", "yes", "1"))
 _BOOLEANS: Final = _TRUE | {"false", "off", "no", "0"}
 #: Says that CREATE OR REPLACE may empty a continuous view.
 _RESTART: Final = "restart"
+_BOOLEAN: Final = (*_OF_SECURITY, _RESTART, MAINTAINED)
 _PLANNED: Final = frozenset(("tables", "trigger", "final_work", "total_work", "latency_goal"))
 
 
@@ -77,50 +81,36 @@ def _require_checkable(binding: Binding, view: View) -> None:
 
 
 def bind_create_as(binding: Binding, node: Any) -> CreateView | CreateTableAs:
-    """CREATE MATERIALIZED VIEW, over streams a continuous one; the statement's other kind is CREATE TABLE AS."""
+    """CREATE MATERIALIZED VIEW, a continuous one where it can be; the statement's other kind is CREATE TABLE AS."""
     into = node.into
     if node.objtype != ObjectType.OBJECT_MATVIEW:
         return bind_table_as(binding, into, node.query, bool(node.if_not_exists))
-    created = _create(binding, into.rel, into.colNames, into.options, node.query, False, bool(node.if_not_exists))
+    tolerated = bool(node.if_not_exists)
+    created = _create(binding, into.rel, into.colNames, into.options, node.query, False, tolerated, True)
     if created.query.volatile and not created.view.continuous:
         instead = "Use CREATE TABLE AS: a materialized view is computed when it is read, so its rows would change."
         raise unsupported("a materialized view with a volatile function", instead, binding.position(into.rel))
-    fresh = (f'materialized view "{into.rel.relname}" is always fresh, WITH NO DATA is ignored',)
-    notices = (*created.notices, *(fresh if into.skipData and not created.exists else ()))
+    fresh = (f'materialized view "{into.rel.relname}" over streams is always fresh, WITH NO DATA is ignored',)
+    keeps_rows = created.view.keeps_rows
+    notices = (*created.notices, *(fresh if into.skipData and keeps_rows and not created.exists else ()))
     if created.view.schema == PG_TEMP:
         raise SqlError("0A000", "materialized views must not use temporary tables or views")
-    return replace(created, view=replace(created.view, materialized=True), notices=notices)
-
-
-def bind_refresh(binding: Binding, node: Any) -> NoOperation:
-    """REFRESH MATERIALIZED VIEW: there is nothing to do, since these views are fresh whenever they are read."""
-    found = require_named(binding, node.relation.relname, node.relation.schemaname)
-    if not isinstance(found, View) or not (found.materialized or found.continuous):
-        raise SqlError("42809", f'"{found.name}" is not a materialized view')
-    if node.concurrent and node.skipData:
-        raise SqlError("42601", "CONCURRENTLY and WITH NO DATA options cannot be used together")
-    if node.skipData:
-        raise unsupported("REFRESH MATERIALIZED VIEW WITH NO DATA", "Leave it out: such views are always fresh.")
-    if binding.reader is not None and not owns(binding, found.oid, binding.reader):
-        raise SqlError("42501", f"must be owner of materialized view {found.name}")
-    if node.concurrent and found.materialized and not any(map(_tells_rows_apart, found.indexes)):
-        hint = "Create a unique index with no WHERE clause on one or more columns of the materialized view."
-        name = f"{quote_name(found.schema)}.{quote_name(found.name)}"
-        raise SqlError("55000", f'cannot refresh materialized view "{name}" concurrently', hint=hint)
-    return NoOperation("REFRESH MATERIALIZED VIEW")
-
-
-def _tells_rows_apart(index: Index) -> bool:
-    """Whether PostgreSQL compares rows by an index (is_usable_unique_index): a unique one of columns and all rows."""
-    keys = index.parts[: len(index.parts) - index.included]
-    names = {quote_name(name) for name in index.columns}
-    return index.unique and index.predicate is None and all(part in names for part in keys)
+    view = replace(created.view, populated=keeps_rows or not into.skipData)
+    return replace(created, view=view, notices=notices)
 
 
 def _create(
-    binding: Binding, name: Any, aliases: Any, options: Any, query_node: Any, replaces: bool, tolerated: bool
+    binding: Binding,
+    name: Any,
+    aliases: Any,
+    options: Any,
+    query_node: Any,
+    replaces: bool,
+    tolerated: bool,
+    materialized: bool = False,
 ) -> CreateView:
     given = _options((), options, binding)
+    binding.expands = is_over_stream(binding, query_node)
     binding.keeps_windows = keeps_windows(dict(given))
     if getattr(query_node, "intoClause", None) is not None:
         raise SqlError("0A000", "views must not contain SELECT INTO")
@@ -136,7 +126,7 @@ def _create(
     exists = is_taken(binding, name, schema, tolerated or replaces)
     if continuous:
         _refuse_changing(binding, query.relation)
-        refuse_labels(binding, query.relation)
+        refuse_labels(query.relation, binding.streams[0][1])
         refuse_rows(query.relation, binding.streams[0][1])
     columns = _columns(catalog, names_of(aliases), query)
     view = View(
@@ -155,7 +145,12 @@ def _create(
         functions=tuple(binding.functions),
         calls=tuple(binding.calls),
         reads=reads_of([catalog.objects[oid] for oid in dict.fromkeys(binding.names.values())]),
+        materialized=materialized,
     )
+    if not continuous and wants_program(view) and is_derivable(binding, view, query):
+        view = replace(view, continuous=True, derived=True)
+    if not view.continuous and not materialized and wants_program(view):
+        notices = (*notices, f'view "{view.name}" is computed at each read: its query cannot be maintained')
     keeping = keeping_of(binding, dict(view.options), continuous)
     created = CreateView(view, query, False, exists and not replaces, notices, _places(binding), keeping)
     if not (exists and replaces):
@@ -248,10 +243,12 @@ def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> 
             if value != "materialize":
                 raise unsupported(f"WITH (action = {value})", "Use action = materialize.", position)
             continue
-        if name in _OF_SECURITY or name == _RESTART:
+        if name in _BOOLEAN:
             if value.lower() not in _BOOLEANS:
                 raise SqlError("22023", f'invalid value for boolean option "{name}": {value}')
-            if name != _RESTART:  # is of this statement alone
+            if name == MAINTAINED:
+                found[name] = "true" if value.lower() in _TRUE else "false"
+            elif name != _RESTART:  # is of this statement alone
                 found[name] = value.lower()
             continue
         if name in _PLANNED:
@@ -306,6 +303,8 @@ def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
         if command.subtype == AlterTableType.AT_SetRelOptions:
             _refuse_fixed(binding, command.def_)
             view = replace(view, options=_options(view.options, command.def_, binding))
+            if view.derived and view.reads_as_invoker:
+                view = as_plain(view)  # what it shows depends on its reader
             _require_checkable(binding, view)
         elif command.subtype == AlterTableType.AT_ResetRelOptions:
             _refuse_fixed(binding, command.def_)
@@ -328,9 +327,7 @@ def _refuse_fixed(binding: Binding, items: Any) -> None:
 
 def _refuse_changing(binding: Binding, relation: Relation) -> None:
     """A maintained result must not depend on the time or the role of its computation. Raises 0A000."""
-    changing = {name for name, function in FUNCTIONS.items() if function.volatility != "immutable"} | DRAWN_FUNCTIONS
-    for item in walk(relation):
-        if isinstance(item, Call) and item.function in changing:
-            message = f"function {item.function}() in a continuous view"
-            hint = "Call it in the query that reads the view, or put its value into a column of the stream."
-            raise unsupported(message, hint, binding.origin(item)[0] or binding.streams[0][1], RULES["immutable"])
+    for item in changing_calls(relation):
+        message = f"function {item.function}() in a continuous view"
+        hint = "Call it in the query that reads the view, or put its value into a column of the stream."
+        raise unsupported(message, hint, binding.origin(item)[0] or binding.streams[0][1], RULES["immutable"])
