@@ -304,11 +304,14 @@ class MaintainedViews:
 
     def _is_worth(self, known: _Known) -> bool:
         """Whether rows that are not kept are to be from now on."""
-        if known.planned.dataflow is None:
+        method = dict(known.runtime.view.options).get("method", "auto")
+        if known.planned.dataflow is None or method == "recompute":
             return False
         if known.pause:
             known.pause -= 1
             return False
+        if method == "incremental":
+            return True
         return known.evaluations > 0 and known.seconds >= WORTH_SECONDS
 
     def _computed(self, known: _Known, compute: Callable[[], pa.Table]) -> pa.Table:

@@ -51,6 +51,7 @@ from planner.bind.definitions.dependents import readers
 from planner.bind.definitions.sequences import call_of, require_within
 from planner.bind.definitions.view_definitions.live_tables import live_text
 from planner.bind.state.context import Context
+from planner.incremental.dataflow.planning import require_incremental
 from planner.incremental.names import stored_name
 from planner.incremental.plan import Planned, derived, plan
 from planner.incremental.programs.canonical import Origin
@@ -338,10 +339,21 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         if transaction.explicit:
             words = "begins with the COMMIT of this transaction: rows that it inserts are not in the view"
             notices.append(f'continuous view "{view.name}" {words}')
+    if dict(view.options).get("refresh_policy") == "incremental":
+        _require_incremental(transaction, view)
     add_object(transaction, catalog, view)
     if rights is not None and not is_temporary(view):
         set_rights(transaction, view.oid, rights)
     return Result(tag, notices=(*warnings, *(SqlError("00000", text) for text in notices)))
+
+
+def _require_incremental(transaction: Transaction, view: View) -> None:
+    """Raises 0A000 for a view of which something is computed anew at each read."""
+    program = next((new.program for new in transaction.views if new.view.oid == view.oid), None)
+    if program is None:
+        construct = "an ordinary view with refresh_policy = 'incremental'"
+        raise unsupported(construct, "Use CREATE MATERIALIZED VIEW, or leave the option out.")
+    require_incremental(program.final, frozenset(static.name for static in program.statics))
 
 
 def _derived(core: Core, view: View, statement: CreateView) -> NewView:

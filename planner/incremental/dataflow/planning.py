@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from catalog.values.errors import SqlError, unsupported
 from planner.algebra.construction import Fresh, has_subquery, volatility
 from planner.algebra.identity import NodeSet
 from planner.algebra.nodes import (
@@ -28,6 +29,7 @@ from planner.algebra.nodes import (
 from planner.algebra.walk import (
     RELATIONS,
     children,
+    descend,
     find,
     inputs,
     is_relation,
@@ -48,6 +50,7 @@ from planner.incremental.dataflow.graph import (
     Term,
     references,
 )
+from planner.rules import decorrelate, optimise
 
 _SCANS: Final = kinds_of(Scan)
 
@@ -73,6 +76,27 @@ def dataflow_of(relation: Relation, scope: str, constants: frozenset[str] = froz
     if isinstance(relation, With):
         return Planned(None, ("a query is shared by its readers",))
     return _Planning(relation, scope, constants).planned(relation)
+
+
+def joined(relation: Relation) -> Relation:
+    """The relation with its subqueries as joins, as far as there are such, optimised."""
+    try:
+        return optimise(decorrelate(relation))
+    except SqlError:  # what has no join stays, and is computed at each read
+        return optimise(relation)
+
+
+def require_incremental(relation: Relation, constants: frozenset[str]) -> None:
+    """Raises 0A000 for a relation of which something is computed anew at each read; views that it reads count as
+    tables."""
+
+    def change(node: Any) -> Any:
+        return replace(node, kind="table") if isinstance(node, Scan) and node.kind == "view" else node
+
+    found = dataflow_of(descend(joined(relation), change, _SCANS), "", constants)
+    for reason in found.reasons:
+        construct = f"a view with refresh_policy = 'incremental' of which a part is computed at each read ({reason})"
+        raise unsupported(construct, "Leave the option out, or write that part in the query that reads the view.")
 
 
 class _Planning:

@@ -50,6 +50,8 @@ _OPTIONS: Final = {
     _CHECK: ("local", "cascaded"),
     "maintenance_engine": ("auto", "spark", "embedded"),
     "emit": ("changes", "final"),
+    "method": ("auto", "incremental", "recompute"),
+    "refresh_policy": ("auto", "incremental"),
 }
 #: Options about the privileges with which a view is read.
 _OF_SECURITY: Final = ("security_barrier", "security_invoker")

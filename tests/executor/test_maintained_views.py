@@ -1,0 +1,315 @@
+"""Rows of views that follow the changes of tables, states and other views: equal to the query computed from scratch.
+
+Each view is made with ``method = 'incremental'``, so that its rows are kept from its first read on, and the test looks
+that they are. The judge is the same query, which reads the tables as they are.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog.values.errors import SqlError
+from executor.database.database import Database
+from executor.queries import maintained_views
+from planner.statements.statement import Query
+from tests.executor.client import Client, open_database
+
+TABLES = """
+CREATE TABLE a (k int PRIMARY KEY, g int, v int, t text, n numeric(10,2));
+CREATE TABLE b (k int, g int, w bigint, t text, f float8, m numeric);
+CREATE TABLE c (k int, x int[], d date, t text);
+"""
+#: Queries of which every operator follows changes.
+MAINTAINED = (
+    "SELECT g, count(*), sum(v), avg(v), count(t), sum(n) FROM a GROUP BY g",
+    "SELECT count(*), sum(v), count(n), avg(n) FROM a",
+    "SELECT g, min(v), max(t), count(DISTINCT v), sum(n) FROM a GROUP BY g",
+    "SELECT min(v), max(n), count(DISTINCT g), sum(v) FROM a",
+    "SELECT g, avg(m), sum(m), sum(w) FROM b GROUP BY g",
+    "SELECT g, sum(f), string_agg(t, ',' ORDER BY k, w, t) FROM b GROUP BY g",
+    "SELECT x, count(*), sum(k) FROM c GROUP BY x",
+    "SELECT stddev(v), var_pop(n), g FROM a GROUP BY g",
+    "SELECT g, array_agg(v ORDER BY k) FILTER (WHERE v > 0), count(*) FILTER (WHERE v > 0) FROM a GROUP BY g",
+    "SELECT a.k, a.t, b.w FROM a JOIN b ON a.k = b.k WHERE a.v > -3",
+    "SELECT a.g, b.t, c.d, count(*) FROM a JOIN b ON a.k = b.k JOIN c ON c.k = b.k GROUP BY a.g, b.t, c.d",
+    "SELECT a.k, b.w FROM a JOIN b ON a.k = b.k + 1",
+    "SELECT a.k, b.w FROM a JOIN b ON a.k > b.k",
+    "SELECT count(*) FROM a, b",
+    "SELECT x.k, y.k FROM a x JOIN a y ON x.g = y.g AND x.k < y.k",
+    "SELECT a.k, b.w, b.t FROM a LEFT JOIN b ON a.k = b.k AND b.w > 2",
+    "SELECT a.k, b.w FROM a RIGHT JOIN b ON a.k = b.k AND a.v > 0",
+    "SELECT a.k, b.w FROM a FULL JOIN b ON a.k = b.k AND b.w > a.v",
+    "SELECT a.k, b.w, c.t FROM a LEFT JOIN b ON a.k = b.k LEFT JOIN c ON c.k = b.g",
+    "SELECT a.k, b.w, c.t FROM a LEFT JOIN (b JOIN c ON b.k = c.k) ON a.k = b.k",
+    "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
+    "SELECT * FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.w > a.v)",
+    "SELECT * FROM a WHERE k NOT IN (SELECT k FROM b WHERE w > 1)",
+    "SELECT * FROM a WHERE v > (SELECT avg(w) FROM b WHERE b.k = a.k)",
+    "SELECT * FROM a WHERE v > (SELECT avg(w) FROM b)",
+    "SELECT a.k, (SELECT count(*) FROM b WHERE b.k = a.k), (SELECT max(t) FROM c WHERE c.k = a.k) FROM a",
+    "SELECT DISTINCT g, t FROM a",
+    "SELECT g, t FROM a UNION SELECT g, t FROM b",
+    "SELECT g, t FROM a UNION ALL SELECT g, t FROM b",
+    "SELECT g, t FROM a INTERSECT ALL SELECT g, t FROM b",
+    "SELECT g, t FROM a EXCEPT SELECT g, t FROM b",
+    "SELECT k, g, row_number() OVER (PARTITION BY g ORDER BY v, k), sum(v) OVER (PARTITION BY g) FROM a",
+    "SELECT * FROM (SELECT k, g, row_number() OVER (PARTITION BY g ORDER BY v, k) r FROM a) x WHERE r <= 2",
+    "SELECT g, n, count(*) FROM (SELECT g, count(*) n FROM a GROUP BY g, t) x GROUP BY g, n",
+    "SELECT x.g, x.s, y.s FROM (SELECT g, sum(v) s FROM a GROUP BY g) x"
+    " LEFT JOIN (SELECT g, sum(w) s FROM b GROUP BY g) y ON x.g = y.g",
+    "SELECT g, sum(v) FROM a GROUP BY g HAVING count(*) > 2",
+    "SELECT g, t, count(*) FROM a GROUP BY ROLLUP (g, t)",
+    "SELECT e, count(*) FROM c, unnest(x) e GROUP BY e",
+    "WITH r AS (SELECT g, sum(v) s FROM a GROUP BY g) SELECT r1.g, r2.s FROM r r1 JOIN r r2 ON r1.s = r2.g",
+    "SELECT a.k, v.n FROM a JOIN (VALUES (1, 'one'), (2, 'two')) v(g, n) ON v.g = a.g",
+    "SELECT 5 AS five FROM a GROUP BY CUBE (g)",
+)
+#: Queries with an operator that is computed at each read, over others that are not.
+PARTLY = (
+    "SELECT g, sum(v) s FROM a GROUP BY g ORDER BY s DESC, g LIMIT 2",
+    "SELECT g, s, rank() OVER (ORDER BY s, g) FROM (SELECT g, sum(v) s FROM a GROUP BY g) x",
+    "SELECT DISTINCT ON (g) g, k, v FROM a ORDER BY g, v, k",
+    "SELECT g, s FROM (SELECT g, sum(v) s FROM a GROUP BY g) x WHERE s > ALL (SELECT k FROM c)",
+)
+#: Queries of which nothing is kept: what they read is as quick to compute.
+NOT_MAINTAINED = (
+    "SELECT k, g FROM a WHERE v > 0",
+    "WITH RECURSIVE r(k) AS (SELECT k FROM a WHERE k < 3 UNION SELECT b.g FROM b JOIN r ON r.k = b.k) SELECT * FROM r",
+)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with closing(open_database(tmp_path)) as found:
+        yield found
+
+
+def create(client: Client, queries: tuple[str, ...]) -> None:
+    client.run(TABLES)
+    for place, query in enumerate(queries):
+        client.run(f"CREATE MATERIALIZED VIEW v{place}{names(client, query)} WITH (method = 'incremental') AS {query}")
+
+
+def names(client: Client, query: str) -> str:
+    """A list of names for the columns of a query of which some are called alike."""
+    statement = client.bind(query)
+    assert isinstance(statement, Query)
+    given = [output.name for output in statement.outputs]
+    alike = len(set(given)) < len(given) or "?column?" in given
+    return f" ({', '.join(f'c{place}' for place in range(len(given)))})" if alike else ""
+
+
+def bag(rows: Any) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(map(_value, row)) for row in rows)
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 3)
+    return repr(value) if isinstance(value, list | dict) else value
+
+
+def kept(database: Database) -> set[str]:
+    """The views whose rows are kept."""
+    known = database.read_services.maintained._known.values()
+    return {item.runtime.view.name for item in known if item.kept is not None}
+
+
+def row(drawn: random.Random, table: str) -> str:
+    text, group = drawn.choice(("'x'", "'y'", "'zz'", "NULL", "''")), drawn.choice(("1", "2", "3", "NULL"))
+    match table:
+        case "a":
+            number = drawn.choice(("1.50", "2", "NULL", "-3.25"))
+            return f"({drawn.randint(1, 40)}, {group}, {drawn.randint(-5, 5)}, {text}, {number})"
+        case "b":
+            key, double = drawn.choice(("NULL", *map(str, range(12)))), drawn.choice(("0.1", "2.5", "NULL"))
+            number = drawn.choice(("1", "1.0", "2.500", "NULL"))
+            return f"({key}, {group}, {drawn.randint(-3, 9)}, {text}, {double}, {number})"
+        case _:
+            array = drawn.choice(("ARRAY[1, 2]", "ARRAY[]::int[]", "NULL", "ARRAY[3, NULL]"))
+            date = drawn.choice(("NULL", "DATE '2020-01-01'"))
+            return f"({drawn.randint(0, 12)}, {array}, {date}, {text})"
+
+
+SETS = {
+    "a": "g = CASE WHEN v > 0 THEN 1 ELSE 2 END, v = v + 1",
+    "b": "w = w - 1, k = g, m = m * 10",
+    "c": "t = 'y', x = x || 1",
+}
+
+
+def change(drawn: random.Random) -> str:
+    table, kind = drawn.choice("abc"), drawn.random()
+    if kind < 0.5:
+        rows = ", ".join(row(drawn, table) for _ in range(drawn.randint(1, 4)))
+        return f"INSERT INTO {table} VALUES {rows}{' ON CONFLICT DO NOTHING' if table == 'a' else ''}"
+    where = f"k % {drawn.randint(2, 6)} = {drawn.randint(0, 3)}"
+    if kind < 0.75:
+        return f"UPDATE {table} SET {SETS[table]} WHERE {where}"
+    return f"DELETE FROM {table} WHERE {where}" if kind < 0.97 else f"TRUNCATE {table}"
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_views_equal_their_queries(database: Database, seed: int) -> None:
+    drawn, client, queries = random.Random(seed), Client(database), MAINTAINED + PARTLY
+    create(client, queries)
+    for _ in range(12):
+        for _ in range(drawn.randint(1, 3)):
+            client.run(change(drawn))
+        for place, query in enumerate(queries):
+            if drawn.random() < 0.6:
+                assert bag(client.run(f"SELECT * FROM v{place}")) == bag(client.run(query)), query
+    for place in range(len(queries)):
+        client.run(f"SELECT * FROM v{place}")
+    assert kept(database) == {f"v{place}" for place in range(len(queries))}
+
+
+@pytest.mark.parametrize("query", NOT_MAINTAINED)
+def test_what_is_as_quick_to_compute_is_not_kept(database: Database, query: str) -> None:
+    client = Client(database)
+    create(client, (query,))
+    client.run("INSERT INTO a VALUES (1, 1, 1)")
+    assert bag(client.run("SELECT * FROM v0")) == bag(client.run(query))
+    assert kept(database) == set()
+
+
+@pytest.mark.parametrize("query", [MAINTAINED[2], MAINTAINED[9]])
+def test_the_option_refuses_what_is_computed_at_each_read(database: Database, query: str) -> None:
+    client = Client(database)
+    client.run(TABLES)
+    client.run(f"CREATE MATERIALIZED VIEW good WITH (refresh_policy = 'incremental') AS {query}")
+    for bad in (PARTLY[0], PARTLY[1]):
+        with pytest.raises(SqlError, match="computed at each read") as caught:
+            client.run(f"CREATE MATERIALIZED VIEW bad WITH (refresh_policy = 'incremental') AS {bad}")
+        assert caught.value.sqlstate == "0A000"
+    with pytest.raises(SqlError, match="an ordinary view"):
+        client.run(f"CREATE VIEW bad WITH (refresh_policy = 'incremental') AS {query}")
+
+
+def test_rows_are_found_by_any_column(database: Database) -> None:
+    client = Client(database)
+    create(client, ("SELECT a.g, b.t, sum(b.w) s FROM a JOIN b ON a.k = b.k GROUP BY a.g, b.t",))
+    client.run("INSERT INTO a SELECT i, i % 5, i, 'x' FROM generate_series(1, 200) i")
+    client.run("INSERT INTO b SELECT i, 1, i, 't' || i % 3 FROM generate_series(1, 200) i")
+    client.run("SELECT * FROM v0")
+    client.run("UPDATE b SET w = w + 1 WHERE k = 7")
+    query = "SELECT * FROM v0 WHERE g = {} AND t = '{}'"
+    rows = [client.run(query.format(group, text)) for group in range(5) for text in ("t0", "t1", "t2", "t3")]
+    assert bag(row for each in rows for row in each) == bag(client.run("SELECT * FROM v0"))
+    assert client.run("SELECT s FROM v0 WHERE t = 't9'") == []
+    assert len(client.run("SELECT s FROM v0 WHERE t = 't1' AND s > 0")) == 5
+
+
+def test_a_view_over_views_follows_stream_and_tables(database: Database) -> None:
+    client = Client(database)
+    client.run(TABLES)
+    client.run("CREATE FOREIGN TABLE s (k int, v int) SERVER stream")
+    client.run("CREATE VIEW one AS SELECT k, count(*) n, sum(v) v, max(v) m FROM s GROUP BY k")
+    options = "WITH (method = 'incremental')"
+    client.run(f"CREATE MATERIALIZED VIEW two {options} AS SELECT one.*, a.g FROM one JOIN a ON a.k = one.k")
+    client.run(f"CREATE MATERIALIZED VIEW three {options} AS SELECT g, sum(n) n, max(m) m FROM two GROUP BY g")
+    drawn = random.Random(7)
+    scratch = (
+        "SELECT a.g, sum(x.n), max(m) FROM a JOIN (SELECT k, count(*) n, max(v) m FROM all_rows GROUP BY k) x"
+        " ON x.k = a.k GROUP BY a.g"
+    )
+    client.run("CREATE TABLE all_rows (k int, v int)")
+    for _ in range(20):
+        rows = ", ".join(f"({drawn.randint(1, 6)}, {drawn.randint(0, 9)})" for _ in range(3))
+        client.run(f"INSERT INTO s VALUES {rows}; INSERT INTO all_rows VALUES {rows}")
+        client.run(f"INSERT INTO a VALUES ({drawn.randint(1, 6)}, {drawn.randint(1, 3)}) ON CONFLICT DO NOTHING")
+        client.run(f"UPDATE a SET g = {drawn.randint(1, 3)} WHERE k = {drawn.randint(1, 6)}")
+        assert bag(client.run("SELECT * FROM three")) == bag(client.run(scratch))
+    assert kept(database) == {"three"}
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "ALTER TABLE a ADD COLUMN more int DEFAULT 3",
+        "ALTER TABLE a RENAME COLUMN v TO w",
+        "ALTER TABLE a RENAME TO other",
+        "CREATE INDEX ON a (g)",
+        "ALTER TABLE a DROP COLUMN t",
+    ],
+)
+def test_definitions_do_not_disturb_kept_rows(database: Database, definition: str) -> None:
+    client = Client(database)
+    create(client, ("SELECT g, sum(v) s FROM a GROUP BY g",))
+    client.run("INSERT INTO a VALUES (1, 1, 1), (2, 1, 5)")
+    assert client.run("SELECT * FROM v0") == [(1, 6)]
+    client.run(definition)
+    table = "other" if "other" in definition else "a"
+    client.run(f"INSERT INTO {table} VALUES (3, 1, 10)")
+    assert client.run("SELECT * FROM v0") == [(1, 16)]
+    client.run(f"DELETE FROM {table} WHERE k = 1")
+    assert client.run("SELECT * FROM v0") == [(1, 15)]
+
+
+def test_rows_are_given_back_and_made_again(database: Database) -> None:
+    client = Client(database)
+    create(client, ("SELECT g, sum(v) s FROM a GROUP BY g",))
+    client.run("INSERT INTO a VALUES (1, 1, 1)")
+    client.run("SELECT * FROM v0")
+    budget = database.core.trace_budget
+    held = budget.held
+    budget.limit = 0
+    budget.keep()
+    assert kept(database) == set()
+    assert budget.held < held
+    budget.limit = 1 << 30
+    client.run("INSERT INTO a VALUES (2, 1, 1)")
+    assert client.run("SELECT * FROM v0") == [(1, 2)]
+    assert kept(database) == {"v0"}
+
+
+def test_a_row_that_fails_fails_the_view_while_it_is_there(database: Database) -> None:
+    client = Client(database)
+    create(client, ("SELECT g, sum(10 / v) s FROM a GROUP BY g",))
+    client.run("INSERT INTO a VALUES (1, 1, 5)")
+    assert client.run("SELECT * FROM v0") == [(1, 2)]
+    client.run("INSERT INTO a VALUES (2, 1, 0)")
+    with pytest.raises(SqlError, match="division by zero"):
+        client.run("SELECT * FROM v0")
+    client.run("DELETE FROM a WHERE k = 2")
+    assert client.run("SELECT * FROM v0") == [(1, 2)]
+
+
+def test_many_changes_are_computed_anew(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintained_views, "FEW", 10)
+    client = Client(database)
+    create(client, ("SELECT g, sum(v) s FROM a GROUP BY g",))
+    client.run("INSERT INTO a VALUES (0, 1, 0)")
+    client.run("SELECT * FROM v0")
+    client.run("INSERT INTO a SELECT i, 1, i FROM generate_series(1, 100) i")
+    assert client.run("SELECT * FROM v0") == [(1, 5050)]
+    assert kept(database) == set()
+    client.run("INSERT INTO a VALUES (200, 2, 0)")
+    assert bag(client.run("SELECT * FROM v0")) == {(1, 5050): 1, (2, 0): 1}
+
+
+def test_explain_names_the_method_of_each_operator(database: Database) -> None:
+    client = Client(database)
+    create(client, ("SELECT a.g, sum(b.w), max(b.t) FROM a JOIN b ON a.k = b.k GROUP BY a.g ORDER BY 2",))
+    before = "\n".join(line for (line,) in client.run("EXPLAIN SELECT * FROM v0"))
+    assert "Method: by changes, once reads take long enough" in before
+    client.run("INSERT INTO a VALUES (1, 1, 1); INSERT INTO b VALUES (1, 1, 1)")
+    client.run("SELECT * FROM v0")
+    after = "\n".join(line for (line,) in client.run("EXPLAIN SELECT * FROM v0"))
+    for words in (
+        "Method: by changes",
+        "changes of table a",
+        "inner join",
+        "grouping, from which rows are taken back",
+        "recomputation of touched keys of a grouping",
+        "Rows Kept: 1",
+        "Computed at Each Read: sort is computed from all rows",
+    ):
+        assert words in after, words
