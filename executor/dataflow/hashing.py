@@ -13,11 +13,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute
 
 Hashes = npt.NDArray[np.uint64]
 
-_compute: Any = pyarrow.compute  # made at its import, where no type checker sees its functions
 _NULL: Final = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS: Final = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _SHIFTS: Final = (np.uint64(30), np.uint64(27), np.uint64(31))
