@@ -64,7 +64,9 @@ def _numbers(array: Any) -> Hashes | None:
     if pa.types.is_decimal128(kind):
         return _decimals(array)
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return _bytes(array.cast(pa.large_binary()))
+        return _bytes(array, np.int32)
+    if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        return _bytes(array, np.int64)
     return None
 
 
@@ -86,9 +88,11 @@ def _decimals(array: Any) -> Hashes:
     return found
 
 
-def _bytes(array: Any) -> Hashes:
-    """Of each value's bytes, in words of eight."""
-    offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
+def _bytes(array: Any, offset: type[np.int32 | np.int64]) -> Hashes:
+    """Of each value's bytes, in words of eight. A NULL's are not looked at."""
+    if not len(array):
+        return np.empty(0, np.uint64)
+    offsets = np.frombuffer(array.buffers()[1], offset)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     data = array.buffers()[2]
     padded = np.concatenate(
         [np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8), np.zeros(_WORD, np.uint8)]
