@@ -47,6 +47,7 @@ _OPTIONS: Final = {
     _CHECK: ("local", "cascaded"),
     "maintenance_engine": ("auto", "spark", "embedded"),
     "emit": ("changes", "final"),
+    "tables": ("live", "frozen"),
 }
 #: Options about the privileges with which a view is read.
 _OF_SECURITY: Final = ("security_barrier", "security_invoker")
@@ -54,7 +55,7 @@ _TRUE: Final = frozenset(("true", "on", "yes", "1"))
 _BOOLEANS: Final = _TRUE | {"false", "off", "no", "0"}
 #: Says that CREATE OR REPLACE may empty a continuous view.
 _RESTART: Final = "restart"
-_PLANNED: Final = frozenset(("tables", "trigger", "final_work", "total_work", "latency_goal"))
+_PLANNED: Final = frozenset(("trigger", "final_work", "total_work", "latency_goal"))
 
 
 def bind_create_view(binding: Binding, node: Any) -> CreateView:
@@ -319,7 +320,7 @@ def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
 def _refuse_fixed(binding: Binding, items: Any) -> None:
     for item in items:
         if item.defname.lower() in FIXED:
-            instead = "Create the view again."
+            instead = "Create the view again, or write CREATE OR REPLACE VIEW ... WITH (..., restart = true)."
             raise unsupported(f"changing the view option {item.defname}", instead, binding.position(item))
 
 
