@@ -19,7 +19,7 @@ RULES: Final[dict[str, str]] = {
         (
             ("grouping", "the first pipeline breaker above every stream is a grouping."),
             ("streams", "a stream meets another stream only above the groupings of both."),
-            ("tables", "the rows of a stream are joined with tables, which are read once, at the view's creation."),
+            ("tables", "the rows of a stream are joined with tables."),
             ("order", "LIMIT below a grouping has an ORDER BY; window functions and recursion stand above groupings."),
             ("lateral", "a subquery evaluated for each row of a stream uses that row alone, or joins by equalities."),
             ("immutable", "its rows do not depend on when, or for which role, they are computed."),

@@ -24,6 +24,7 @@ from executor.streams.runtime import rows_between
 from executor.traces.layout import home_of
 from executor.upkeep.admission import Admission
 from executor.upkeep.maintenance import Maintenance
+from planner.incremental.plan import tables_of
 from planner.rules.row_order.order_system_rows import PLACE
 
 SCHEMA: Final = "millstream"
@@ -90,6 +91,7 @@ def _views(shown: Shown) -> Rows:
                 None if runtime.error is None else runtime.error.lsn,
                 shown.core.options.server_name if runtime.away is None else runtime.away.server or None,
                 next((home for home in map(home_of, streams) if home), shown.core.options.server_name),
+                tables_of(runtime.program),
             )
         )
     return rows
@@ -222,6 +224,7 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
             ("error_lsn", INT8),
             ("server", TEXT),
             ("home", TEXT),
+            ("tables", TEXT),
         ),
     ),
     "states": (

@@ -49,11 +49,9 @@ from planner.algebra.nodes import Scan
 from planner.algebra.walk import walk
 from planner.bind.definitions.dependents import readers
 from planner.bind.definitions.sequences import call_of, require_within
-from planner.bind.definitions.view_definitions.live_tables import live_text
-from planner.bind.state.context import Context
 from planner.incremental.dataflow.planning import require_incremental
 from planner.incremental.names import stored_name
-from planner.incremental.plan import Planned, derived, plan
+from planner.incremental.plan import Planned, Tables, derived, plan
 from planner.incremental.programs.canonical import Origin
 from planner.incremental.programs.labels import labels_of
 from planner.incremental.programs.program import Static
@@ -333,7 +331,7 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         labels, kept_labels = labels_of(planned.program)
         view = replace(view, labels=labels, kept_labels=kept_labels)
         transaction.views.append(NewView(view, planned.program, statics))
-        warnings += _frozen(catalog, statement, planned)
+        warnings += _frozen(planned)
         for oid in planned.program.inputs:
             notices += _skipped_files(database, transaction, catalog.objects[oid], view)
         if transaction.explicit:
@@ -375,19 +373,14 @@ def _refresh_view(core: Core, transaction: Transaction, catalog: Catalog, statem
     return Result("REFRESH MATERIALIZED VIEW")
 
 
-def _frozen(catalog: Catalog, statement: CreateView, planned: Planned) -> list[SqlError]:
-    """Warnings of tables that the view reads once, with a text of the view that reads them as they are."""
-    if not planned.notices:
-        return []
-    text = live_text(Context(catalog), statement)
-    hint = (
-        "There is no form of this view that follows the changes of the table. To read the table again, drop the view"
-        " and create it again; it then starts without the rows that have arrived."
-        if text is None
-        else f"This definition follows the changes of the table; it starts without the rows that have arrived: {text}"
-    )
-    *others, last = planned.notices
-    return [*(SqlError(_WARNING, other) for other in others), SqlError(_WARNING, last, hint=hint)]
+def _frozen(planned: Planned) -> list[SqlError]:
+    """Warnings of tables that the view reads once, with the reason; notices where the view's options ask for it."""
+    if not planned.obstacles:
+        return [SqlError("00000", text) for text in planned.notices]
+    reasons = ", ".join(item.construct for item in planned.obstacles)
+    hint = " ".join(dict.fromkeys(item.instead for item in planned.obstacles))
+    detail = f"Tables cannot be read as they are because of {reasons}."
+    return [SqlError(_WARNING, text, detail, hint) for text in planned.notices]
 
 
 def _skipped_files(database: Database, transaction: Transaction, stream: CatalogObject, view: View) -> list[str]:
@@ -449,7 +442,9 @@ def _plan(statement: CreateView, origin: Origin, statistics: Statistics) -> Plan
     """The view's program. An error of the rules says where the query names its stream, if it knows no better."""
     places = statement.places
     try:
-        return plan(statement.query, statement.keeping, statistics=statistics, places=places, origin=origin)
+        chosen = dict(statement.view.options).get("tables")
+        tables: Tables | None = "frozen" if chosen == "frozen" else "live" if chosen == "live" else None
+        return plan(statement.query, statement.keeping, False, statistics, places, origin, tables)
     except SqlError as error:
         if error.position is None:
             error.position = places.first

@@ -56,10 +56,11 @@ _WIDER: Final = ("int2", "int4", "int8")
 
 def may_raise(node: Node) -> bool:
     """Whether anything in a tree, nested relations included, may raise an error for some row."""
-    return any(not _is_safe(item) for item in walk(node))
+    return any(not gives_a_value(item) for item in walk(node))
 
 
-def _is_safe(node: Node) -> bool:
+def gives_a_value(node: Node) -> bool:
+    """Whether a node gives a value, or NULL, for any of those below it."""
     match node:
         case Call(function=function, arguments=(_, Literal(value=str(pattern)))) if function in _PATTERNS:
             return not pattern.endswith("\\")

@@ -36,11 +36,11 @@ from planner.algebra.signature import key_of
 from planner.algebra.walk import used_columns, walk
 
 #: Aggregates for which a value seen twice is a value seen once.
-_IDEMPOTENT: Final = frozenset(
+IDEMPOTENT: Final = frozenset(
     ("min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "range_agg", "range_intersect_agg")
 )
 #: Aggregates that merge by themselves.
-_SELF_MERGING: Final = _IDEMPOTENT | {"bit_xor"}
+_SELF_MERGING: Final = IDEMPOTENT | {"bit_xor"}
 #: Aggregates that keep the first rows of each group, which are as many as their second argument says.
 _OF_ROWS: Final = {"min_rows": "merged_min_rows", "max_rows": "merged_max_rows"}
 #: Aggregates of doubles, and of pairs of them, that make a state of their own.
@@ -54,7 +54,7 @@ _REGRESSIONS: Final = frozenset(
     ("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope")
 ) | {"regr_sxx", "regr_sxy", "regr_syy"}
 _DOCUMENTS: Final = frozenset(("json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"))
-_COLLECTING: Final = _DOCUMENTS | {"string_agg", "array_agg"}
+COLLECTING: Final = _DOCUMENTS | {"string_agg", "array_agg"}
 _ORDERED_SETS: Final = frozenset(("percentile_cont", "percentile_disc", "mode"))
 _INTEGER_DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19}
 #: Squares keep this many decimals where 38 digits do not hold all (catalog.values.types.UNCONSTRAINED).
@@ -105,7 +105,7 @@ class Child(Struct, frozen=True):
 
 def split(call: AggregateCall, never_null: frozenset[Column]) -> Split | Child:
     """The state of one aggregate; ``never_null`` are columns of the grouped relation that are not."""
-    if call.function in _COLLECTING | _ORDERED_SETS or (call.distinct and call.function not in _IDEMPOTENT):
+    if call.function in COLLECTING | _ORDERED_SETS or (call.distinct and call.function not in IDEMPOTENT):
         return _child(call)
     match call.function:
         case "count":
@@ -122,7 +122,7 @@ def split(call: AggregateCall, never_null: frozenset[Column]) -> Split | Child:
             return _of_spreads(call, "paired_spread", call.arguments)
         case "min_by" | "max_by":
             return _beside_extreme(call)
-        case "min_rows" | "max_rows":
+        case "min_rows" | "max_rows" | "spread" | "paired_spread":
             return Split((StateColumn(call.function, call),), lambda columns: columns[0])
         case name if name not in _SELF_MERGING:
             raise unsupported(f"{name}() over the rows of a stream", "Use it in the query that reads the view.")
@@ -249,7 +249,7 @@ def _child(call: AggregateCall) -> Child:
     present = () if keeps_null else tuple(Call("is_not_null", (item,), BOOL) for item in values[:1])
     only = (*(() if call.filter is None else (call.filter,)), *present)
     keys = tuple(key.expression for key in order if not _is_constant(key.expression))
-    ordered = order if call.function in _COLLECTING | _ORDERED_SETS else ()
+    ordered = order if call.function in COLLECTING | _ORDERED_SETS else ()
     plain = AggregateCall(call.function, arguments, call.type, order_by=ordered)
     stored = tuple({key_of(item): item for item in (*values, *keys)}.values())
     return Child(not call.distinct, stored, only, plain)

@@ -5,7 +5,8 @@
 1. ``plan.normalise`` decorrelates and rewrites the query; ``rewrites`` bring it into the form that methods expect.
 2. ``checks.check`` refuses what breaks the rules of docs/continuous-views.md (thesis 4.2.2, 4.2.3), by ``properties``
    of its relations. ``planner.view_rules`` has the texts of the errors.
-3. ``rewrites.share_groupings`` makes equal groupings one, ``retention.keep_windows`` says when their rows expire.
+3. ``rewrites.share_groupings`` makes equal groupings one, ``retention.keep_windows`` says when their rows expire,
+   and ``rewrites.live_tables`` puts groupings below their joins with tables.
 4. ``plan.maintained`` asks each of ``methods`` in turn whether it maintains an operator: the method adds states and
    statements, and gives a relation that reads them.
 5. The rest of the query is the program's final relation, which is computed when the view is read.

@@ -1,12 +1,13 @@
 """The program of a continuous view: the steps of ``plan``, in their order, and what they give together.
 
-Owns: ``plan``, ``normalise``, the key of a view's point reads, and what CREATE VIEW says of tables that are read once.
+Owns: ``plan``, ``normalise``, the key of a view's point reads, whether tables below groupings are live, and what CREATE
+VIEW says of those that are read once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -29,7 +30,9 @@ from planner.incremental.properties import Kinds, is_grouping
 from planner.incremental.retention import keep_windows, require_windows
 from planner.incremental.rewrites.first_rows import first_rows
 from planner.incremental.rewrites.inner_limits import number_inner_limits
+from planner.incremental.rewrites.live_tables import live_tables
 from planner.incremental.rewrites.prepare import prepare
+from planner.incremental.rewrites.pushed_calls import Obstacle
 from planner.incremental.rewrites.share_groupings import share_groupings
 from planner.rules import REWRITES, decorrelate, optimise, rewrite
 from planner.rules.joins.cardinality import Cardinality
@@ -43,13 +46,22 @@ from planner.view_rules import Places
 _NOWHERE: Final = Places()
 _ANY_ORIGIN: Final = Origin()
 _AFTER_SHARING: Final = (prune_columns,)
+_UNKNOWN: Final = Obstacle("this query", "Join the table to the grouped result instead.")
+_KEPT_FOR_A_TIME: Final = Obstacle(
+    "a view with retention or emit = 'final'",
+    "Group the stream in the view, and join the table where the view is read.",
+)
+
+#: The view option ``tables``: whether tables below groupings are read at each read, or once.
+Tables = Literal["live", "frozen"]
 
 
 class Planned(Struct, frozen=True):
-    """A program, and what CREATE VIEW tells the client about it."""
+    """A program, and what CREATE VIEW tells the client about it: of tables that are read once, and why they are."""
 
     program: Program
     notices: tuple[str, ...]
+    obstacles: tuple[Obstacle, ...] = ()
 
 
 def plan(
@@ -59,13 +71,15 @@ def plan(
     statistics: Statistics | None = None,
     places: Places = _NOWHERE,
     origin: Origin = _ANY_ORIGIN,
+    tables: Tables | None = None,
 ) -> Planned:
     """The program of a continuous view, or, with ``once``, of a query that runs once: its final relation gives its rows
     in the query's order, and it may read views beside a stream. By ``statistics`` a stream meets first the tables that
     leave the fewest of its rows. ``places`` are those of its text. ``origin`` is part of what its traces hold.
+    ``tables`` below groupings are live where they can be, unless it says otherwise.
 
-    Raises 0A000 for what the thesis' rules (4.2.2, 4.2.3) or the rules of decorrelation do not allow, and for groups
-    of which ``keeping`` does not say when they end."""
+    Raises 0A000 for what the thesis' rules (4.2.2, 4.2.3) or the rules of decorrelation do not allow, for groups of
+    which ``keeping`` does not say when they end, and for tables that are to be live and cannot."""
     relation = normalise(query.relation, once)
     check(relation, places)
     require_windows(relation, keeping)
@@ -73,6 +87,9 @@ def plan(
     fresh = Fresh(relation, query.relation)
     relation, windows = keep_windows(relation, keeping, fresh)
     relation = rewrite(relation, _AFTER_SHARING)
+    is_asked = tables != "frozen" and not once
+    pushed, obstacles = _live(relation, keeping, fresh) if is_asked else (relation, ())
+    is_live, relation = pushed is not relation, pushed
     kinds = Kinds()
     statics = Statics(fresh)
     cardinality = Cardinality(relation, statistics) if statistics else None
@@ -96,10 +113,31 @@ def plan(
         final.columns,
         point_key(final, states),
         windows.expiries(groupings),
+        live=is_live,
     )
     program = canonical(program, origin)
     _validate(program)
-    return Planned(program, notices(program))
+    told = notices(program)
+    if told and tables == "live":
+        raise unsupported(f"tables = 'live' with {obstacles[0].construct}", obstacles[0].instead)
+    return Planned(program, told, obstacles if told and tables is None else ())
+
+
+def _live(relation: Relation, keeping: Keeping | None, fresh: Fresh) -> tuple[Relation, tuple[Obstacle, ...]]:
+    """The plan whose tables below groupings are read as they are, and what keeps others from it."""
+    if keeping is not None:
+        return relation, (_KEPT_FOR_A_TIME,)
+    found, obstacles = live_tables(relation, fresh)
+    if found is not relation:
+        found = rewrite(share_groupings(found), _AFTER_SHARING)
+    return found, obstacles or (_UNKNOWN,)
+
+
+def tables_of(program: Program) -> Tables | None:
+    """Whether the tables that are joined below a grouping are read at each read or once; None where there are none."""
+    if scanned_tables(program.statics):
+        return "frozen"
+    return "live" if program.live else None
 
 
 def derived(query: Query, origin: Origin = _ANY_ORIGIN) -> Program:

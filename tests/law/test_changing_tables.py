@@ -1,6 +1,7 @@
-"""The law with changing tables: tables that a view reads below its groupings are as of its creation, all others live.
+"""The law with changing tables: a view reads its tables as they are, but for those that it reads once, below groupings
+and as of its creation: where its options ask for it, or it cannot do otherwise.
 
-CREATE VIEW's notices say which are which. In PostgreSQL the view's query reads copies of the former, made at that
+CREATE VIEW's notices say which are which. In PostgreSQL the view's query reads copies of the latter, made at that
 moment. The views' subqueries, joins and set operations are random (``queries``), and so are the changes of the tables.
 """
 
@@ -27,7 +28,8 @@ STREAMS: Final = ("s", "z")
 HELD: Final = "SELECT k AS id, count(*)::int AS n, max(t) AS label FROM z GROUP BY k"
 VIEWS: Final = 10
 STEPS: Final = 6
-#: Views that once showed rows of two LSNs, with the tables that are as of their creation.
+FROZEN: Final = "WITH (tables = 'frozen')"
+#: Views that once showed rows of two LSNs, with the tables that are as of their creation where they are to be frozen.
 SHAPES: Final = (
     ("select id, n, (select count(*) from s where s.v < r.n) from {t1} r", {"t1"}),
     ("select id, n in (select v from s where s.k < r.n) from {t1} r", {"t1"}),
@@ -55,19 +57,26 @@ def mirror(postgres: Postgres) -> Iterator[Mirror]:
         yield pair
 
 
-def test_each_table_is_of_one_moment(mirror: Mirror) -> None:
-    play(mirror, random.Random(1), dict(enumerate(text for text, _ in SHAPES)), dict(enumerate(f for _, f in SHAPES)))
+@pytest.mark.parametrize("frozen", [False, True])
+def test_each_table_is_of_one_moment(mirror: Mirror, frozen: bool) -> None:
+    expected = {number: found if frozen else set() for number, (_, found) in enumerate(SHAPES)}
+    play(mirror, random.Random(1), dict(enumerate(text for text, _ in SHAPES)), FROZEN if frozen else "", expected)
 
 
+@pytest.mark.parametrize("options", ["", FROZEN])
 @pytest.mark.parametrize("seed", range(2))
-def test_any_view_beside_tables_that_change(mirror: Mirror, seed: int) -> None:
+def test_any_view_beside_tables_that_change(mirror: Mirror, seed: int, options: str) -> None:
     source = random.Random(seed)
     queries = Queries(source, STREAMS, (*TABLES, "held"))
-    play(mirror, source, {number: queries.above(source.randint(1, 3)) for number in range(VIEWS)})
+    play(mirror, source, {number: queries.above(source.randint(1, 3)) for number in range(VIEWS)}, options)
 
 
 def play(
-    mirror: Mirror, source: random.Random, texts: dict[int, str], frozen: dict[int, set[str]] | None = None
+    mirror: Mirror,
+    source: random.Random,
+    texts: dict[int, str],
+    options: str,
+    frozen: dict[int, set[str]] | None = None,
 ) -> None:
     """Creates views, then runs steps, and checks every view after each."""
     mirror.views.clear()
@@ -79,7 +88,7 @@ def play(
     both(mirror, f"CREATE VIEW held AS {HELD}")
     try:
         for number, text in texts.items():
-            found = create(mirror, f"v{number}", text)
+            found = create(mirror, f"v{number}", text, options)
             assert frozen is None or found == frozen[number], text
         mirror.check_outcomes()
         for step in range(STEPS):
@@ -92,7 +101,7 @@ def play(
         clear(mirror)
 
 
-def create(mirror: Mirror, name: str, text: str) -> set[str] | None:
+def create(mirror: Mirror, name: str, text: str, options: str) -> set[str] | None:
     """Creates a view, and copies of the tables that are as of its creation; None if the view cannot be continuous."""
     notices: list[str] = []
     plain = text.format(**{item: item for item in (*TABLES, "held")})
@@ -104,7 +113,7 @@ def create(mirror: Mirror, name: str, text: str) -> set[str] | None:
     try:
         columns = len(mirror.judge.execute(plain.encode()).description or ())
         names = ", ".join(f"c{place}" for place in range(columns))
-        mirror.client.execute(f"CREATE VIEW {name} ({names}) AS {plain}".encode())
+        mirror.client.execute(f"CREATE VIEW {name} ({names}) {options} AS {plain}".encode())
     except psycopg.errors.FeatureNotSupported:
         return None
     finally:

@@ -104,8 +104,7 @@ def _rows_behind(mirror: Mirror, view: str) -> int:
 
 
 def act(mirror: Mirror, scenario: Scenario, action: Action, view: str, dimension: str) -> None:
-    """Runs one step other than rows. A table below the grouping is read as of the view's creation, so it does not
-    change."""
+    """Runs one step other than rows. A table that the view reads once, as of its creation, does not change."""
     match action:
         case "read":
             mirror.check()
@@ -114,7 +113,8 @@ def act(mirror: Mirror, scenario: Scenario, action: Action, view: str, dimension
         case "restart" | "crash":
             mirror.restart(crash=action == "crash")
         case "dimension":
-            if not scenario.shape.startswith("below"):
+            found = mirror.client.execute("SELECT tables FROM millstream.views WHERE name = %s", (view,)).fetchone()
+            if found != ("frozen",):
                 for connection in (mirror.client, mirror.judge):
                     connection.execute(f"UPDATE {dimension} SET label = label || '!' WHERE id < 3".encode())
         case engine:

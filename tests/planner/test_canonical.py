@@ -90,7 +90,7 @@ DIFFERENT: Final = [
 
 
 def _program(text: str, origin: Origin = Origin(), catalog: Catalog | None = None) -> Program:  # noqa: B008
-    return plan(query_of(text, catalog or catalog_of(RELATIONS)), origin=origin).program
+    return plan(query_of(text, catalog or catalog_of(RELATIONS)), origin=origin, tables="frozen").program
 
 
 def _names(program: Program) -> list[str]:

@@ -64,11 +64,13 @@ def _catalog(name: str) -> Catalog:
 
 
 def _planned(name: str) -> Planned:
+    frozen = name.endswith("_frozen")
+    name = name.removesuffix("_frozen")
     text = EXAMPLES[name].query if name in EXAMPLES else {**QUERIES, **WIDE}[name]
-    return plan(query_of(text, _catalog(name)))
+    return plan(query_of(text, _catalog(name)), tables="frozen" if frozen else None)
 
 
-@pytest.mark.parametrize("name", [*QUERIES, "q3_wide", *EXAMPLES])
+@pytest.mark.parametrize("name", [*QUERIES, "q3_wide", "q3_frozen", *EXAMPLES])
 def test_programs_of_the_thesis(name: str, rewrite: bool) -> None:
     planned = _planned(name)
     golden.check(f"explain/{name}", [*explain_program(planned.program), "", *planned.notices], rewrite)
@@ -94,7 +96,7 @@ def test_facts_of_the_executor_are_shown() -> None:
 
 
 def test_programs_as_json() -> None:
-    data = json.loads(json.dumps(program_json(_planned("q3").program)))
+    data = json.loads(json.dumps(program_json(_planned("q3_frozen").program)))
     assert [item["Name"] for item in data["Static Pipelines"]] == ["static_1"]
     (path,) = data["Stream Pipelines"]
     (statement,) = path["Statements"]

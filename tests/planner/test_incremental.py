@@ -285,11 +285,12 @@ def test_the_same_grouping_twice_has_one_state(make: Make) -> None:
     assert len(program.paths[0].statements) == 1
 
 
-def test_tables_joined_below_are_evaluated_once_and_announced() -> None:
+def test_frozen_tables_joined_below_are_evaluated_once_and_announced() -> None:
     i = Inputs()
     other = table("other", "k x")
     pairs = both(eq(i.s.k, i.t.k), eq(i.t.x, i.u.k), eq(i.s.v, other.k))
-    planned = plan(query(group(where(cross(cross(cross(i.t, i.u), i.s), other), pairs), n=agg("count"))))
+    below = where(cross(cross(cross(i.t, i.u), i.s), other), pairs)
+    planned = plan(query(group(below, n=agg("count"))), tables="frozen")
     scans = [{node.name for node in walk(item.relation) if isinstance(node, Scan)} for item in planned.program.statics]
     assert scans == [{"t", "u"}, {"other"}]
     assert len(planned.notices) == 3
@@ -309,7 +310,7 @@ def test_a_table_that_is_read_below_is_of_the_same_moment_above() -> None:
     i = Inputs()
     below = where(i.s, call("lt", i.s.v, i.t.x))
     counted = project(i.t, k=i.t.k, n=scalar(group(below, n=agg("count"))))
-    planned = plan(query(join("inner", counted, i.u, eq(ref(counted, "k"), i.u.k))))
+    planned = plan(query(join("inner", counted, i.u, eq(ref(counted, "k"), i.u.k))), tables="frozen")
     assert {node.name for node in walk(planned.program.final) if isinstance(node, Scan)} == {"u"}
     assert [text.partition(" is joined")[0] for text in planned.notices] == ['table "t"']
 
@@ -327,7 +328,7 @@ def test_a_table_that_hangs_on_two_stays_apart() -> None:
         eq(supplier.n, nation.n),
     )
     below = where(cross(cross(cross(cross(customer, orders), line), supplier), nation), pairs)
-    program = _program(group(below, {"name": nation.name}, v=agg("sum", line.v)))
+    program = plan(query(group(below, {"name": nation.name}, v=agg("sum", line.v))), tables="frozen").program
     scans = [{node.name for node in walk(item.relation) if isinstance(node, Scan)} for item in program.statics]
     assert sorted(map(sorted, scans)) == [["customer"], ["nation", "supplier"], ["orders"]]
 
@@ -340,7 +341,7 @@ def test_a_stream_meets_first_what_leaves_the_fewest_rows() -> None:
     known = TableStatistics(1000, {"v": ColumnStatistics(100)}, (frozenset("k"),))
     statistics: Statistics = {item.scan.oid: known for item in (part, shop)}
     for given_statistics, first in ((None, "part"), ({}, "part"), (statistics, "shop")):
-        program = plan(query(grouped), statistics=given_statistics).program
+        program = plan(query(grouped), statistics=given_statistics, tables="frozen").program
         (read,) = [node for node in walk(program.statics[0].relation) if isinstance(node, Scan)]
         assert read.name == first
 

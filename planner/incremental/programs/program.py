@@ -102,7 +102,8 @@ class Program(Struct, frozen=True):
     ``point_key``: output columns that are exactly the single group key of the one state under a final of only
     projections and filters, so that a point read may go to a key index; empty where there is none. ``expiries``: what
     may be taken out of states. ``borrowed``: what stands for current tables where the view is not at its home
-    (``planner/incremental/programs/lending``).
+    (``planner/incremental/programs/lending``). ``live``: tables that the query joins below a grouping are
+    read by the final relation (``planner/incremental/rewrites/live_tables``).
     """
 
     statics: tuple[Static, ...]
@@ -113,6 +114,7 @@ class Program(Struct, frozen=True):
     point_key: tuple[Column, ...] = ()
     expiries: tuple[Expiry, ...] = ()
     borrowed: tuple[Borrowed, ...] = ()
+    live: bool = False
 
     @property
     def inputs(self) -> tuple[int, ...]:

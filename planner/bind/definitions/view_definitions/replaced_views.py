@@ -23,7 +23,7 @@ from planner.incremental.programs.zones import depends_on_zone
 from planner.statements.statement import CreateView, Query
 
 #: Options that are part of a view's query.
-FIXED: Final = ("retention", "emit", "maintained")
+FIXED: Final = ("retention", "emit", "maintained", "tables")
 
 
 def replace_view(binding: Binding, created: CreateView, restarts: bool, position: int | None) -> CreateView:

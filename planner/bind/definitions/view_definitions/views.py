@@ -52,6 +52,7 @@ _OPTIONS: Final = {
     "emit": ("changes", "final"),
     "method": ("auto", "incremental", "recompute"),
     "refresh_policy": ("auto", "incremental"),
+    "tables": ("live", "frozen"),
 }
 #: Options about the privileges with which a view is read.
 _OF_SECURITY: Final = ("security_barrier", "security_invoker")
@@ -60,7 +61,7 @@ _BOOLEANS: Final = _TRUE | {"false", "off", "no", "0"}
 #: Says that CREATE OR REPLACE may empty a continuous view.
 _RESTART: Final = "restart"
 _BOOLEAN: Final = (*_OF_SECURITY, _RESTART, MAINTAINED)
-_PLANNED: Final = frozenset(("tables", "trigger", "final_work", "total_work", "latency_goal"))
+_PLANNED: Final = frozenset(("trigger", "final_work", "total_work", "latency_goal"))
 
 
 def bind_create_view(binding: Binding, node: Any) -> CreateView:
@@ -320,7 +321,7 @@ def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
 def _refuse_fixed(binding: Binding, items: Any) -> None:
     for item in items:
         if item.defname.lower() in FIXED:
-            instead = "Create the view again."
+            instead = "Create the view again, or write CREATE OR REPLACE VIEW ... WITH (..., restart = true)."
             raise unsupported(f"changing the view option {item.defname}", instead, binding.position(item))
 
 
