@@ -392,7 +392,6 @@ def test_views_over_streams_read_tables_through_them(database: Database) -> None
     client.run(
         "CREATE VIEW above AS SELECT x.g, c, total FROM (SELECT g, count(*) AS c FROM s GROUP BY g) x JOIN m USING (g)"
     )
-    client.run("CREATE VIEW below AS SELECT m.rows, count(*) AS c FROM s JOIN m USING (g) GROUP BY m.rows")
     client.run(
         "CREATE VIEW once WITH (tables = 'frozen') AS SELECT m.rows, count(*) c FROM s JOIN m USING (g) GROUP BY 1"
     )
