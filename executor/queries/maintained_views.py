@@ -1,9 +1,9 @@
-"""The rows of views' final relations that are kept up to date, instead of computed at each read.
+"""Which views' rows are kept up to date, instead of being computed at each read.
 
-Owns: when that pays (``MaintainedViews.rows``), what the inputs of a dataflow are, and how far each has been read. A
-view's rows are kept from its second evaluation on, if one takes longer than a change would. They are a cache: they are
-given up where memory is short, where more has changed than computing anew costs, where an input's changes are no longer
-known, and after any error.
+Owns: when that pays. By default, a view's rows are kept from its second evaluation on, if one takes longer than a
+change would. They are given up where following changes takes longer than computing them anew, by what both have taken,
+where more has changed than is worth following, where memory is short, and after any error. After each loss it takes
+twice as many evaluations until they are kept again.
 
 Used with the view's lock held.
 """
@@ -12,223 +12,85 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Final
 
 import pyarrow as pa
-from msgspec import Struct
+from msgspec import Struct, field
 
-from catalog.objects import Table
 from catalog.values.errors import SqlError
 from executor.core.core import Core
-from executor.dataflow.hashing import hashes_of
-from executor.dataflow.maintained import MaintainedRows
-from executor.dataflow.multiset import WEIGHT, Inconsistent, Multiset, negated, weighted
+from executor.dataflow.multiset import Inconsistent
 from executor.queries.expanded_views import Expanded, expanded_view
-from executor.tables.change_trace import TableChanges
-from executor.traces.bookmark import Bookmark
-from executor.traces.budget import Held
-from executor.traces.state import StateTrace
+from executor.queries.kept_rows import KeptRows, Unknown, Whole
 from executor.views.runtime import ViewRuntime
-from planner.algebra.nodes import Column, Relation, Scan, Snapshot
-from planner.algebra.walk import find, kinds_of
-from planner.incremental.dataflow.graph import Source
+from planner.algebra.nodes import Column
 from planner.incremental.dataflow.planning import Planned, dataflow_of
-from planner.incremental.names import stored_name
-from planner.incremental.programs.state_relations import weighted as weights_of
 
 _LOGGER: Final = logging.getLogger(__name__)
 #: Seconds of an evaluation from which on a view's rows are kept.
 WORTH_SECONDS: Final = 0.003
-#: More changed rows than this, and than the share of what is kept, make it cheaper to compute anew.
-FEW: Final = 10_000
-SHARE: Final = 0.1
-_SNAPSHOTS: Final = kinds_of(Snapshot)
-#: Evaluations after an error before rows are kept again.
-PAUSE: Final = 16
+#: Changes that are followed before their cost counts.
+TRIALS: Final = 4
+#: The most evaluations between a loss and the next trial.
+_LONGEST_PAUSE: Final = 1024
+#: What the mean of times takes of a new one.
+_RECENT: Final = 0.3
 
 
-class Whole(Protocol):
-    """Evaluates a relation at the moment of a read."""
+class _Costs(Struct):
+    """What evaluations have taken, and following changes, in seconds (running means)."""
 
-    def __call__(self, relation: Relation, bindings: Mapping[str, pa.Table], /) -> pa.Table:
-        """The relation's rows; ``bindings`` are leaves that stand for neither tables nor states."""
-        ...
+    computed: float = 0.0
+    followed: float = 0.0
+    #: Changes followed since the last loss.
+    follows: int = 0
+    losses: int = 0
+    #: Evaluations until rows are kept again.
+    pause: int = 0
 
+    def compute(self, seconds: float) -> None:
+        """An evaluation took so long."""
+        self.computed = _mean(self.computed, seconds)
 
-class _Unknown(Exception):
-    """The changes of an input are not known."""
+    def follow(self, seconds: float) -> None:
+        """A change took so long. Many without a loss make the losses before of no account."""
+        self.followed = _mean(self.followed, seconds) if self.follows else seconds
+        self.follows += 1
+        if self.follows > 4 * TRIALS:
+            self.losses = 0
 
-
-class _TableInput:
-    """The changes of a table."""
-
-    def __init__(self, core: Core, source: Source) -> None:
-        assert isinstance(source.definition, Scan)
-        self._core = core
-        self._sources = source.definition.sources
-        with core.sequencer.lock:
-            table = core.catalog.objects.get(source.definition.oid)
-            if not isinstance(table, Table):
-                raise _Unknown
-            self._trace: TableChanges = core.changes_of(table)
-
-    def changes(self, after: int, upto: int) -> pa.Table | None:
-        """What has changed over (after, upto]; None for nothing. Raises _Unknown."""
-        trace = self._trace
-        if not trace.is_current:
-            raise _Unknown
-        if after >= self._core.opened_lsn and self._core.version_of((trace.table.oid,)) <= after:
-            return None
-        found = trace.delta(after, upto)
-        if found is None:
-            raise _Unknown
-        return found.select([*self._sources, WEIGHT]) if found.num_rows else None
-
-    def close(self) -> None:
-        """The changes are not read any more."""
-        self._core.forget_changes(self._trace)
-
-
-class _StateInput:
-    """The changes of a state: the rows of touched keys as they were and as they are."""
-
-    def __init__(self, runtime: ViewRuntime, trace: str, source: Source) -> None:
-        assert isinstance(source.definition, Snapshot)
-        self._runtime = runtime
-        self._sources = source.definition.sources
-        self._merger = runtime.runner.engine
-        self._trace: StateTrace = runtime.states[trace]
-        state = self._trace.state
-        self._key = tuple(map(stored_name, state.key))
-        self._rows: Multiset | None = None
-        if state.kind != "concatenate":
-            rows = weighted(self._trace.snapshot(), 1)
-            self._rows = Multiset(rows, (self._key,) if self._key else (), lambda table: self._consolidated(table))
-        self._mark: Bookmark = self._trace.bookmark(runtime.reached)
-
-    def _consolidated(self, rows: pa.Table) -> pa.Table:
-        state = weights_of((column.name, column.type) for column in self._trace.state.columns)
-        return self._merger.merge(state, [rows])
-
-    def changes(self) -> pa.Table | None:
-        """What has changed up to the LSN that the view has reached; None for nothing. Raises _Unknown."""
-        upto = self._runtime.reached
-        runs = self._trace.delta(self._mark.after, upto)
-        if runs is None:
-            raise _Unknown
-        self._mark.after = max(upto, self._mark.after)
-        if not runs:
-            return None
-        rows = self._rows
-        if rows is None:
-            return weighted(pa.concat_tables(runs), 1).select([*self._sources, WEIGHT])
-        run = self._merger.merge(self._trace.state, runs)
-        old = rows.lookup(self._key, hashes_of(run, self._key))
-        new = self._merger.merge(self._trace.state, [old.drop_columns([WEIGHT]), run])
-        difference = rows.consolidated(pa.concat_tables([negated(old), weighted(new, 1)]))
-        rows.change(difference)
-        return difference.select([*self._sources, WEIGHT])
+    def lose(self) -> None:
+        """Rows that were kept are given up."""
+        self.losses += 1
+        self.follows = 0
+        self.pause = min(1 << self.losses, _LONGEST_PAUSE) - 1
 
     @property
-    def bytes(self) -> int:
-        """About what is kept to know them."""
-        return 0 if self._rows is None else self._rows.bytes
-
-
-class _Kept:
-    """One view's rows, at an LSN."""
-
-    def __init__(self, core: Core, expanded: Expanded, planned: Planned, lsn: int, whole: Whole, held: Held) -> None:
-        assert planned.dataflow is not None
-        self._core, self._expanded = core, expanded
-        self._flow = planned.dataflow
-        self.held = held
-        self.lsn = lsn
-        self._tables: dict[int, _TableInput] = {}
-        self._states: dict[int, _StateInput] = {}
-        try:
-            for node in self._flow.nodes:
-                if isinstance(node, Source):
-                    self._read(node)
-            snapshots = expanded.snapshots()
-            self._rows = MaintainedRows(
-                self._flow, lambda relation: whole(relation, snapshots), self._query, self._merge
-            )
-        except BaseException:
-            self.close()
-            raise
-        self._count()
-
-    def _read(self, node: Source) -> None:
-        if isinstance(node.definition, Scan):
-            self._tables[node.id] = _TableInput(self._core, node)
-        else:
-            runtime, trace = self._expanded.traces[node.definition.trace]
-            self._states[node.id] = _StateInput(runtime, trace, node)
-
-    def _query(self, relation: Relation, bindings: Mapping[str, pa.Table]) -> pa.Table:
-        plan = self._core.plans.get(relation)
-        found = None if plan.small is None else plan.small.run(bindings)
-        if found is not None:
-            return found
-        return self._core.engine.query_few(plan.relation, bindings, self._expanded.time_zone)
-
-    def _merge(self, columns: tuple[Column, ...], rows: pa.Table) -> pa.Table:
-        return self._core.engine.merge(weights_of((column.name, column.type) for column in columns), [rows])
-
-    def advance(self, lsn: int) -> None:
-        """Brings the rows to an LSN. Raises _Unknown, Inconsistent or an error of the rows; then they are of no use."""
-        deltas = {node: found for node, item in self._tables.items() if (found := item.changes(self.lsn, lsn))}
-        deltas |= {node: found for node, item in self._states.items() if (found := item.changes())}
-        changed = sum(delta.num_rows for delta in deltas.values())
-        if changed > max(FEW, SHARE * self._rows.count):
-            raise _Unknown
-        self._rows.change(deltas)
-        self.lsn = lsn
-        self._count()
-
-    def answer(self, whole: Whole) -> pa.Table:
-        """The rows of the view's final relation."""
-        outputs = self._rows.outputs()
-        final = self._core.plans.get(self._flow.final)
-        found = None if final.small is None or len(outputs) > 1 else final.small.run(outputs)
-        if found is not None:
-            return found
-        read = {f"s_{leaf.trace}" for leaf in find(final.relation, _SNAPSHOTS)}
-        return whole(final.relation, outputs if read <= outputs.keys() else {**self._expanded.snapshots(), **outputs})
-
-    def lookup(self, columns: tuple[Column, ...], values: pa.Table) -> pa.Table | None:
-        """The rows whose columns have these values, and perhaps others; None where they are not found by them."""
-        return self._rows.lookup(columns, values)
-
-    @property
-    def counts(self) -> dict[int, int]:
-        """How many rows are kept of each node."""
-        return self._rows.counts
-
-    def _count(self) -> None:
-        self.held.read()
-        self.held.set(self._rows.bytes + sum(item.bytes for item in self._states.values()))
-
-    def close(self) -> None:
-        """The rows are not kept any more."""
-        self.held.close()
-        for item in self._tables.values():
-            item.close()
-        self._tables.clear()
+    def is_dear(self) -> bool:
+        """Whether following changes takes longer than computing anew."""
+        return self.follows >= TRIALS and self.followed > self.computed
 
 
 class _Known(Struct):
-    """What is known of a view: its plan, how often its rows were computed, and its rows, if they are kept."""
+    """What is known of a view: its plan, its costs, and its rows, if they are kept."""
 
     runtime: ViewRuntime
     expanded: Expanded
     planned: Planned
-    evaluations: int = 0
-    seconds: float = 0.0
-    pause: int = 0
-    kept: _Kept | None = None
+    costs: _Costs = field(default_factory=_Costs)
+    kept: KeptRows | None = None
+
+    @property
+    def method(self) -> str:
+        """The view's option."""
+        return dict(self.runtime.view.options).get("method", "auto")
+
+    def drop(self) -> None:
+        """The rows are not kept any more."""
+        if self.kept is not None:
+            self.kept.close()
+            self.kept = None
 
 
 class MaintainedViews:
@@ -258,20 +120,10 @@ class MaintainedViews:
         known = self._of(runtime)
         if (known.kept is None and not self._is_worth(known)) or not known.expanded.advance(lsn):
             return self._computed(known, compute)
-        try:
-            if known.kept is None:
-                known.kept = self._filled(known, lsn, whole)
-            elif lsn < known.kept.lsn:
-                return compute()
-            else:
-                known.kept.advance(lsn)
-            return known.kept.answer(whole)
-        except (_Unknown, Inconsistent, SqlError) as error:
-            self._give_up(known, error)
-            return self._computed(known, compute)
-        except BaseException as error:
-            self._give_up(known, error)
-            raise
+        if known.kept is not None and lsn < known.kept.lsn:
+            return compute()
+        found = self._attempt(known, lambda: self._followed(known, lsn, whole))
+        return self._computed(known, compute) if found is None else found
 
     def some(self, runtime: ViewRuntime, lsn: int, columns: tuple[str, ...], values: pa.Table) -> pa.Table | None:
         """Of the rows of a view those with some values in columns of it, and perhaps others, if its rows are kept. With
@@ -281,68 +133,85 @@ class MaintainedViews:
             return None
         if not known.expanded.is_current(self._core) or not known.expanded.advance(lsn):
             return None
-        places = {item.name: column for item, column in zip(runtime.view.stored, _shown(known), strict=True)}
+        kept, shown = known.kept, known.expanded.relation.columns
+        places = {item.name: column for item, column in zip(runtime.view.stored, shown, strict=True)}
+        return self._attempt(known, lambda: _looked_up(kept, lsn, tuple(places[name] for name in columns), values))
+
+    def _attempt(self, known: _Known, answer: Callable[[], pa.Table | None]) -> pa.Table | None:
+        """An answer from rows that are kept; None where they are of no use any more."""
         try:
-            known.kept.advance(lsn)
-            return known.kept.lookup(tuple(places[name] for name in columns), values)
-        except (_Unknown, Inconsistent, SqlError) as error:
-            self._give_up(known, error)
+            return answer()
+        except (Unknown, Inconsistent, SqlError) as error:
+            self._lose(known, repr(error))
             return None
         except BaseException as error:
-            self._give_up(known, error)
+            self._lose(known, repr(error))
             raise
+
+    def _followed(self, known: _Known, lsn: int, whole: Whole) -> pa.Table:
+        """The rows by what has changed since the last time, or kept from now on."""
+        started = time.perf_counter()
+        is_first = known.kept is None
+        if known.kept is None:
+            known.kept = self._filled(known, lsn, whole)
+        known.kept.advance(lsn)
+        found = known.kept.answer(whole)
+        if not is_first:
+            known.costs.follow(time.perf_counter() - started)
+        if known.method == "auto" and known.costs.is_dear:
+            self._lose(known, "following changes takes longer than computing anew")
+        elif known.kept.held.bytes > self._core.trace_budget.limit // 2:
+            self._lose(known, "they take more than half of trace_memory")
+        return found
 
     def _of(self, runtime: ViewRuntime) -> _Known:
         oid = runtime.view.oid
         known = self._known.get(oid)
         if known is None or known.runtime is not runtime or not known.expanded.is_current(self._core):
-            if known is not None and known.kept is not None:
-                known.kept.close()
+            if known is not None:
+                known.drop()
             expanded = expanded_view(self._core, runtime)
             known = self._known[oid] = _Known(runtime, expanded, _planned(oid, expanded))
         return known
 
     def _is_worth(self, known: _Known) -> bool:
         """Whether rows that are not kept are to be from now on."""
-        method = dict(known.runtime.view.options).get("method", "auto")
-        if known.planned.dataflow is None or method == "recompute":
+        if known.planned.dataflow is None or known.method == "recompute":
             return False
-        if known.pause:
-            known.pause -= 1
+        if known.costs.pause:
+            known.costs.pause -= 1
             return False
-        if method == "incremental":
-            return True
-        return known.evaluations > 0 and known.seconds >= WORTH_SECONDS
+        return known.method == "incremental" or known.costs.computed >= WORTH_SECONDS
 
     def _computed(self, known: _Known, compute: Callable[[], pa.Table]) -> pa.Table:
         started = time.perf_counter()
         rows = compute()
-        known.seconds = time.perf_counter() - started
-        known.evaluations += 1
+        known.costs.compute(time.perf_counter() - started)
         return rows
 
-    def _filled(self, known: _Known, lsn: int, whole: Whole) -> _Kept:
+    def _filled(self, known: _Known, lsn: int, whole: Whole) -> KeptRows:
+        assert known.planned.dataflow is not None
         held = self._core.trace_budget.register(lambda size: self._give_back(known))
-        return _Kept(self._core, known.expanded, known.planned, lsn, whole, held)
+        return KeptRows(self._core, known.expanded, known.planned, lsn, whole, held)
 
     def _give_back(self, known: _Known) -> None:
         with known.runtime.lock.if_free() as is_free:
-            if is_free and known.kept is not None:
-                known.kept.close()
-                known.kept = None
+            if is_free:
+                known.drop()
 
-    def _give_up(self, known: _Known, error: BaseException) -> None:
-        _LOGGER.debug("rows of view %s are computed anew: %r", known.runtime.view.name, error)
-        if known.kept is not None:
-            known.kept.close()
-            known.kept = None
-        if not isinstance(error, _Unknown):
-            known.pause = PAUSE
+    def _lose(self, known: _Known, reason: str) -> None:
+        _LOGGER.debug("rows of view %s are computed anew: %s", known.runtime.view.name, reason)
+        known.drop()
+        known.costs.lose()
 
 
-def _shown(known: _Known) -> tuple[Column, ...]:
-    """The columns of a view's final relation."""
-    return known.expanded.relation.columns
+def _looked_up(kept: KeptRows, lsn: int, columns: tuple[Column, ...], values: pa.Table) -> pa.Table | None:
+    kept.advance(lsn)
+    return kept.lookup(columns, values)
+
+
+def _mean(before: float, now: float) -> float:
+    return now if not before else before + _RECENT * (now - before)
 
 
 def _planned(oid: int, expanded: Expanded) -> Planned:

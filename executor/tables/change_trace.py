@@ -69,7 +69,7 @@ class TableChanges:
         self._lock = threading.Lock()
         self._changes: deque[_Change] = deque()
         #: All changes with a higher LSN are in memory.
-        self._after = after
+        self._after = self._begun = after
         self._budget = budget
         self._held = budget.register(self._give_back)
 
@@ -112,6 +112,10 @@ class TableChanges:
                 self._take_in(size)
         self._budget.keep()
         return True
+
+    def has_left(self, after: int) -> bool:
+        """Whether memory had changes behind an LSN that only the log has now."""
+        return self._begun < self._after > after
 
     def delta(self, after: int, upto: int) -> pa.Table | None:
         """The changes of (after, upto], in the order of their LSNs: ``LSN``, the columns that a row holds, and

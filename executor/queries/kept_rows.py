@@ -1,0 +1,207 @@
+"""The rows of one view that are kept up to date: their dataflow over the changes of tables and states.
+
+Owns: what the inputs of a dataflow are, and how far each has been read. Used with the view's lock held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+import pyarrow as pa
+
+from catalog.objects import Table
+from executor.core.core import Core
+from executor.dataflow.hashing import hashes_of
+from executor.dataflow.maintained import MaintainedRows
+from executor.dataflow.multiset import WEIGHT, Multiset, negated, weighted
+from executor.queries.expanded_views import Expanded
+from executor.tables.change_trace import TableChanges
+from executor.traces.bookmark import Bookmark
+from executor.traces.budget import Held
+from executor.traces.state import StateTrace
+from executor.views.runtime import ViewRuntime
+from planner.algebra.nodes import Column, Relation, Scan, Snapshot
+from planner.algebra.walk import find, kinds_of
+from planner.incremental.dataflow.graph import Source
+from planner.incremental.dataflow.planning import Planned
+from planner.incremental.names import stored_name
+from planner.incremental.programs.state_relations import weighted as weights_of
+
+_SNAPSHOTS: Final = kinds_of(Snapshot)
+#: More changed rows than this, and than the share of what is kept, make it cheaper to compute anew.
+FEW: Final = 10_000
+SHARE: Final = 0.1
+
+
+class Whole(Protocol):
+    """Evaluates a relation at the moment of a read."""
+
+    def __call__(self, relation: Relation, bindings: Mapping[str, pa.Table], /) -> pa.Table:
+        """The relation's rows; ``bindings`` are leaves that stand for neither tables nor states."""
+        ...
+
+
+class Unknown(Exception):
+    """The changes of an input are not known."""
+
+
+class _TableInput:
+    """The changes of a table."""
+
+    def __init__(self, core: Core, source: Source) -> None:
+        assert isinstance(source.definition, Scan)
+        self._core = core
+        self._sources = source.definition.sources
+        with core.sequencer.lock:
+            table = core.catalog.objects.get(source.definition.oid)
+            if not isinstance(table, Table):
+                raise Unknown
+            self._trace: TableChanges = core.changes_of(table)
+
+    def changes(self, after: int, upto: int) -> pa.Table | None:
+        """What has changed over (after, upto]; None for nothing. Raises Unknown."""
+        trace = self._trace
+        if not trace.is_current or trace.has_left(after):  # more has changed than is worth reading from the log
+            raise Unknown
+        if after >= self._core.opened_lsn and self._core.version_of((trace.table.oid,)) <= after:
+            return None
+        found = trace.delta(after, upto)
+        if found is None:
+            raise Unknown
+        return found.select([*self._sources, WEIGHT]) if found.num_rows else None
+
+    def close(self) -> None:
+        """The changes are not read any more."""
+        self._core.forget_changes(self._trace)
+
+
+class _StateInput:
+    """The changes of a state: the rows of touched keys as they were and as they are."""
+
+    def __init__(self, runtime: ViewRuntime, trace: str, source: Source) -> None:
+        assert isinstance(source.definition, Snapshot)
+        self._runtime = runtime
+        self._sources = source.definition.sources
+        self._merger = runtime.runner.engine
+        self._trace: StateTrace = runtime.states[trace]
+        state = self._trace.state
+        self._key = tuple(map(stored_name, state.key))
+        self._rows: Multiset | None = None
+        if state.kind != "concatenate":
+            rows = weighted(self._trace.snapshot(), 1)
+            self._rows = Multiset(rows, (self._key,) if self._key else (), lambda table: self._consolidated(table))
+        self._mark: Bookmark = self._trace.bookmark(runtime.reached)
+
+    def _consolidated(self, rows: pa.Table) -> pa.Table:
+        state = weights_of((column.name, column.type) for column in self._trace.state.columns)
+        return self._merger.merge(state, [rows])
+
+    def changes(self) -> pa.Table | None:
+        """What has changed up to the LSN that the view has reached; None for nothing. Raises Unknown."""
+        upto = self._runtime.reached
+        runs = self._trace.delta(self._mark.after, upto)
+        if runs is None:
+            raise Unknown
+        self._mark.after = max(upto, self._mark.after)
+        if not runs:
+            return None
+        rows = self._rows
+        if rows is None:
+            return weighted(pa.concat_tables(runs), 1).select([*self._sources, WEIGHT])
+        run = self._merger.merge(self._trace.state, runs)
+        old = rows.lookup(self._key, hashes_of(run, self._key))
+        new = self._merger.merge(self._trace.state, [old.drop_columns([WEIGHT]), run])
+        difference = rows.consolidated(pa.concat_tables([negated(old), weighted(new, 1)]))
+        rows.change(difference)
+        return difference.select([*self._sources, WEIGHT])
+
+    @property
+    def bytes(self) -> int:
+        """About what is kept to know them."""
+        return 0 if self._rows is None else self._rows.bytes
+
+
+class KeptRows:
+    """One view's rows, at an LSN."""
+
+    def __init__(self, core: Core, expanded: Expanded, planned: Planned, lsn: int, whole: Whole, held: Held) -> None:
+        assert planned.dataflow is not None
+        self._core, self._expanded = core, expanded
+        self._flow = planned.dataflow
+        self.held = held
+        self.lsn = lsn
+        self._tables: dict[int, _TableInput] = {}
+        self._states: dict[int, _StateInput] = {}
+        try:
+            for node in self._flow.nodes:
+                if isinstance(node, Source):
+                    self._read(node)
+            snapshots = expanded.snapshots()
+            self._rows = MaintainedRows(
+                self._flow, lambda relation: whole(relation, snapshots), self._query, self._merge
+            )
+        except BaseException:
+            self.close()
+            raise
+        self._count()
+
+    def _read(self, node: Source) -> None:
+        if isinstance(node.definition, Scan):
+            self._tables[node.id] = _TableInput(self._core, node)
+        else:
+            runtime, trace = self._expanded.traces[node.definition.trace]
+            self._states[node.id] = _StateInput(runtime, trace, node)
+
+    def _query(self, relation: Relation, bindings: Mapping[str, pa.Table]) -> pa.Table:
+        plan = self._core.plans.get(relation)
+        found = None if plan.small is None else plan.small.run(bindings)
+        if found is not None:
+            return found
+        return self._core.engine.query_few(plan.relation, bindings, self._expanded.time_zone)
+
+    def _merge(self, columns: tuple[Column, ...], rows: pa.Table) -> pa.Table:
+        return self._core.engine.merge(weights_of((column.name, column.type) for column in columns), [rows])
+
+    def advance(self, lsn: int) -> None:
+        """Brings the rows to an LSN. Raises Unknown, Inconsistent or an error of the rows; then they are of no use."""
+        if lsn == self.lsn and not self._states:
+            return
+        deltas = {node: found for node, item in self._tables.items() if (found := item.changes(self.lsn, lsn))}
+        deltas |= {node: found for node, item in self._states.items() if (found := item.changes())}
+        changed = sum(delta.num_rows for delta in deltas.values())
+        if changed > max(FEW, SHARE * self._rows.count):
+            raise Unknown
+        self._rows.change(deltas)
+        self.lsn = lsn
+        self._count()
+
+    def answer(self, whole: Whole) -> pa.Table:
+        """The rows of the view's final relation."""
+        outputs = self._rows.outputs()
+        final = self._core.plans.get(self._flow.final)
+        found = None if final.small is None or len(outputs) > 1 else final.small.run(outputs)
+        if found is not None:
+            return found
+        read = {f"s_{leaf.trace}" for leaf in find(final.relation, _SNAPSHOTS)}
+        return whole(final.relation, outputs if read <= outputs.keys() else {**self._expanded.snapshots(), **outputs})
+
+    def lookup(self, columns: tuple[Column, ...], values: pa.Table) -> pa.Table | None:
+        """The rows whose columns have these values, and perhaps others; None where they are not found by them."""
+        return self._rows.lookup(columns, values)
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """How many rows are kept of each node."""
+        return self._rows.counts
+
+    def _count(self) -> None:
+        self.held.read()
+        self.held.set(self._rows.bytes + sum(item.bytes for item in self._states.values()))
+
+    def close(self) -> None:
+        """The rows are not kept any more."""
+        self.held.close()
+        for item in self._tables.values():
+            item.close()
+        self._tables.clear()
