@@ -88,7 +88,7 @@ def plan(
     relation, windows = keep_windows(relation, keeping, fresh)
     relation = rewrite(relation, _AFTER_SHARING)
     is_asked = tables != "frozen" and not once
-    pushed, obstacles = _live(relation, keeping, fresh) if is_asked else (relation, ())
+    pushed, obstacles = _live(relation, keeping, fresh) if is_asked else (relation, tuple[Obstacle, ...]())
     is_live, relation = pushed is not relation, pushed
     kinds = Kinds()
     statics = Statics(fresh)

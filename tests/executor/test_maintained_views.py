@@ -70,6 +70,7 @@ MAINTAINED = (
     "WITH r AS (SELECT g, sum(v) s FROM a GROUP BY g) SELECT r1.g, r2.s FROM r r1 JOIN r r2 ON r1.s = r2.g",
     "SELECT a.k, v.n FROM a JOIN (VALUES (1, 'one'), (2, 'two')) v(g, n) ON v.g = a.g",
     "SELECT 5 AS five FROM a GROUP BY CUBE (g)",
+    "SELECT max(s), max(2.25) FROM (SELECT g, sum(v) s FROM a GROUP BY g) x HAVING max(1) < 3",
 )
 #: Queries with an operator that is computed at each read, over others that are not.
 PARTLY = (

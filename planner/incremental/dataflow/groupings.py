@@ -17,7 +17,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from catalog.values.types import BOOL
-from planner.algebra.construction import conjunction
+from planner.algebra.construction import TRUE, conjunction
 from planner.algebra.identity import NodeMap
 from planner.algebra.nodes import (
     Aggregate,
@@ -95,7 +95,8 @@ def _of_values(building: Building, node: Aggregate, calls: Calls) -> Snapshot:
     used = sorted({column for _, call in calls for column in used_columns(call)}, key=lambda column: column.id)
     keys = tuple((building.fresh.copy(column), value) for column, value in node.keys)
     values = tuple((building.fresh.copy(column), ColumnRef(column)) for column in used)
-    distinct = retraction.retracted(building, Aggregate(node.input, (*keys, *values), ()))
+    present = () if keys or values else ((building.fresh.column("present", BOOL, False), TRUE),)
+    distinct = retraction.retracted(building, Aggregate(node.input, (*keys, *values, *present), ()))
     below: dict[Column, Scalar] = {value.column: ColumnRef(column) for column, value in values}
     outer = tuple((building.fresh.copy(column), ColumnRef(column)) for column, _ in keys)
     moved = tuple((column, replace_columns(call, below)) for column, call in calls)

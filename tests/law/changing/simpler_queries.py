@@ -64,8 +64,13 @@ def _edits(parent: Any, name: str, place: int | None = None) -> Iterator[Edit]:
     value = getattr(parent, name)
     node = value if place is None else value[place]
     if isinstance(node, tuple):
-        for item in range(len(node)):
-            yield from _edits(parent, name, item)
+        if place is None:
+            for item in range(len(node)):
+                yield from _edits(parent, name, item)
+        else:  # a row of VALUES
+            for item in node:
+                for part in item if isinstance(item, ast.Node) else ():
+                    yield from _edits(item, part)
         return
     if not isinstance(node, ast.Node):
         return
