@@ -31,11 +31,11 @@ from planner.algebra.walk import (
     children,
     descend,
     find,
+    free_columns,
     inputs,
     is_relation,
     kinds_of,
     transform_relations,
-    used_columns,
 )
 from planner.incremental.dataflow import groupings, propagation, recomputation
 from planner.incremental.dataflow.building import Building, NotMaintained, with_columns
@@ -145,9 +145,11 @@ class _Planning:
                 return self._building.constant(node)
             case _:
                 pass
-        if any(item not in self._open for item in inputs(node)) or _is_lateral(node):
+        if any(item not in self._open for item in inputs(node)):
             return None
         try:
+            if _is_lateral(node):
+                raise NotMaintained("a relation is computed for each row beside it (LATERAL)")
             return self._maintained(node)
         except NotMaintained as error:
             self._reasons[error.reason] = None
@@ -278,5 +280,5 @@ class _Planning:
 def _is_lateral(node: Relation) -> bool:
     """Whether an operator uses columns of none of its inputs: those of a row beside it."""
     given = {column for item in inputs(node) for column in item.columns}
-    used = {column for item in children(node) if not is_relation(item) for column in used_columns(item)}
+    used = {column for item in children(node) if not is_relation(item) for column in free_columns(item)}
     return not used <= given

@@ -72,9 +72,14 @@ class _Drawing:
         constructs = [*self._queries.seen, f"CREATE {kind}{' of a stream' if streaming else ''}"]
         if query.reads & self._views.keys():
             constructs.append("view over a view")
+        option = ""
+        if not streaming and self._source.random() < 0.7:  # few rows are computed too quickly to be kept else
+            maintained = "maintained, " if kind == "VIEW" else ""
+            option = f" WITH ({maintained}method = 'incremental')"
+            constructs.append("rows that follow changes")
         step = Step(
             "view",
-            f"CREATE {kind} {name} AS {query.text}",
+            f"CREATE {kind} {name}{option} AS {query.text}",
             judged=f"CREATE VIEW {name} AS {query.text}",
             name=name,
             constructs=tuple(dict.fromkeys(constructs)),
