@@ -43,7 +43,8 @@ def driver(client: Connection) -> int:
 def begin_job(server: Millstream, client: Connection) -> int:
     """Stops the driver and gives it a job over 2 views, whose rows are ready; returns the driver.
 
-    The views begin at different LSNs, with no row of the stream between these, and share the job.
+    The views begin at different LSNs, with no row of the stream between these, and share the job. It reads a table's
+    rows as of the creation of one of them, which go with that view.
     """
     client.execute("DROP FOREIGN TABLE IF EXISTS s CASCADE")
     client.execute("DROP TABLE IF EXISTS names")
@@ -52,7 +53,8 @@ def begin_job(server: Millstream, client: Connection) -> int:
     client.execute("INSERT INTO names VALUES (1, 'one')")
     client.execute("CREATE FOREIGN TABLE s (k int, n int) SERVER stream")
     client.execute("CREATE VIEW v AS SELECT k, sum(n) AS n FROM s GROUP BY k")
-    client.execute("CREATE VIEW w AS SELECT name, count(*) AS rows FROM s JOIN names USING (k) GROUP BY name")
+    counted = "SELECT name, count(*) AS rows FROM s JOIN names USING (k) GROUP BY name"
+    client.execute(f"CREATE VIEW w WITH (tables = 'frozen') AS {counted}".encode())
     wait_until(lambda: bool(driver(client)), 120, "Spark")
     process = driver(client)
     os.kill(process, signal.SIGSTOP)
@@ -129,7 +131,7 @@ def test_equal_views_of_other_moments_share_a_job(server: Millstream) -> None:
         client.execute("CREATE FOREIGN TABLE s (k int, n int) SERVER stream")
         for name in ("before", "after"):
             query = "SELECT name, count(*) AS rows, sum(n) AS n FROM s JOIN names USING (k) GROUP BY name"
-            client.execute(f"CREATE VIEW {name} AS {query}".encode())
+            client.execute(f"CREATE VIEW {name} WITH (tables = 'frozen') AS {query}".encode())
             client.execute("UPDATE names SET name = 'uno'")
         client.execute("INSERT INTO s VALUES " + ", ".join(["(1, 2)"] * 1000))
         behind = "SELECT sum(rows_behind) FROM millstream.views"
