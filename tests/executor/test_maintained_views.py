@@ -20,6 +20,7 @@ from executor.database.database import Database
 from executor.queries import kept_rows, maintained_views
 from planner.statements.statement import Query
 from tests.executor.client import Client, open_database
+from tests.rig.sampling import sample
 
 TABLES = """
 CREATE TABLE a (k int PRIMARY KEY, g int, v int, t text, n numeric(10,2));
@@ -157,7 +158,7 @@ def change(drawn: random.Random) -> str:
     return f"DELETE FROM {table} WHERE {where}" if kind < 0.97 else f"TRUNCATE {table}"
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", sample(range(8), (0,)))
 def test_views_equal_their_queries(database: Database, seed: int) -> None:
     drawn, client, queries = random.Random(seed), Client(database), MAINTAINED + PARTLY
     create(client, queries)

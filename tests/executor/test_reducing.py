@@ -42,7 +42,7 @@ def test_views_are_those_of_whole_inputs(
     monkeypatch.setattr(static_semijoin, "_LITTLE", 3)
     chance = random.Random(text)
     _fill(client, chance)
-    client.run(f"CREATE VIEW v AS {text}")
+    client.run(f"CREATE VIEW v WITH (tables = 'frozen') AS {text}")
     (runtime,) = database.core.runtimes()
     found = [
         item for path in runtime.program.paths for each in path.statements for item in reductions_of(each.relation)
@@ -61,7 +61,7 @@ def test_an_input_is_cut_once_it_comes_again(
 ) -> None:
     monkeypatch.setattr(static_semijoin, "_LITTLE", 3)
     _fill(client, random.Random(1))
-    client.run("CREATE VIEW v AS SELECT t.name, count(*) FROM s JOIN t ON s.k = t.k GROUP BY t.name")
+    client.run("CREATE VIEW v WITH (tables = 'frozen') AS SELECT t.name, count(*) FROM s JOIN t USING (k) GROUP BY 1")
     (runtime,) = database.core.runtimes()
     (found,) = reductions_of(runtime.program.paths[0].statements[0].relation)
     (static,) = runtime.runner.statics.values()

@@ -25,7 +25,7 @@ def laboratory(postgres: Postgres) -> Iterator[Laboratory]:
         yield found
 
 
-@pytest.mark.parametrize("share", sample(range(2000 // SHARE), (0, 1, 2)))
+@pytest.mark.parametrize("share", sample(range(2000 // SHARE), (0,)))
 def test_any_views_over_any_changes(laboratory: Laboratory, share: int) -> None:
     for seed in range(SHARE * share, SHARE * (share + 1)):
         found = laboratory.failure(seed)
