@@ -22,12 +22,17 @@ from tests.rig.tpch import TABLES
 TITLE = "Processor time of a read after a change, milliseconds"
 #: Changed rows between two reads.
 SIZES: Final = (1, 1000)
-#: By table, the statement that changes a row with a key of some, and that key's range for scale 1.
+#: By table, the statement that changes a row for each of some keys.
 CHANGES: Final = {
-    "lineitem": ("UPDATE lineitem SET l_quantity = l_quantity + 1 WHERE l_orderkey IN ({keys})", 6_000_000),
-    "orders": ("UPDATE orders SET o_totalprice = o_totalprice + 1 WHERE o_orderkey IN ({keys})", 6_000_000),
-    "partsupp": ("UPDATE partsupp SET ps_supplycost = ps_supplycost + 1 WHERE ps_partkey IN ({keys})", 200_000),
+    "lineitem": "UPDATE lineitem SET l_quantity = l_quantity + 1 WHERE l_linenumber = 1 AND l_orderkey IN ({keys})",
+    "orders": "UPDATE orders SET o_totalprice = o_totalprice + 1 WHERE o_orderkey IN ({keys})",
+    "partsupp": "UPDATE partsupp SET ps_supplycost = ps_supplycost + 1 WHERE ps_partkey IN ({keys})",
 }
+#: Of each 32 keys of orders, the first eight are in use (TPC-H, section 4.2.3).
+SPARSE: Final = 32
+USED: Final = 8
+ORDERS: Final = 1_500_000
+PARTS: Final = 200_000
 READS: Final = 7
 AIM: Final = 20.0
 
@@ -61,20 +66,26 @@ def _load(client: Client, rig: Rig) -> None:
 def _measured(server: Millstream, client: Client, rig: Rig, query: str) -> dict[int, tuple[float, float]]:
     """By the number of changed rows, milliseconds of the query and of the view, each after a change."""
     table = next(name for name in CHANGES if name in query)
-    change, keys = CHANGES[table]
     drawn = random.Random(1)
     client.query(f"CREATE MATERIALIZED VIEW changing AS {query}")
     found = {}
     for size in SIZES:
         times: list[tuple[float, float]] = []
         for _ in range(READS + 3):  # the first ones fill what is kept
-            chosen = ", ".join(str(drawn.randint(1, int(keys * rig.scale))) for _ in range(size))
-            client.query(change.format(keys=chosen))
+            chosen = ", ".join(str(_key(drawn, table, rig.scale)) for _ in range(size))
+            client.query(CHANGES[table].format(keys=chosen))
             times.append((_used(server, client, query), _used(server, client, "SELECT * FROM changing")))
         scratch, changed = zip(*times[3:], strict=True)
         found[size] = statistics.median(scratch), statistics.median(changed)
     client.query("DROP MATERIALIZED VIEW changing")
     return found
+
+
+def _key(drawn: random.Random, table: str, scale: float) -> int:
+    """A key that rows have."""
+    if table == "partsupp":
+        return drawn.randint(1, int(PARTS * scale))
+    return SPARSE * drawn.randrange(int(ORDERS * scale / USED)) + drawn.randrange(1, USED)
 
 
 def _used(server: Millstream, client: Client, query: str) -> float:
