@@ -9,7 +9,8 @@
    and ``rewrites.live_tables`` puts groupings below their joins with tables.
 4. ``plan.maintained`` asks each of ``methods`` in turn whether it maintains an operator: the method adds states and
    statements, and gives a relation that reads them.
-5. The rest of the query is the program's final relation, which is computed when the view is read.
+5. The rest of the query is the program's final relation, which is computed when the view is read, or follows the
+   changes of what it reads by its ``dataflow``.
 6. ``programs.canonical`` names the traces by what they hold, and numbers their columns by place.
 
 ``programs`` are the result as data, and what is done with them later.
