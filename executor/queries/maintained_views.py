@@ -54,8 +54,8 @@ class _Costs(Struct):
         self.computed = _mean(self.computed, seconds)
 
     def follow(self, seconds: float) -> None:
-        """A change took so long. The first one makes indexes and plans, and does not count. Many without a loss make the
-        losses before of no account."""
+        """A change took so long. The first one makes indexes and plans, and does not count. Many without a loss make
+        the losses before of no account."""
         self.follows += 1
         if self.follows > 1:
             self.followed = seconds if self.follows == 2 else _mean(self.followed, seconds)
