@@ -251,7 +251,7 @@ class Core:
         return found
 
     def forget_changes(self, trace: TableChanges) -> None:
-        """One of those who asked for a table's trace reads it no more."""
+        """A reader that asked for the trace of a table does not read it any more."""
         with self.sequencer.lock:
             trace.readers -= 1
             if trace.readers:

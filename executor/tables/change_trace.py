@@ -7,7 +7,7 @@ change of a table, whole old rows and whole new ones (``executor.commit.records`
 computed when it commits: ``publish`` keeps the part as it is. Changes are those of one definition of the columns: a
 transaction that gives the table other columns, or all of its rows anew, is where its changes begin.
 
-Does not know the readers. Neither memory nor the log keeps anything for them.
+Knows how many read it, and not how far they are: neither memory nor the log keeps anything for them.
 """
 
 from __future__ import annotations

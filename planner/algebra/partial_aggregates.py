@@ -1,4 +1,4 @@
-"""Aggregates as four functions: initialize, iterate, merge, finalise (Tempura, section 4; thesis 4.2.4).
+"""Aggregates as four functions: initialize, iterate, merge, finalise (Tempura, section 3.2; thesis 4.2.4).
 
 ``split`` takes one aggregate call apart: the columns of a group's state, each filled by a plain aggregate over a batch
 (initialize and iterate) and merged by a plain aggregate over states, and an expression over merged columns that is the

@@ -6,7 +6,6 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 from catalog.values.types import INT8
@@ -16,10 +15,9 @@ from planner.algebra.walk import descend, find, kinds_of
 from planner.incremental.dataflow.graph import (
     Constant,
     DataflowNode,
-    Key,
     Operator,
+    Propagated,
     Source,
-    Term,
     leaf,
     references,
     rows_trace,
@@ -109,14 +107,9 @@ class Building:
 
 def _is_chain(node: Operator) -> bool:
     """Whether a node only filters and projects the rows of another one."""
-    return all(isinstance(term, Term) and not term.fetches for term in getattr(node, "terms", (None,)))
+    return isinstance(node, Propagated) and not any(term.fetches for term in node.terms)
 
 
 def with_columns(relation: Relation, columns: tuple[Column, ...]) -> Relation:
     """A relation of just these columns, in this order."""
     return relation if relation.columns == columns else Project(relation, references(columns))
-
-
-def key_names(columns: Iterable[Column]) -> Key:
-    """A key in the order in which all nodes name its columns."""
-    return tuple(f"c{column.id}" for column in columns)

@@ -8,7 +8,7 @@ that an engine may keep the plans of many dataflows. Columns of rows are called 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -168,7 +168,7 @@ def leaf(trace: str, columns: tuple[Column, ...]) -> Snapshot:
     return Snapshot(trace, columns, names_of(columns))
 
 
-def names_of(columns: tuple[Column, ...]) -> Key:
+def names_of(columns: Iterable[Column]) -> Key:
     """What columns are called in rows."""
     return tuple(map(stored_name, columns))
 

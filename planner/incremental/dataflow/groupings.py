@@ -4,7 +4,7 @@
 
 with D(R; k, x) the distinct pairs of k and an aggregate's arguments x, which are counted and so can be taken back. What
 means the same of a value seen twice (min, max, count(DISTINCT x)) is then computed anew of the distinct values of the
-touched groups, not of their rows. (DBToaster, section 3.1, keeps such values with their multiplicities, too.)
+touched groups, not of their rows. D is Exists of counts in DBToaster, section 3.2.2 (example 3.2).
 
 A grouping with any other aggregate, such as a list or a sum of floats, is computed anew of the rows of touched groups.
 """

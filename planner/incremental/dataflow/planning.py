@@ -5,6 +5,7 @@ Owns: the order in which the methods are tried, where regions end, and what stay
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -40,13 +41,12 @@ from planner.algebra.walk import (
 from planner.incremental.dataflow import groupings, propagation, recomputation
 from planner.incremental.dataflow.building import Building, NotMaintained, with_columns
 from planner.incremental.dataflow.graph import (
-    Constant,
     Dataflow,
+    DataflowNode,
     Key,
+    Operator,
     Propagated,
     Recomputed,
-    Retracted,
-    Source,
     Term,
     references,
 )
@@ -116,12 +116,11 @@ class _Planning:
         if final in self._open:
             final = self._output(final)
         final = self._restored(with_columns(final, relation.columns))
-        kept = self._kept()
-        nodes = tuple(node for node in self._building.nodes)
-        reasons = tuple(self._reasons)
-        if all(isinstance(node, Source | Constant) or self._is_plain(node.id) for node in nodes if node.id in kept):
+        reasons, nodes = tuple(self._reasons), self._needed()
+        kept = _kept(nodes, self._outputs)
+        if all(self._building.is_plain(self._building.leaf(node)) for node in kept):
             return Planned(None, reasons)
-        return Planned(Dataflow(self._building.scope, self._needed(), kept, tuple(self._outputs), final), reasons)
+        return Planned(Dataflow(self._building.scope, nodes, kept, tuple(self._outputs), final), reasons)
 
     def _change(self, node: Any) -> Any:
         if not isinstance(node, RELATIONS):
@@ -237,44 +236,33 @@ class _Planning:
         changed: Relation = transform_relations(final, change)
         return changed
 
-    def _is_plain(self, node: int) -> bool:
-        return self._building.is_plain(self._building.leaf(node))
-
-    # -- what is kept --------------------------------------------------------------------------------------------------
-
-    def _needed(self) -> tuple[Any, ...]:
-        """The nodes that outputs read, in order."""
+    def _needed(self) -> tuple[DataflowNode, ...]:
+        """The nodes that outputs read, in order. What a term fetches is an input of its node, too."""
         wanted = set(self._outputs)
         found = []
         for node in reversed(self._building.nodes):
             if node.id in wanted:
                 found.append(node)
-                wanted.update(getattr(node, "inputs", ()))
-                for term in getattr(node, "terms", ()):
-                    wanted.update(fetch.node for fetch in term.fetches)
+                wanted.update(node.inputs if isinstance(node, Operator) else ())
         return tuple(reversed(found))
 
-    def _kept(self) -> dict[int, tuple[Key, ...]]:
-        """The keys by which nodes' rows must be found, by node."""
-        found: dict[int, dict[Key, None]] = {node: {} for node in self._outputs}
-        for node in self._needed():
-            match node:
-                case Propagated():
-                    for term in node.terms:
-                        for fetch in term.fetches:
-                            found.setdefault(fetch.node, {})[fetch.key] = None
-                        if term.own_key is not None:
-                            found.setdefault(term.node, {})[term.own_key] = None
-                case Recomputed():
-                    for below, key in node.keys:
-                        found.setdefault(below, {})[key] = None
-                    if node.own_key is not None:
-                        found.setdefault(node.id, {})[node.own_key] = None
-                case Retracted():
-                    pass
-                case _:
-                    pass
-        return {node: tuple(key for key in keys if key) for node, keys in found.items()}
+
+def _kept(nodes: Sequence[DataflowNode], outputs: Iterable[int]) -> dict[int, tuple[Key, ...]]:
+    """The nodes whose rows are kept, with the keys by which they must be found."""
+    found: dict[int, dict[Key, None]] = {node: {} for node in outputs}
+    for node in nodes:
+        match node:
+            case Propagated():
+                fetched = [(fetch.node, fetch.key) for term in node.terms for fetch in term.fetches]
+                own = [(term.node, term.own_key) for term in node.terms if term.own_key is not None]
+            case Recomputed():
+                fetched = list(node.keys)
+                own = [] if node.own_key is None else [(node.id, node.own_key)]
+            case _:
+                continue
+        for below, key in (*fetched, *own):
+            found.setdefault(below, {})[key] = None
+    return {node: tuple(key for key in keys if key) for node, keys in found.items()}
 
 
 def _is_lateral(node: Relation) -> bool:

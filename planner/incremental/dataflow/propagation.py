@@ -1,5 +1,5 @@
 """Delta propagation: filters, projections and joins of the rows that changed (Tempura, section 4.1, IM-1; DBToaster,
-section 3.2).
+section 3.1, delta queries).
 
 A region is a tree of these operators over the leaves L1 .. Ln. With L' for a leaf after its change::
 
@@ -29,13 +29,14 @@ from catalog.values.types import BOOL
 from planner.algebra.construction import TRUE, conjuncts, has_subquery
 from planner.algebra.nodes import Call, Column, ColumnRef, Filter, Join, Project, Relation, Scalar, Snapshot, Unnest
 from planner.algebra.walk import RELATION_KINDS, is_dependent, replace_columns, transform, used_columns, walk
-from planner.incremental.dataflow.building import Building, NotMaintained, key_names, with_columns
+from planner.incremental.dataflow.building import Building, NotMaintained, with_columns
 from planner.incremental.dataflow.graph import (
     Fetch,
     Propagated,
     Term,
     change_trace,
     leaf,
+    names_of,
     references,
 )
 from planner.incremental.dataflow.keyable import are_comparable
@@ -244,8 +245,8 @@ class _Terms:
             raise NotMaintained("the right side of an outer, semi or anti join meets no column by an equality")
         edge = max(found, key=lambda item: len(self._equal[item]))
         met = self._equal[edge]
-        own = key_names(column for column, _ in met)
-        first = Fetch(edge[1], key_names(column for _, column in met), node, own)
+        own = names_of(column for column, _ in met)
+        first = Fetch(edge[1], names_of(column for _, column in met), node, own)
         return Term(node, self._region, (first, *self._fetches(node, [edge[1]])), own)
 
     def _fetches(self, changed: int, known: list[int]) -> Iterator[Fetch]:
@@ -257,7 +258,7 @@ class _Terms:
             if edges:
                 edge = max(edges, key=lambda item: len(self._equal[item]))
                 met = self._equal[edge]
-                yield Fetch(edge[1], key_names(c for _, c in met), edge[0], key_names(c for c, _ in met))
+                yield Fetch(edge[1], names_of(c for _, c in met), edge[0], names_of(c for c, _ in met))
                 reached = edge[1]
             else:
                 reached = next((node for node in missing if node not in self._rights), missing[0])

@@ -36,8 +36,8 @@ from planner.algebra.nodes import (
     Window,
 )
 from planner.algebra.walk import is_dependent, used_columns
-from planner.incremental.dataflow.building import Building, NotMaintained, key_names
-from planner.incremental.dataflow.graph import Recomputed, references
+from planner.incremental.dataflow.building import Building, NotMaintained
+from planner.incremental.dataflow.graph import Recomputed, names_of, references
 from planner.incremental.dataflow.keyable import are_comparable, is_keyable
 
 #: Makes a node of a region.
@@ -52,7 +52,7 @@ def grouping(building: Building, node: Aggregate, is_small: bool = False) -> Sna
     keyable = [(below, column) for below, column in keys if is_keyable(column.type)]
     if not keyable and not is_small:
         raise NotMaintained("a grouping has no key, and an aggregate that cannot be taken back")
-    own = key_names(column for _, column in keyable)
+    own = names_of(column for _, column in keyable)
     return _recomputed(building, node, [(node.input, [below for below, _ in keyable])], own)
 
 
@@ -67,7 +67,7 @@ def window(building: Building, node: Window, closed: Closed) -> Snapshot:
         raise NotMaintained("a window function has all rows in one partition")
     key = [column for column in node.input.columns if column in common]
     changed = replace(node, input=closed(node.input))
-    return _recomputed(building, changed, [(changed.input, key)], key_names(key))
+    return _recomputed(building, changed, [(changed.input, key)], names_of(key))
 
 
 def set_operation(building: Building, node: SetOperation, closed: Closed) -> Snapshot:
@@ -81,7 +81,7 @@ def set_operation(building: Building, node: SetOperation, closed: Closed) -> Sna
     if not places:
         raise NotMaintained("a set operation has no column by which rows are found")
     sides = [(side, [side.columns[place] for place in places]) for side in (changed.left, changed.right)]
-    return _recomputed(building, changed, sides, key_names(node.columns[place] for place in places))
+    return _recomputed(building, changed, sides, names_of(node.columns[place] for place in places))
 
 
 def full_join(building: Building, node: Join, closed: Closed) -> Snapshot:
@@ -132,6 +132,6 @@ def _recomputed(
     own_key: tuple[str, ...] | None,
     definition: Relation | None = None,
 ) -> Snapshot:
-    keys = [(building.node(side), key_names(columns)) for side, columns in inputs]
+    keys = [(building.node(side), names_of(columns)) for side, columns in inputs]
     found = building.expanded(relation) if definition is None else definition
     return building.add(Recomputed(building.next_id(), relation.columns, found, relation, tuple(keys), own_key))

@@ -1,5 +1,5 @@
 """Groupings whose aggregates can be taken back: counts and exact sums (DBToaster, section 3.1, sums over generalised
-multisets; the four functions of an aggregate and their inverse, Tempura, section 4).
+multisets; Tempura, sections 3.2 and 4.1, an aggregate's merge and the inverse of it).
 
 With w the weight of a changed row, which is 1 or -1, and S the state of a group::
 
@@ -35,12 +35,13 @@ from planner.algebra.nodes import (
     Snapshot,
 )
 from planner.algebra.partial_aggregates import Split, StateColumn, split
-from planner.incremental.dataflow.building import Building, key_names
+from planner.incremental.dataflow.building import Building
 from planner.incremental.dataflow.graph import (
     Retracted,
     change_trace,
     groups_trace,
     leaf,
+    names_of,
     references,
     states_trace,
 )
@@ -81,7 +82,7 @@ def retracted(building: Building, node: Aggregate) -> Snapshot:
             definition,
             below,
             state.columns,
-            key_names(column for column in state.key if is_keyable(column.type)),
+            names_of(column for column in state.key if is_keyable(column.type)),
             state.partial(rows, weight),
             state.partial(changed, weight),
             state.merge(),
