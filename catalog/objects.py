@@ -268,7 +268,7 @@ class View(Struct, frozen=True):
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether it is a continuous view over streams, whose states have what nothing else has any more."""
+        """Whether it is a continuous view over streams: its states keep rows that nothing else keeps."""
         return self.continuous and not self.derived
 
     @property
