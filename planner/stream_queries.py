@@ -17,14 +17,12 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
-from planner.algebra.construction import Fresh, has_subquery, keep_columns
+from planner.algebra.construction import Fresh, keep_columns
 from planner.algebra.functions import DRAWN_FUNCTIONS
 from planner.algebra.identity import NodeSet
 from planner.algebra.nodes import (
     Call,
     Cast,
-    ColumnRef,
-    Delta,
     Filter,
     Join,
     Limit,
@@ -37,11 +35,12 @@ from planner.algebra.nodes import (
     Working,
 )
 from planner.algebra.validate import validate
-from planner.algebra.walk import RELATIONS, Node, children, descend, free_columns, transform, walk
-from planner.incremental.checks import check_operators
+from planner.algebra.walk import RELATIONS, Node, children, descend, free_columns, walk
+from planner.incremental.checks import operator_obstacle
+from planner.incremental.methods.collect import CollectedRows
+from planner.incremental.methods.method import Gathered
 from planner.incremental.methods.split.regions import Regions
 from planner.incremental.methods.split.statics import Statics
-from planner.incremental.names import Names, stored_name
 from planner.incremental.plan import normalise, plan
 from planner.incremental.programs.program import State, Statement, Static
 from planner.incremental.properties import Kinds
@@ -93,7 +92,7 @@ def plan_arriving(query: Query) -> Arriving:
     scans = {item for item in walk(query.relation) if isinstance(item, Scan) and item.arrives}
     streams = {item.oid for item in scans}
     if len({(item.oid, item.since) for item in scans}) != 1:
-        raise unsupported("a query of several streams", "Group each in a continuous view, and query the views.")
+        raise unsupported("a query of several streams", "Join them in a continuous view, and query the view.")
     called = {item.function for item in walk(query.relation) if isinstance(item, Call)} & DRAWN_FUNCTIONS
     if called:
         raise unsupported(f"{min(called)}() in a query of a stream", "Call it in a statement of its own.")
@@ -141,7 +140,8 @@ def _by_rows(relation: Relation) -> Arriving | None:
     scan = _source(below, kinds)
     if scan is None:
         return None
-    check_operators(below)
+    if operator_obstacle(below, kinds) is not None:
+        return None
     fresh = Fresh(below, relation)
     statics = Statics(fresh)
     (branch,) = Regions(statics, fresh, kinds).branches(below).streams
@@ -192,8 +192,9 @@ def _source(relation: Relation, kinds: Kinds) -> Scan | None:
 
 def _by_states(query: Query) -> Arriving | None:
     """The second way: a continuous view that lives as long as the statement. Raises 0A000 for what none may be."""
-    program = plan(query, once=True).program
-    if len(program.paths) != 1:
+    planned = plan(query, once=True)
+    program = planned.program
+    if planned.collected or len(program.paths) != 1:
         return None
     (path,) = program.paths
     return _finished(path.inputs[0], program.statics, program.states, path.statements, program.final)
@@ -239,41 +240,8 @@ def _is_whole(relation: Relation) -> bool:
 
 def _collected(relation: Relation, stream: int) -> Arriving:
     """The third way: the stream's rows with what filters and projects them are a state that keeps arrival order."""
-    fresh = Fresh(relation)
-    states: list[State] = []
-    statements: list[Statement] = []
-
-    def change(node: Node) -> Node:
-        if not isinstance(node, RELATIONS) or not _is_slim(node):
-            return node
-        names = Names()
-        columns = tuple(fresh.column(names.unique(item.name), item.type, item.nullable) for item in node.columns)
-        state = State(f"rows_{len(states) + 1}", "concatenate", columns, ())
-        states.append(state)
-        statements.append(Statement(state.name, _over_delta(node, state)))
-        return Snapshot(state.name, node.columns, tuple(map(stored_name, columns)))
-
-    final: Relation = descend(relation, change)
-    return _finished(stream, (), tuple(states), tuple(statements), final)
-
-
-def _is_slim(relation: Relation) -> bool:
-    """Whether a relation is a stream's rows, filtered and projected by themselves."""
-    node = relation
-    while isinstance(node, Filter | Project):
-        own = [node.predicate] if isinstance(node, Filter) else [value for _, value in node.outputs]
-        if any(has_subquery(item) for item in own):
-            return False
-        node = node.input
-    return isinstance(node, Scan) and node.arrives and not free_columns(relation)
-
-
-def _over_delta(relation: Relation, state: State) -> Relation:
-    """The relation over an interval of its stream, under a state's columns."""
-
-    def change(node: Node) -> Node:
-        return Delta(node.oid, node.name, node.columns, node.sources) if isinstance(node, Scan) else node
-
-    delta = transform(relation, change)
-    pairs = zip(state.columns, relation.columns, strict=True)
-    return optimise(Project(delta, tuple((column, ColumnRef(below)) for column, below in pairs)))
+    rows, gathered = CollectedRows(Fresh(relation)), Gathered()
+    final, _ = rows.everywhere(relation)
+    rows.gather(gathered, [final])
+    statements = tuple(statement for _, statement in gathered.statements)
+    return _finished(stream, (), tuple(gathered.states), statements, final)

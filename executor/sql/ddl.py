@@ -50,6 +50,7 @@ from planner.algebra.walk import walk
 from planner.bind.definitions.dependents import readers
 from planner.bind.definitions.sequences import call_of, require_within
 from planner.incremental.dataflow.planning import require_incremental
+from planner.incremental.methods.collect import Collected
 from planner.incremental.names import stored_name
 from planner.incremental.plan import Planned, Tables, derived, plan
 from planner.incremental.programs.canonical import Origin
@@ -331,7 +332,7 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         labels, kept_labels = labels_of(planned.program)
         view = replace(view, labels=labels, kept_labels=kept_labels)
         transaction.views.append(NewView(view, planned.program, statics))
-        warnings += _frozen(planned)
+        warnings += [*_frozen(planned), *map(_growing, planned.collected)]
         for oid in planned.program.inputs:
             notices += _skipped_files(database, transaction, catalog.objects[oid], view)
         if transaction.explicit:
@@ -381,6 +382,13 @@ def _frozen(planned: Planned) -> list[SqlError]:
     hint = " ".join(dict.fromkeys(item.instead for item in planned.obstacles))
     detail = f"Tables cannot be read as they are because of {reasons}."
     return [SqlError(_WARNING, text, detail, hint) for text in planned.notices]
+
+
+def _growing(collected: Collected) -> SqlError:
+    """A notice of a stream whose rows the view keeps."""
+    text = f'the view keeps the rows of stream "{collected.stream}": {collected.reason}'
+    detail = "Its state grows with the stream, by the columns and rows that the query uses."
+    return SqlError("00000", text, detail, "Filter the stream, or group it by a key before it meets anything else.")
 
 
 def _skipped_files(database: Database, transaction: Transaction, stream: CatalogObject, view: View) -> list[str]:
@@ -435,19 +443,18 @@ def _refuse_files(statement: CreateView) -> None:
         if isinstance(item, Scan) and item.kind == "files":
             instead = "Copy its rows into a table (CREATE TABLE AS), or join it in the query that reads the view."
             construct = f'foreign table "{item.name}" of files in a continuous view'
-            raise unsupported(construct, instead, statement.places.of([item]))
+            raise unsupported(construct, instead)
 
 
 def _plan(statement: CreateView, origin: Origin, statistics: Statistics) -> Planned:
-    """The view's program. An error of the rules says where the query names its stream, if it knows no better."""
-    places = statement.places
+    """The view's program. An error says where the query names its stream."""
     try:
         chosen = dict(statement.view.options).get("tables")
         tables: Tables | None = "frozen" if chosen == "frozen" else "live" if chosen == "live" else None
-        return plan(statement.query, statement.keeping, False, statistics, places, origin, tables)
+        return plan(statement.query, statement.keeping, False, statistics, origin, tables)
     except SqlError as error:
         if error.position is None:
-            error.position = places.first
+            error.position = statement.position
         raise
 
 

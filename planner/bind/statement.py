@@ -172,6 +172,6 @@ def check_streams(binding: Binding, statement: Statement) -> None:
             raise SqlError(
                 "0A000",
                 f'a query cannot read two streams ("{name}", "{other}")',
-                hint="Group each in a continuous view, and query the views.",
+                hint="Join them in a continuous view, and query the view.",
                 position=place,
             )

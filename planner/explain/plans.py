@@ -324,6 +324,8 @@ def _how(state: State, statement: Statement) -> str:
             return f"{delta}, partial aggregation"
         case "distinct":
             return f"{delta}, distinct values"
+        case "concatenate" if statement.method == "collect":
+            return f"{delta}, rows collected"
         case "concatenate":
             return f"{delta}, values in order of arrival"
 

@@ -3,8 +3,8 @@
 ``plan.plan`` makes the program of a view:
 
 1. ``plan.normalise`` decorrelates and rewrites the query; ``rewrites`` bring it into the form that methods expect.
-2. ``checks.check`` refuses what breaks the rules of docs/continuous-views.md (thesis 4.2.2, 4.2.3), by ``properties``
-   of its relations. ``planner.view_rules`` has the texts of the errors.
+2. ``checks.obstacle`` says which groupings can take a stream in row by row (thesis 4.2.2, 4.2.3), by ``properties`` of
+   their relations. ``methods.collect`` makes states of the rows of the other streams.
 3. ``rewrites.share_groupings`` makes equal groupings one, ``retention.keep_windows`` says when their rows expire,
    and ``rewrites.live_tables`` puts groupings below their joins with tables.
 4. ``plan.maintained`` asks each of ``methods`` in turn whether it maintains an operator: the method adds states and

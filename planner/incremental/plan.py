@@ -11,13 +11,13 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from catalog.values.errors import unsupported
+from catalog.values.errors import SqlError, unsupported
 from planner.algebra.construction import Fresh, keep_columns
 from planner.algebra.event_time import Keeping
 from planner.algebra.nodes import Aggregate, Column, ColumnRef, Filter, Project, Relation, Scalar, Scan, Snapshot
 from planner.algebra.validate import validate
 from planner.algebra.walk import transform, walk
-from planner.incremental.checks import check, require_tables
+from planner.incremental.methods.collect import Collected, CollectedRows
 from planner.incremental.methods.method import Gathered, Method
 from planner.incremental.methods.split.groupings import Groupings
 from planner.incremental.methods.split.regions import Regions
@@ -41,11 +41,9 @@ from planner.rules.projections.prune_columns import prune_columns
 from planner.rules.row_order.order_lists import order_lists
 from planner.statements.statement import Query
 from planner.statistics import Statistics
-from planner.view_rules import Places
 
-_NOWHERE: Final = Places()
 _ANY_ORIGIN: Final = Origin()
-_AFTER_SHARING: Final = (prune_columns,)
+_PRUNED: Final = (prune_columns,)
 _UNKNOWN: Final = Obstacle("this query", "Join the table to the grouped result instead.")
 _KEPT_FOR_A_TIME: Final = Obstacle(
     "a view with retention or emit = 'final'",
@@ -57,11 +55,13 @@ Tables = Literal["live", "frozen"]
 
 
 class Planned(Struct, frozen=True):
-    """A program, and what CREATE VIEW tells the client about it: of tables that are read once, and why they are."""
+    """A program, and what CREATE VIEW tells the client about it: of tables that are read once, and why they are, and of
+    streams whose rows are kept."""
 
     program: Program
     notices: tuple[str, ...]
     obstacles: tuple[Obstacle, ...] = ()
+    collected: tuple[Collected, ...] = ()
 
 
 def plan(
@@ -69,24 +69,21 @@ def plan(
     keeping: Keeping | None = None,
     once: bool = False,
     statistics: Statistics | None = None,
-    places: Places = _NOWHERE,
     origin: Origin = _ANY_ORIGIN,
     tables: Tables | None = None,
 ) -> Planned:
     """The program of a continuous view, or, with ``once``, of a query that runs once: its final relation gives its rows
     in the query's order, and it may read views beside a stream. By ``statistics`` a stream meets first the tables that
-    leave the fewest of its rows. ``places`` are those of its text. ``origin`` is part of what its traces hold.
-    ``tables`` below groupings are live where they can be, unless it says otherwise.
+    leave the fewest of its rows. ``origin`` is part of what its traces hold. ``tables`` below groupings are live where
+    they can be, unless it says otherwise.
 
-    Raises 0A000 for what the thesis' rules (4.2.2, 4.2.3) or the rules of decorrelation do not allow, for groups of
-    which ``keeping`` does not say when they end, and for tables that are to be live and cannot."""
-    relation = normalise(query.relation, once)
-    check(relation, places)
+    Raises 0A000 for groups of which ``keeping`` does not say when they end, and for tables that are to be live and
+    cannot."""
+    relation, rows, fresh, collected = _grouped(query, keeping, once)
     require_windows(relation, keeping)
     relation = share_groupings(relation)
-    fresh = Fresh(relation, query.relation)
-    relation, windows = keep_windows(relation, keeping, fresh)
-    relation = rewrite(relation, _AFTER_SHARING)
+    relation, windows = keep_windows(relation, keeping, fresh, rows.timed)
+    relation = rewrite(relation, _PRUNED)
     is_asked = tables != "frozen" and not once
     pushed, obstacles = _live(relation, keeping, fresh) if is_asked else (relation, tuple[Obstacle, ...]())
     is_live, relation = pushed is not relation, pushed
@@ -97,14 +94,13 @@ def plan(
     groupings = Groupings(statics, regions, fresh, gathered, windows.horizons)
     final = maintained(relation, (SplitMaintenance(groupings, kinds, fresh),))
     final = optimise(keep_columns(final, query.relation.columns))
+    rows.gather(gathered, [final, *(statement.relation for _, statement in gathered.statements)])
     states = tuple(gathered.states)
     paths = paths_of(gathered.statements)
     relations = [statement.relation for path in paths for statement in path.statements]
     _require_kept(relations)
     final = statics.frozen(final, scanned_tables(statics.planned([*relations, final])).keys())
     planned = statics.planned([*relations, final])
-    if not once:
-        require_tables(planned, places)
     program = Program(
         planned,
         states,
@@ -120,7 +116,31 @@ def plan(
     told = notices(program)
     if told and tables == "live":
         raise unsupported(f"tables = 'live' with {obstacles[0].construct}", obstacles[0].instead)
-    return Planned(program, told, obstacles if told and tables is None else ())
+    return Planned(program, told, obstacles if told and tables is None else (), collected)
+
+
+def _grouped(
+    query: Query, keeping: Keeping | None, once: bool
+) -> tuple[Relation, CollectedRows, Fresh, tuple[Collected, ...]]:
+    """The query in the form that methods expect, over collected rows where no grouping takes a stream in; all streams
+    are collected where the query has no such form."""
+    times: dict[int, str] = {}
+    if keeping is not None and keeping.retention is not None:
+        times = {oid: item.column for oid, item in keeping.watermarks.items()}
+    try:
+        relation = normalise(query.relation, once)
+    except SqlError as error:
+        if error.sqlstate != "0A000":
+            raise
+        relation = rewrite(query.relation, REWRITES)
+        fresh = Fresh(relation, query.relation)
+        rows = CollectedRows(fresh, times)
+        found, collected = rows.everywhere(relation)
+    else:
+        fresh = Fresh(relation, query.relation)
+        rows = CollectedRows(fresh, times)
+        found, collected = rows.below_groupings(relation)
+    return found, rows, fresh, collected
 
 
 def _live(relation: Relation, keeping: Keeping | None, fresh: Fresh) -> tuple[Relation, tuple[Obstacle, ...]]:
@@ -129,7 +149,7 @@ def _live(relation: Relation, keeping: Keeping | None, fresh: Fresh) -> tuple[Re
         return relation, (_KEPT_FOR_A_TIME,)
     found, obstacles = live_tables(relation, fresh)
     if found is not relation:
-        found = rewrite(share_groupings(found), _AFTER_SHARING)
+        found = rewrite(share_groupings(found), _PRUNED)
     return found, obstacles or (_UNKNOWN,)
 
 

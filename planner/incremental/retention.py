@@ -8,6 +8,8 @@ a grouping of the same stream without keys and so a state like any other::
 
     latest        =       Aggregate(stream, (), max(time)),   the watermark = latest - delay
 
+    rows          ->      Filter(rows x latest, time + delay + retention > latest)             rows that are collected
+
 The view is this query, so all that holds of continuous views holds of it. The latest time only grows: a group that the
 first condition has hidden stays hidden, and its rows in the states are ``Expiry``'s to take away.
 
@@ -44,6 +46,7 @@ from planner.algebra.nodes import (
     Relation,
     Scalar,
     Scan,
+    Snapshot,
 )
 from planner.algebra.walk import transform, walk
 from planner.incremental.lateness import Horizon
@@ -64,10 +67,14 @@ class Windows(Struct):
     instants: dict[Column, int] = field(default_factory=dict)  # of sessions: the longest gap
     streams: dict[Column, int] = field(default_factory=dict)  # theirs
     horizons: dict[Column, Horizon] = field(default_factory=dict)
+    rows: dict[str, tuple[int, Column, int]] = field(default_factory=dict)  # of collected rows: stream, time, age
 
     def expiries(self, groupings: Groupings) -> tuple[Expiry, ...]:
-        """What of the planned groupings' states no result needs any more."""
+        """What of the planned groupings' states, and of collected rows, no result needs any more."""
         found: list[Expiry] = []
+        for state, (stream, time, age) in self.rows.items():
+            (mark,) = groupings.plan(self.latest[stream]).sources
+            found.append(Expiry(state, time, mark.trace, mark.columns[0], age))
         for grouping in groupings.planned:
             for place, (column, _) in enumerate(grouping.aggregate.keys):
                 if column in self.kept:
@@ -86,14 +93,19 @@ class Windows(Struct):
                 yield Expiry(item.trace, keys[place], mark.trace, mark.columns[0], age, gap, others)
 
 
-def keep_windows(relation: Relation, keeping: Keeping | None, fresh: Fresh) -> tuple[Relation, Windows]:
-    """The plan whose groupings of streams show what the view keeps. Raises 0A000 where a group has no window."""
+def keep_windows(
+    relation: Relation, keeping: Keeping | None, fresh: Fresh, timed: Mapping[str, tuple[Scan, Column]]
+) -> tuple[Relation, Windows]:
+    """The plan whose groupings of streams show what the view keeps; ``timed`` are the states of collected rows, with
+    their streams and columns of time. Raises 0A000 where a group has no window."""
     if keeping is None:
         return relation, Windows()
     kinds = Kinds()
     keeper = _Keeper(relation, keeping, fresh)
 
     def change(node: Any) -> Any:
+        if isinstance(node, Snapshot):
+            return keeper.rows(node, *timed[node.trace])
         if isinstance(node, Filter):
             return keeper.sessions(node)
         return keeper.kept(node) if is_grouping(node, kinds) else node
@@ -103,8 +115,12 @@ def keep_windows(relation: Relation, keeping: Keeping | None, fresh: Fresh) -> t
 
 
 def require_windows(relation: Relation, keeping: Keeping | None) -> None:
-    """Raises 0A000 where a group of a stream has no window. To be asked before equal groupings are made one."""
+    """Raises 0A000 where a group of a stream has no window, or rows that are collected are to be final. To be asked
+    before equal groupings are made one."""
     if keeping is not None:
+        if any(isinstance(node, Snapshot) for node in walk(relation)) and (keeping.final or _instants(relation)):
+            construct = "emit = 'final', or sessions with retention, over rows that are not grouped first"
+            raise unsupported(construct, "Group each stream by a window before it meets anything else.")
         kinds = Kinds()
         instants = _instants(relation)
         for node in walk(relation):
@@ -138,6 +154,14 @@ class _Keeper:
             self.windows.streams[start] = stream.oid
             return node
         return self._shown(node, [(start, size)], stream.oid)
+
+    def rows(self, node: Snapshot, stream: Scan, time: Column) -> Relation:
+        """Collected rows that are not too old; ``time`` is the state's column, which is the last that is read."""
+        assert self._keeping.retention is not None
+        watermark = self._keeping.watermarks[stream.oid]
+        self.windows.latest.setdefault(stream.oid, _latest(stream, watermark, self._fresh))
+        self.windows.rows[node.trace] = stream.oid, time, watermark.delay + self._keeping.retention
+        return self._shown(node, [(node.columns[-1], 0)], stream.oid)
 
     def sessions(self, node: Filter) -> Relation:
         """A filter that says which sessions are shown, if it is one."""

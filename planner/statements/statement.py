@@ -17,7 +17,6 @@ from planner.algebra.nodes import Column, Relation, Scalar
 from planner.parse.parser import Raw
 from planner.statements.definitions import Definition, Truncate
 from planner.statements.do_blocks import DoBlock
-from planner.view_rules import Places
 
 #: The generated columns' values for a new row, over its other columns; empty without generated columns.
 Generated = tuple[tuple[Column, Scalar], ...]
@@ -65,10 +64,10 @@ class CreateTableAs(Struct, frozen=True):
 class CreateView(Struct, frozen=True):
     """CREATE [OR REPLACE] [MATERIALIZED] VIEW; ``query`` is bound, ``view.definition`` is its text.
 
-    ``places`` are positions in the text for the errors of a view that cannot be continuous. ``keeping`` is how long the
-    view keeps its groups, if its options say so. ``above`` are the views that read a replaced view, before and after.
-    ``kept`` is the existing continuous view, as of binding, whose definition is equal and which stays except for its
-    options. ``refreshed`` is an ordinary view, as of binding, that REFRESH MATERIALIZED VIEW makes a continuous one.
+    ``position`` is where the text first names a stream. ``keeping`` is how long the view keeps its groups, if its
+    options say so. ``above`` are the views that read a replaced view, before and after. ``kept`` is the existing
+    continuous view, as of binding, whose definition is equal and which stays except for its options. ``refreshed`` is
+    an ordinary view, as of binding, that REFRESH MATERIALIZED VIEW makes a continuous one.
     """
 
     view: View
@@ -76,7 +75,7 @@ class CreateView(Struct, frozen=True):
     replaces: bool = False
     exists: bool = False
     notices: tuple[str, ...] = ()
-    places: Places = Places()
+    position: int | None = None
     keeping: Keeping | None = None
     above: tuple[tuple[View, View], ...] = ()
     kept: View | None = None

@@ -65,6 +65,20 @@ def mirror(postgres: Postgres) -> Iterator[Mirror]:
                 f"SELECT w, k, {calls} FROM {begun} GROUP BY 1, 2 HAVING {having}",
                 f"WITH ({options})",
             )
+        alive = f"(SELECT * FROM s WHERE ts > {WATERMARK} - interval '3 minutes')"
+        pairs = "SELECT a.ts, a.n, b.v FROM {0} a JOIN {0} b ON a.k = b.k AND b.ts BETWEEN a.ts - {1} AND a.ts"
+        found.view(
+            "r",
+            pairs.format("s", "interval '1 minute'"),
+            pairs.format(alive, "interval '1 minute'"),
+            "WITH (retention = '3 minutes')",
+        )
+        found.view(
+            "q",
+            "SELECT n, lag(v) OVER (PARTITION BY k ORDER BY ts, n) FROM s WHERE v % 3 > 0",
+            f"SELECT n, lag(v) OVER (PARTITION BY k ORDER BY ts, n) FROM {alive} s WHERE v % 3 > 0",
+            "WITH (retention = '3 minutes', method = 'incremental')",
+        )
         found.judge.execute("ALTER TABLE s ADD COLUMN tx bigint DEFAULT txid_current()")
         yield found
 

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, FLOAT4, FLOAT8, INT2, INT4, INT8, NUMERIC, TEXT, SqlType, array, numeric
 from planner.algebra.nodes import AggregateCall, Delta, Literal, Relation, Scan, Snapshot, SortKey
 from planner.algebra.partial_aggregates import Child, Split, split
@@ -42,7 +41,6 @@ from tests.planner.builders import (
     project,
     query,
     ref,
-    rel,
     scalar,
     stream,
     table,
@@ -390,9 +388,28 @@ def test_no_point_key_where_a_key_is_not_given_out() -> None:
     assert _point_names(project(keyed, k=call("add", ref(keyed, "k"), 1), w=ref(keyed, "w"))) == []
 
 
-def test_rules_are_checked() -> None:
-    with pytest.raises(SqlError, match="without grouping"):
-        plan(query(rel(Inputs().s)))
+def test_rows_that_no_grouping_takes_in_are_collected_with_the_columns_that_are_used() -> None:
+    i = Inputs()
+    counted = group(join("inner", where(i.s, eq(i.s.v, 1)), i.z, eq(i.s.k, i.z.k)), {"w": i.z.w}, n=agg("count"))
+    planned = plan(query(counted))
+    assert [item.reason for item in planned.collected] == ["streams are joined before they are grouped"] * 2
+    assert [[column.name for column in state.columns] for state in planned.program.states] == [["k"], ["k", "w"]]
+    assert {statement.method for path in planned.program.paths for statement in path.statements} == {"collect"}
+
+
+def test_a_stream_that_is_read_in_several_ways_is_collected_once() -> None:
+    i, again = Inputs(), stream("s", _TYPES)
+    pairs = join("inner", where(i.s, eq(i.s.v, 1)), again, eq(i.s.k, again.k))
+    (state,) = plan(query(project(pairs, w=again.w))).program.states
+    assert [column.name for column in state.columns] == ["k", "v", "w"]
+
+
+def test_groupings_stay_beside_rows_that_are_collected() -> None:
+    i = Inputs()
+    grouped = i.grouped(i.s, n=agg("count"))
+    planned = plan(query(join("inner", grouped, i.z, eq(ref(grouped, "k"), i.z.k))))
+    assert [item.stream for item in planned.collected] == ["z"]
+    assert sorted(state.kind for state in planned.program.states) == ["aggregate", "concatenate"]
 
 
 # -- aggregates --------------------------------------------------------------------------------------------------------

@@ -101,8 +101,6 @@ def _read(level: Level, node: Any, nullable: bool, found: CatalogObject) -> tupl
     if isinstance(found, Stream):
         level.binding.streams.append((found.name, level.binding.position(node)))
     scan, scope = scan_object(level.binding, found, _alias(node), nullable, node.relname)
-    if isinstance(found, Stream | View):
-        level.binding.place(scan.columns, node)
     relation, scope = with_place(level.binding, scan, scope)
     if node.alias is None:
         source = replace(scope.sources[0], schema=schema_of(level.binding, node, found))

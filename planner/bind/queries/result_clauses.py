@@ -193,7 +193,6 @@ def _known(count: Scalar, default: int, sqlstate: str, clause: str) -> Scalar:
 def _limit(level: Level, node: Any, clause: str, scope: Scope | None) -> Scalar | None:
     if node is None or (type(node).__name__ == "A_Const" and node.isnull):
         return None
-    level.binding.limits.add(level.binding.position(node) or 0)
     env = Environment(level.binding, scope or Scope(outer=level.outer), clause, level)
     scalar = env.bind(node)
     own = {column for entry in env.scope.entries for column in used_columns(entry.scalar)}

@@ -73,8 +73,6 @@ class BindState:
         self.names: dict[tuple[str, str], int] = {}  # relations by name as written
         self.types: dict[tuple[str, str], int] = {}  # users' types by name as written
         self.streams: list[tuple[str, int | None]] = []  # streams read directly, with their places
-        self.places: dict[Column, int] = {}  # where streams, continuous views and window functions stand, by column
-        self.limits: set[int] = set()  # where LIMIT and OFFSET have their numbers
         self.through: set[Column] = set()  # the first columns of rows that are changed through views
         self.volatile = False
         self.expands = False  # whether derived views are bound by their texts: a view over a stream may freeze tables
@@ -132,12 +130,6 @@ class BindState:
             return self._constants.get(id(node))
         argument = getattr(node, "arg", None)
         return self.position(argument) if argument is not None else None
-
-    def place(self, columns: Iterable[Column], node: Any) -> None:
-        """Notes where what has these columns is written, for the rules of continuous views."""
-        position = self.position(node)
-        if position is not None:
-            self.places.update((column, position) for column in columns)
 
     @cached_property
     def _constants(self) -> dict[int, int]:

@@ -43,7 +43,7 @@ class Static(Struct, frozen=True):
 
 
 #: The maintenance method that made a statement (``planner.incremental.methods``).
-MethodName = Literal["split"]
+MethodName = Literal["split", "collect"]
 
 
 class Statement(Struct, frozen=True):

@@ -7,6 +7,7 @@ keeps its meaning. ``planner.incremental.checks`` refuses what is left.
     static join stream             =  stream join static
     stream right join static       =  stream join static  union all  static without partner
     R semi or anti join stream     =  R semi or anti join Aggregate(stream, the columns compared)
+    Aggregate(R, no keys, nothing) =  one row
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from planner.algebra.nodes import (
     Relation,
     SetOperation,
     Unnest,
+    Values,
 )
 from planner.algebra.nodes import Literal as Constant
 from planner.algebra.walk import (
@@ -55,6 +57,8 @@ def prepare(relation: Relation, ordered: bool = False) -> Relation:
 
 def _prepare(node: Any, kinds: Kinds, fresh: Fresh) -> Any:
     match node:
+        case Aggregate(keys=(), aggregates=()):
+            return Values((), ((),))
         case SetOperation(kind="union", all=False) if kinds.of(node) == "stream":
             below = replace(node, all=True, columns=tuple(map(fresh.copy, node.columns)))
             keys = zip(node.columns, map(ColumnRef, below.columns), strict=True)

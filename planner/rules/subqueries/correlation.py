@@ -40,7 +40,6 @@ from planner.algebra.nodes import (
     Window,
 )
 from planner.algebra.walk import free_columns, inputs, transform, used_columns
-from planner.view_rules import RULES
 
 _INSTEAD: Final = "Write the subquery as a join with a grouped subquery in FROM."
 
@@ -62,7 +61,7 @@ class Pulled(Struct):
 
 def refuse(why: str) -> SqlError:
     """0A000 for a correlation that no rule takes out exactly."""
-    return unsupported(f"a correlated subquery {why} in a continuous view", _INSTEAD, rule=RULES["lateral"])
+    return unsupported(f"a correlated subquery {why}", _INSTEAD)
 
 
 def pull(relation: Relation, fresh: Fresh) -> Pulled:

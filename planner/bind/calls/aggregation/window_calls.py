@@ -97,7 +97,6 @@ def bind_window(env: Environment, node: Any) -> Scalar:
     kind, call = call.type, over_carriers(_framed(inner, call, over))
     found = ColumnRef(env.windows.add(env.binding, name, call))
     env.binding.remember(found, node, name)
-    env.binding.place((found.column,), node)
     if call.type != kind:
         return of_carriers(found, kind)
     if not may_overflow(call):

@@ -42,7 +42,6 @@ from planner.incremental.programs.renaming import reads_of
 from planner.parse.parser import text_after_as
 from planner.statements.definitions import AlterView
 from planner.statements.statement import CreateTableAs, CreateView, Output, Query
-from planner.view_rules import RULES, Places
 
 _CHECK: Final = "check_option"
 #: Options with their values.
@@ -61,6 +60,7 @@ _BOOLEANS: Final = _TRUE | {"false", "off", "no", "0"}
 #: Says that CREATE OR REPLACE may empty a continuous view.
 _RESTART: Final = "restart"
 _BOOLEAN: Final = (*_OF_SECURITY, _RESTART, MAINTAINED)
+_UNCHANGING: Final = "The rows of a continuous view do not depend on when, or for which role, they are computed."
 _PLANNED: Final = frozenset(("trigger", "final_work", "total_work", "latency_goal"))
 
 
@@ -155,19 +155,11 @@ def _create(
     if not view.continuous and not materialized and wants_program(view):
         notices = (*notices, f'view "{view.name}" is computed at each read: its query cannot be maintained')
     keeping = keeping_of(binding, dict(view.options), continuous)
-    created = CreateView(view, query, False, exists and not replaces, notices, _places(binding), keeping)
+    position = min((place for _, place in binding.streams if place is not None), default=None)
+    created = CreateView(view, query, False, exists and not replaces, notices, position, keeping)
     if not (exists and replaces):
         return created
     return replace_view(binding, created, _restarts(options), binding.position(name))
-
-
-def _places(binding: Binding) -> Places:
-    streams: dict[str, int] = {}
-    for name, position in binding.streams:
-        if position is not None:
-            streams.setdefault(name, position)
-    (limit,) = binding.limits if len(binding.limits) == 1 else (0,)
-    return Places(binding.places, streams, limit or None)
 
 
 def _definition(binding: Binding, query_node: Any) -> str:
@@ -333,4 +325,4 @@ def _refuse_changing(binding: Binding, relation: Relation) -> None:
     for item in changing_calls(relation):
         message = f"function {item.function}() in a continuous view"
         hint = "Call it in the query that reads the view, or put its value into a column of the stream."
-        raise unsupported(message, hint, binding.origin(item)[0] or binding.streams[0][1], RULES["immutable"])
+        raise unsupported(message, hint, binding.origin(item)[0] or binding.streams[0][1], _UNCHANGING)

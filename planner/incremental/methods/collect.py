@@ -1,0 +1,227 @@
+"""The rows of streams that no grouping takes in are collected.
+
+    state rows    Project(Filter(Delta stream))        its rows one after the other; they never merge
+
+So a stream meets tables, other streams and itself anywhere, and stands below windows, LIMIT and recursion: the final
+relation reads the state where the query reads the stream. Groupings that split maintenance takes in stay, since their
+states are smaller. What filters and projects a stream's rows by themselves is done before they are kept; a stream that
+a query reads in several ways is kept once, with the columns that these use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from catalog.values.types import BOOL
+from planner.algebra.construction import Fresh, has_subquery, keep_columns, volatility
+from planner.algebra.nodes import (
+    Column,
+    ColumnRef,
+    Delta,
+    Filter,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    Scan,
+    Snapshot,
+)
+from planner.algebra.signature import key_of
+from planner.algebra.walk import RELATIONS, descend, free_columns, kinds_of, transform, walk
+from planner.incremental.checks import CORRELATED, UNGROUPED, obstacle
+from planner.incremental.methods.method import Gathered
+from planner.incremental.names import Names, stored_name
+from planner.incremental.programs.program import MethodName, State, Statement
+from planner.incremental.properties import Kinds, is_grouping
+from planner.rules import optimise
+
+_LEAVES: Final = kinds_of(Snapshot)
+_NO_TIMES: Final[Mapping[int, str]] = {}
+
+
+class Collected(Struct, frozen=True):
+    """A stream whose rows a view keeps, and why, in words."""
+
+    stream: str
+    reason: str
+
+
+class CollectedRows:
+    """Collects the rows of the streams of one plan."""
+
+    name: ClassVar[MethodName] = "collect"
+
+    def __init__(self, fresh: Fresh, times: Mapping[int, str] = _NO_TIMES) -> None:
+        """``times``: the columns, by the streams' oids, by which rows are kept for a while."""
+        self._fresh = fresh
+        self._times = times
+        #: The parts of the plan that are kept, with a column of the state for each of theirs.
+        self._kept: dict[str, tuple[Relation, tuple[Column, ...]]] = {}
+        #: The streams of states that rows leave, and the states' columns of time.
+        self.timed: dict[str, tuple[Scan, Column]] = {}
+
+    def below_groupings(self, relation: Relation) -> tuple[Relation, tuple[Collected, ...]]:
+        """The relation over collected rows, but for the groupings that split maintenance takes in."""
+        return self._collected(relation, _Aside(grouped=True), obstacle(relation, Kinds()) or UNGROUPED)
+
+    def everywhere(self, relation: Relation) -> tuple[Relation, tuple[Collected, ...]]:
+        """The relation over collected rows alone."""
+        return self._collected(relation, _Aside(grouped=False), CORRELATED)
+
+    def _collected(self, relation: Relation, aside: _Aside, reason: str) -> tuple[Relation, tuple[Collected, ...]]:
+        """``reason``: why other streams than those below groupings are collected."""
+        outside = descend(relation, aside.change)
+        stands = dict(aside.groupings)
+        by_stream: dict[int, dict[str, Relation]] = {}
+        for name, part in aside.rows.items():
+            by_stream.setdefault(_scan(part).oid, {})[name] = part
+        for parts in by_stream.values():
+            stands.update(self._read(parts))
+        found: Relation = transform(
+            outside, lambda node: stands.get(node.trace, node) if isinstance(node, Snapshot) else node, _LEAVES
+        )
+        streams = dict.fromkeys(_scan(part).name for part in aside.rows.values())
+        return found, tuple(Collected(name, aside.reasons.get(name, reason)) for name in streams)
+
+    def _read(self, parts: dict[str, Relation]) -> Iterator[tuple[str, Relation]]:
+        """What reads the parts of one stream: equal parts are a state themselves, others are computed from one."""
+        first, *others = parts.values()
+        if all(key_of(part) == key_of(first) for part in others):
+            state = self._state(first)
+            for name, part in parts.items():
+                yield name, self._read_by(state, part.columns, range(len(part.columns)))
+            return
+        scans = [_scan(part) for part in parts.values()]
+        columns = {source: column for scan in scans for source, column in zip(scan.sources, scan.columns, strict=True)}
+        copies = tuple(map(self._fresh.copy, columns.values()))
+        state = self._state(Scan(scans[0].oid, scans[0].name, scans[0].kind, copies, tuple(columns), scans[0].since))
+        places = {source: place for place, source in enumerate(columns)}
+        for (name, part), scan in zip(parts.items(), scans, strict=True):
+            leaf = self._read_by(state, scan.columns, [places[source] for source in scan.sources])
+            yield name, _over(part, leaf)
+
+    def _state(self, part: Relation) -> _Rows:
+        stream, names = _scan(part), Names()
+        source = self._times.get(stream.oid)
+        if source is not None:
+            part = _with_column(part, source, self._fresh)
+        columns = tuple(self._fresh.column(names.unique(item.name), item.type, item.nullable) for item in part.columns)
+        found = _Rows(f"rows_{len(self._kept) + 1}", columns)
+        self._kept[found.trace] = part, columns
+        if source is not None:
+            self.timed[found.trace] = stream, columns[-1]
+        return found
+
+    def _read_by(self, state: _Rows, columns: tuple[Column, ...], places: Iterable[int]) -> Relation:
+        """The state's rows, each column that at a place of the state; a state that rows leave is read with its time."""
+        if state.trace not in self.timed:
+            return state.read(columns, places)
+        time = self._fresh.copy(state.columns[-1])
+        return keep_columns(state.read((*columns, time), (*places, len(state.columns) - 1)), columns)
+
+    def gather(self, gathered: Gathered, relations: Iterable[Relation]) -> None:
+        """Adds the states with the columns that relations read, and the statements that fill them."""
+        used: dict[str, set[str]] = {}
+        for item in (node for relation in relations for node in walk(relation) if isinstance(node, Snapshot)):
+            used.setdefault(item.trace, set()).update(item.sources)
+        for name in (item for item in self._kept if item in used):
+            stream, relation = self._filled(name, used[name])
+            gathered.states.append(State(name, "concatenate", relation.columns, ()))
+            gathered.statements.append((stream, Statement(name, relation, self.name)))
+
+    def _filled(self, name: str, used: set[str]) -> tuple[int, Relation]:
+        """The stream of a state, and what fills its columns that are used; one at least, since rows are counted."""
+        part, columns = self._kept[name]
+        stream = _scan(part)
+        pairs = zip(columns, map(ColumnRef, part.columns), strict=True)
+        outputs: list[tuple[Column, Scalar]] = [
+            (column, below) for column, below in pairs if stored_name(column) in used
+        ]
+        if not outputs:
+            outputs = [(self._fresh.column("row", BOOL, False), Literal(True, BOOL))]
+        delta = Delta(stream.oid, stream.name, stream.columns, stream.sources)
+        return stream.oid, optimise(Project(_over(part, delta), tuple(outputs)))
+
+
+class _Rows(Struct, frozen=True):
+    """A state of rows, by its name and columns."""
+
+    trace: str
+    columns: tuple[Column, ...]
+
+    def read(self, columns: tuple[Column, ...], places: Iterable[int]) -> Snapshot:
+        """The rows, each column that at a place of the state."""
+        return Snapshot(self.trace, columns, tuple(stored_name(self.columns[place]) for place in places))
+
+
+class _Aside:
+    """Takes out of a plan, from the top, the groupings that stay and the parts that read one stream by itself; a leaf
+    stands for each."""
+
+    def __init__(self, grouped: bool) -> None:
+        self._grouped = grouped
+        self._kinds = Kinds()
+        self.groupings: dict[str, Relation] = {}
+        self.rows: dict[str, Relation] = {}
+        #: Why a grouping of a stream, by the stream's name, does not stay.
+        self.reasons: dict[str, str] = {}
+
+    def change(self, node: Any) -> Any:
+        """The leaf that stands for a node, or the node, whose inputs follow."""
+        if not isinstance(node, RELATIONS):
+            return node
+        if self._grouped and is_grouping(node, self._kinds):
+            reason = obstacle(node, self._kinds)
+            if reason is None:
+                return self._leaf(node, self.groupings)
+            for item in walk(node):
+                if isinstance(item, Scan) and item.arrives:
+                    self.reasons.setdefault(item.name, reason)
+        return self._leaf(node, self.rows) if _is_by_itself(node) else node
+
+    def _leaf(self, node: Relation, taken: dict[str, Relation]) -> Snapshot:
+        name = f"aside_{len(self.groupings) + len(self.rows)}"
+        taken[name] = node
+        return Snapshot(name, node.columns, tuple(map(stored_name, node.columns)))
+
+
+def _is_by_itself(relation: Relation) -> bool:
+    """Whether a relation is a stream's rows, filtered and projected by themselves, whenever this is done."""
+    node = relation
+    while isinstance(node, Filter | Project):
+        own = [node.predicate] if isinstance(node, Filter) else [value for _, value in node.outputs]
+        if any(has_subquery(item) or volatility(item) != "immutable" for item in own):
+            return False
+        node = node.input
+    return isinstance(node, Scan) and node.arrives and not free_columns(relation)
+
+
+def _scan(part: Relation) -> Scan:
+    """The stream that a part reads."""
+    while isinstance(part, Filter | Project):
+        part = part.input
+    assert isinstance(part, Scan)
+    return part
+
+
+def _with_column(part: Relation, source: str, fresh: Fresh) -> Relation:
+    """A part with a column of its stream more, the last one."""
+    if isinstance(part, Filter):
+        return replace(part, input=_with_column(part.input, source, fresh))
+    if isinstance(part, Project):
+        below = _with_column(part.input, source, fresh)
+        last = below.columns[-1]
+        return Project(below, (*part.outputs, (fresh.copy(last), ColumnRef(last))))
+    assert isinstance(part, Scan)
+    column = fresh.copy(part.columns[part.sources.index(source)])
+    return replace(part, columns=(*part.columns, column), sources=(*part.sources, source))
+
+
+def _over(part: Relation, leaf: Relation) -> Relation:
+    """A part over something else that has the columns of its stream."""
+    found: Relation = transform(part, lambda node: leaf if isinstance(node, Scan) else node)
+    return found
