@@ -239,7 +239,8 @@ class View(Struct, frozen=True):
     calls, directly or through others; ``calls`` are the functions that its text names, in the form of ``names``.
     ``indexes`` are those of a materialized view: clients list them, and they enforce nothing. ``derived``: a continuous
     view that reads no stream itself. Its program has no states, and says what its text says. ``populated``: a
-    materialized view may be read; not so WITH NO DATA, until REFRESH.
+    materialized view may be read; not so WITH NO DATA, until REFRESH. ``timed``: the rows of a continuous view depend
+    on when it is read (now()).
     """
 
     oid: int
@@ -265,6 +266,7 @@ class View(Struct, frozen=True):
     indexes: tuple[Index, ...] = ()
     derived: bool = False
     populated: bool = True
+    timed: bool = False
 
     @property
     def keeps_rows(self) -> bool:

@@ -35,6 +35,8 @@ def require_movable(core: Core, runtime: ViewRuntime) -> None:
         raise unsupported(
             f'migrating view "{name}", which reads no stream: it is computed where its tables are', instead
         )
+    if runtime.view.timed:
+        raise unsupported(f'migrating view "{name}", whose rows depend on when they are read', instead)
     below = views_below(core, runtime)
     for each in (runtime, *below):
         scans = (node for node in walk(each.program.final) if isinstance(node, Scan))

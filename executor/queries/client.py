@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from datetime import UTC, datetime
+
+from msgspec import Struct, field
 
 
 class Client(Struct, frozen=True):
-    """The session's process number and role, the statement's text, and whether the client has gone, so that nothing
-    takes the rows any more."""
+    """The session's process number and role, the statement's text, whether the client has gone, so that nothing takes
+    the rows any more, and the time of its transaction."""
 
     process: int = 0
     role: str = ""
     text: str = ""
     is_gone: bool = False
+    time: datetime = field(default_factory=lambda: datetime.now(UTC))

@@ -23,6 +23,7 @@ _SCANS: Final = kinds_of(Scan)
 _SNAPSHOTS: Final = kinds_of(Snapshot)
 #: Nodes of a relation that is too large to be worth a dataflow.
 _LARGE: Final = 3000
+_TIMED: Final = "its rows depend on when they are read"
 _OTHER: Final = "a relation is read that is neither a table nor a state"
 
 
@@ -70,6 +71,8 @@ def expanded_view(core: Core, runtime: ViewRuntime) -> Expanded:
         program = owner.program
         if program.expiries or program.borrowed or owner.time_zone != runtime.time_zone:
             reason = "rows of its states expire, or are another server's, or mean another time zone"
+        if owner.view.timed:
+            reason = _TIMED
         return _renamed(relation, owner)
 
     def change(node: Any) -> Any:

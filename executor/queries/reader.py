@@ -53,6 +53,7 @@ from executor.traces.trace import InputTrace
 from executor.transactions.transaction import OutdatedError, RepeatableSnapshot, Transaction
 from executor.views.runtime import ViewPassed, ViewRuntime
 from planner.algebra.nodes import Literal, Relation, Scan, Value, Values
+from planner.algebra.reading_time import with_time_as_parameter
 from planner.algebra.walk import find
 from planner.bind.state.context import restricted
 from planner.scales.large_quotients import with_large_quotients
@@ -62,6 +63,8 @@ from planner.statements.walk import roots
 ATTEMPTS = 20
 #: Bytes of a table that is read whole.
 _ANY_SIZE: Final = 1 << 62
+#: A final relation that depends on when it is read, with a parameter for the time.
+_TIMED: Final = Remembered(with_time_as_parameter)
 #: A query with quotients of more digits, which runs where the query itself has overflowed.
 _LARGE: Final = Remembered(with_large_quotients)
 #: What says that Spark did not run a query, which the embedded engine may.
@@ -540,7 +543,14 @@ class Reader:
 
     def _versions(self, views: Iterable[int], lent: Mapping[int, Lending]) -> dict[int, int]:
         """Which content views find beside their states. The caller has the sequencer's lock."""
-        return {oid: lent[oid].version if oid in lent else self.core.version_beside(oid) for oid in views}
+        return {
+            oid: next(self._private)
+            if self.core.view(oid).view.timed
+            else lent[oid].version
+            if oid in lent
+            else self.core.version_beside(oid)
+            for oid in views
+        }
 
     def _moment(self, plan: Plan, transaction: Transaction, elsewhere: Container[int]) -> tuple[Moment, bool]:
         """(moment, whether the caller closes its snapshot); ``elsewhere`` are the views that others have answered."""
@@ -654,7 +664,9 @@ class Reader:
             raise ViewPassed
         known = moment.catalog.objects.get(oid)
         view = known if isinstance(known, View) else runtime.view
-        final = self.core.plans.get(runtime.final(view))
+        relation = runtime.final(view)
+        final = self.core.plans.get(_TIMED(relation) if view.timed else relation)
+        values: Parameters = (self.client().time,) if view.timed else ()
 
         engine, zone = self.core.engine, runtime.time_zone
 
@@ -668,13 +680,13 @@ class Reader:
             return table.rename_columns([column.name for column in view.stored])
 
         def whole(relation: Relation, bindings: Bindings) -> pa.Table:
-            return moment.query(engine, relation, bindings, (), zone)
+            return moment.query(engine, relation, bindings, values, zone)
 
         def compute(snapshots: Callable[[], Mapping[str, pa.Table]]) -> pa.Table:
             states = snapshots()
             if oid in moment.lent:
                 states = {**states, **moment.lent[oid].rows}
-            table = None if final.small is None else final.small.run(states)
+            table = None if final.small is None or view.timed else final.small.run(states)
             return by_engine(states) if table is None else table
 
         def by_engine(states: Mapping[str, pa.Table]) -> pa.Table:
@@ -682,12 +694,12 @@ class Reader:
             if final.tables:
                 return whole(final.relation, bindings)
             try:
-                return engine.query(final.relation, bindings, (), zone, moment.owner)
+                return engine.query(final.relation, bindings, values, zone, moment.owner)
             except SqlError as error:
                 large = _LARGE(final.relation) if error.sqlstate == OVERFLOWED else None
                 if large is None:
                     raise
-                return engine.query(large, bindings, (), zone, moment.owner)
+                return engine.query(large, bindings, values, zone, moment.owner)
 
         return runtime.result(moment.lsn, moment.exact, (moment.versions[oid], view.columns), query)
 

@@ -15,6 +15,7 @@ from catalog.values.errors import SqlError, unsupported
 from planner.algebra.construction import Fresh, keep_columns
 from planner.algebra.event_time import Keeping
 from planner.algebra.nodes import Aggregate, Column, ColumnRef, Filter, Project, Relation, Scalar, Scan, Snapshot
+from planner.algebra.reading_time import is_timed
 from planner.algebra.validate import validate
 from planner.algebra.walk import transform, walk
 from planner.incremental.methods.collect import Collected, CollectedRows
@@ -208,7 +209,7 @@ def point_key(final: Relation, states: tuple[State, ...]) -> tuple[Column, ...]:
             outputs = dict(node.outputs)
             values = {column: outputs[value.column] for column, value in values.items() if isinstance(value, ColumnRef)}
         node = node.input
-    if not isinstance(node, Snapshot):
+    if not isinstance(node, Snapshot) or is_timed(final):
         return ()
     state = next((item for item in states if item.name == node.trace and item.kind == "aggregate"), None)
     if state is None or any(column.type.name == "interval" for column in state.key):

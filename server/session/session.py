@@ -150,7 +150,7 @@ class Session:
 
     def _client(self) -> Client:
         is_gone = self.connection.is_lost or self.server.is_ending
-        return Client(self.backend.process, self.user, self.activity.query, is_gone)
+        return Client(self.backend.process, self.user, self.activity.query, is_gone, self.activity.transaction_time)
 
     @property
     def user(self) -> str:

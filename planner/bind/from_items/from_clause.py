@@ -100,6 +100,8 @@ def _read(level: Level, node: Any, nullable: bool, found: CatalogObject) -> tupl
         return derived(level, query, names, node.alias, node.relname, node, nullable, schema, _row(found))
     if isinstance(found, Stream):
         level.binding.streams.append((found.name, level.binding.position(node)))
+    if isinstance(found, View) and found.timed:
+        level.binding.reads_time = True
     scan, scope = scan_object(level.binding, found, _alias(node), nullable, node.relname)
     relation, scope = with_place(level.binding, scan, scope)
     if node.alias is None:

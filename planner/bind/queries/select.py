@@ -71,7 +71,8 @@ def bind_query(binding: Binding, node: Any, shares: bool = False) -> Query:
     binding.shares = shares and not _changes_rows(node)
     query = bind_select(Level(binding), node)
     _check_size(binding, query.relation)
-    return Query(with_shared(binding, query.relation), query.outputs, binding.volatile, binding.locking)
+    is_volatile = binding.volatile or binding.reads_time
+    return Query(with_shared(binding, query.relation), query.outputs, is_volatile, binding.locking)
 
 
 def _check_size(binding: Binding, relation: Relation) -> None:

@@ -75,6 +75,7 @@ class BindState:
         self.streams: list[tuple[str, int | None]] = []  # streams read directly, with their places
         self.through: set[Column] = set()  # the first columns of rows that are changed through views
         self.volatile = False
+        self.reads_time = False  # whether it reads continuous views whose rows depend on when they are read
         self.expands = False  # whether derived views are bound by their texts: a view over a stream may freeze tables
         self.unpopulated: list[str] = []  # materialized views WITH NO DATA that are read
         self.speaks_of_places = "ctid" in raw.text.lower()  # whether rows of tables need theirs

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.values.types import BOOL
-from planner.algebra.construction import Fresh, has_subquery, keep_columns, volatility
+from planner.algebra.construction import Fresh, conjunction, conjuncts, filtered, has_subquery, keep_columns, volatility
 from planner.algebra.nodes import (
     Column,
     ColumnRef,
@@ -181,7 +181,9 @@ class _Aside:
             for item in walk(node):
                 if isinstance(item, Scan) and item.arrives:
                     self.reasons.setdefault(item.name, reason)
-        return self._leaf(node, self.rows) if _is_by_itself(node) else node
+        if _is_by_itself(node):
+            return self._leaf(node, self.rows)
+        return _split(node) if isinstance(node, Filter) and _is_by_itself(node.input) else node
 
     def _leaf(self, node: Relation, taken: dict[str, Relation]) -> Snapshot:
         name = f"aside_{len(self.groupings) + len(self.rows)}"
@@ -189,12 +191,25 @@ class _Aside:
         return Snapshot(name, node.columns, tuple(map(stored_name, node.columns)))
 
 
+def _split(node: Filter) -> Filter:
+    """A filter above one with those of its conditions that see a row alone, whenever they are evaluated."""
+    own = [part for part in conjuncts(node.predicate) if _is_steady(part)]
+    others = conjunction(part for part in conjuncts(node.predicate) if part not in own)
+    assert others is not None
+    return Filter(filtered(node.input, own), others) if own else node
+
+
+def _is_steady(scalar: Scalar) -> bool:
+    """Whether an expression sees a row alone, and has the same value whenever it is evaluated."""
+    return not has_subquery(scalar) and volatility(scalar) == "immutable"
+
+
 def _is_by_itself(relation: Relation) -> bool:
     """Whether a relation is a stream's rows, filtered and projected by themselves, whenever this is done."""
     node = relation
     while isinstance(node, Filter | Project):
         own = [node.predicate] if isinstance(node, Filter) else [value for _, value in node.outputs]
-        if any(has_subquery(item) or volatility(item) != "immutable" for item in own):
+        if not all(map(_is_steady, own)):
             return False
         node = node.input
     return isinstance(node, Scan) and node.arrives and not free_columns(relation)

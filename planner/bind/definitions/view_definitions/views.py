@@ -17,7 +17,10 @@ from catalog.catalog import Catalog
 from catalog.objects import PG_TEMP, ColumnDefinition, View, as_plain, is_temporary
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.precision import declared
-from planner.algebra.nodes import Relation
+from catalog.values.types import DATE, TIMESTAMPTZ
+from planner.algebra.nodes import Call, Cast, Relation
+from planner.algebra.reading_time import NOW, is_timed
+from planner.algebra.walk import calls_of, transform
 from planner.bind.binder import new_binding
 from planner.bind.changes.updatable_views import require_checkable
 from planner.bind.conversion.rows import check_kept, refuse_rows
@@ -60,7 +63,7 @@ _BOOLEANS: Final = _TRUE | {"false", "off", "no", "0"}
 #: Says that CREATE OR REPLACE may empty a continuous view.
 _RESTART: Final = "restart"
 _BOOLEAN: Final = (*_OF_SECURITY, _RESTART, MAINTAINED)
-_UNCHANGING: Final = "The rows of a continuous view do not depend on when, or for which role, they are computed."
+_UNCHANGING: Final = "The rows of a continuous view depend on no role, and on the time by now() and CURRENT_DATE alone."
 _PLANNED: Final = frozenset(("trigger", "final_work", "total_work", "latency_goal"))
 
 
@@ -90,7 +93,7 @@ def bind_create_as(binding: Binding, node: Any) -> CreateView | CreateTableAs:
         return bind_table_as(binding, into, node.query, bool(node.if_not_exists))
     tolerated = bool(node.if_not_exists)
     created = _create(binding, into.rel, into.colNames, into.options, node.query, False, tolerated, True)
-    if created.query.volatile and not created.view.continuous:
+    if binding.volatile and not created.view.continuous:
         instead = "Use CREATE TABLE AS: a materialized view is computed when it is read, so its rows would change."
         raise unsupported("a materialized view with a volatile function", instead, binding.position(into.rel))
     fresh = (f'materialized view "{into.rel.relname}" over streams is always fresh, WITH NO DATA is ignored',)
@@ -128,6 +131,7 @@ def _create(
     old = catalog.at(schema, name.relname)
     exists = is_taken(binding, name, schema, tolerated or replaces)
     if continuous:
+        query = replace(query, relation=_at_one_time(query.relation))
         _refuse_changing(binding, query.relation)
         refuse_labels(query.relation, binding.streams[0][1])
         refuse_rows(query.relation, binding.streams[0][1])
@@ -149,6 +153,7 @@ def _create(
         calls=tuple(binding.calls),
         reads=reads_of([catalog.objects[oid] for oid in dict.fromkeys(binding.names.values())]),
         materialized=materialized,
+        timed=continuous and (binding.reads_time or is_timed(query.relation)),
     )
     if not continuous and wants_program(view) and is_derivable(binding, view, query):
         view = replace(view, continuous=True, derived=True)
@@ -320,9 +325,21 @@ def _refuse_fixed(binding: Binding, items: Any) -> None:
 # --- what may not stand in it ----------------------------------------------------------------------------------------
 
 
+def _at_one_time(relation: Relation) -> Relation:
+    """The relation with the date of now() for CURRENT_DATE, so that one function tells the time."""
+
+    def change(node: Any) -> Any:
+        if isinstance(node, Call) and node.function == "current_date":
+            return Cast(Call(NOW, (), TIMESTAMPTZ), DATE)
+        return node
+
+    found: Relation = transform(relation, change, calls_of("current_date"))
+    return found
+
+
 def _refuse_changing(binding: Binding, relation: Relation) -> None:
-    """A maintained result must not depend on the time or the role of its computation. Raises 0A000."""
-    for item in changing_calls(relation):
+    """A maintained result depends on no role, and on the time of its reading by now() alone. Raises 0A000."""
+    for item in (call for call in changing_calls(relation) if call.function != NOW):
         message = f"function {item.function}() in a continuous view"
         hint = "Call it in the query that reads the view, or put its value into a column of the stream."
         raise unsupported(message, hint, binding.origin(item)[0] or binding.streams[0][1], _UNCHANGING)

@@ -1,0 +1,34 @@
+"""Relations that depend on when they are read, by ``now()``: the time of the reader's transaction.
+
+Engines never see the call. The session puts a literal in its place in a query; in the final relation of a continuous
+view, which is planned once and read at many times, a parameter stands for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from catalog.values.types import TIMESTAMPTZ
+from planner.algebra.nodes import Call, Parameter, Relation
+from planner.algebra.walk import calls_of, contains, find, kinds_of, transform
+
+#: The function that tells the time.
+NOW: Final = "now"
+_OF_TIME: Final = calls_of(NOW)
+_CALLS: Final = kinds_of(Call)
+_TIME: Final = Parameter(0, TIMESTAMPTZ)
+
+
+def is_timed(relation: Relation) -> bool:
+    """Whether a relation calls ``now()``."""
+    return contains(relation, _OF_TIME) and any(item.function == NOW for item in find(relation, _CALLS))
+
+
+def with_time_as_parameter(relation: Relation) -> Relation:
+    """The relation with its first parameter, of type timestamptz, for each call of ``now()``."""
+
+    def change(node: Any) -> Any:
+        return _TIME if isinstance(node, Call) and node.function == NOW else node
+
+    found: Relation = transform(relation, change, _OF_TIME)
+    return found
