@@ -240,7 +240,7 @@ class View(Struct, frozen=True):
     ``indexes`` are those of a materialized view: clients list them, and they enforce nothing. ``derived``: a continuous
     view that reads no stream itself. Its program has no states, and says what its text says. ``populated``: a
     materialized view may be read; not so WITH NO DATA, until REFRESH. ``timed``: the rows of a continuous view depend
-    on when it is read (now()).
+    on when it is read (now(), the system catalogs).
     """
 
     oid: int

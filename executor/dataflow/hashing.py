@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 Hashes = npt.NDArray[np.uint64]
+NO_HASHES: Final[Hashes] = np.empty(0, np.uint64)
 
 _NULL: Final = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS: Final = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))

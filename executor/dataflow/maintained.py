@@ -11,11 +11,11 @@ from functools import partial
 
 import pyarrow as pa
 
-from executor.dataflow.hashing import hashes_of
+from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
 from executor.dataflow.multiset import Multiset, repeated, weighted
-from executor.dataflow.operators import Changes, Merge, Query, change_schema, schema_of
+from executor.dataflow.operators import Changes, Merge, Query, change_schema, schema_of, shown
 from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Snapshot
-from planner.incremental.dataflow.graph import Constant, Dataflow, Retracted, Source, references, rows_trace
+from planner.incremental.dataflow.graph import Constant, Dataflow, Key, Retracted, Source, references, rows_trace
 from planner.incremental.names import stored_name
 
 
@@ -63,7 +63,7 @@ class MaintainedRows:
     def change(self, deltas: Mapping[int, pa.Table]) -> None:
         """Brings the rows forward: ``deltas`` are the changes of sources by node, in their columns' order, with the
         weight last. Raises Inconsistent where they are not those of what is kept."""
-        changes = Changes(self._flow.scope, self._kept, self._query, self._merge)
+        changes = Changes(self._flow.scope, self._kept, self._flow.shared, self._query, self._merge)
         for node in self._flow.nodes:
             match node:
                 case Source():
@@ -89,10 +89,17 @@ class MaintainedRows:
             return None
         sources = dict(zip(leaf.columns, leaf.sources, strict=True))
         key = tuple(sources[passed[column]] for column in columns)
-        rows = repeated(self._kept[node].lookup(key, hashes_of(values, values.column_names)))
+        rows = self._read(node, key, hashes_of(values, values.column_names))
         found = rows.select([sources[passed[column]] for column, _ in outputs])
         return found.rename_columns([stored_name(column) for column, _ in outputs])
 
     def outputs(self) -> dict[str, pa.Table]:
         """The rows of the outputs, by the engine names of the leaves of the dataflow's final relation."""
-        return {f"s_{rows_trace(self._flow.scope, node)}": self._kept[node].rows() for node in self._flow.outputs}
+        return {f"s_{rows_trace(self._flow.scope, node)}": self._read(node) for node in self._flow.outputs}
+
+    def _read(self, node: int, key: Key = (), hashes: Hashes = NO_HASHES) -> pa.Table:
+        """Rows of an output with some keys, or all for an empty key, each as often as it is there."""
+        shared = self._flow.shared.get(node)
+        if shared is None:
+            return repeated(self._kept[node].lookup(key, hashes))
+        return repeated(shown(shared, self._kept[shared.node].lookup(shared.key(key), hashes)))

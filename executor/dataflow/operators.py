@@ -8,24 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from executor.dataflow.hashing import Hashes, hashes_of
+from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
 from executor.dataflow.multiset import WEIGHT, Multiset, consolidated, negated, repeated, weighted
 from planner.algebra.nodes import Column, Relation
 from planner.incremental.dataflow.graph import (
     DataflowNode,
     Fetch,
     Key,
+    Operator,
     Propagated,
     Recomputed,
     Retracted,
+    Shared,
     Term,
     change_trace,
     groups_trace,
+    names_of,
     rows_trace,
     states_trace,
 )
@@ -36,14 +38,15 @@ Query = Callable[[Relation, Mapping[str, pa.Table]], pa.Table]
 #: Makes one of equal rows of some columns with weights, where Arrow does not group by values of a type among them.
 Merge = Callable[[tuple[Column, ...], pa.Table], pa.Table]
 
-_NO_HASHES: Final[Hashes] = np.empty(0, np.uint64)
-
 
 class Changes:
     """One change on its way through a dataflow: what has changed of each node, and the rows of those that are kept."""
 
-    def __init__(self, scope: str, kept: Mapping[int, Multiset], query: Query, merge: Merge) -> None:
+    def __init__(
+        self, scope: str, kept: Mapping[int, Multiset], shared: Mapping[int, Shared], query: Query, merge: Merge
+    ) -> None:
         self._scope = scope
+        self._shared = shared
         self._kept = kept
         self._query = query
         self._merge = merge
@@ -61,11 +64,14 @@ class Changes:
             if node.id in self._kept:
                 self._kept[node.id].change(delta)
 
-    def run(self, node: Propagated | Retracted | Recomputed, states: Mapping[int, Multiset]) -> None:
+    def run(self, node: Operator, states: Mapping[int, Multiset]) -> None:
         """Changes a node as the changes of its inputs demand. ``states`` are those of groupings, by node."""
         if all(below not in self._deltas for below in node.inputs):
             return
         match node:
+            case Shared():
+                self._deltas[node.id] = shown(node, self._deltas[node.node])
+                return
             case Propagated():
                 parts = [part for place, term in enumerate(node.terms) for part in self._term(node, place, term)]
             case Retracted():
@@ -78,6 +84,8 @@ class Changes:
 
     def _rows(self, node: int, key: Key, hashes: Hashes, is_new: bool) -> pa.Table:
         """Rows of a node with their weights, as they are, or were."""
+        if (shared := self._shared.get(node)) is not None:
+            return shown(shared, self._rows(shared.node, shared.key(key), hashes, is_new))
         found = self._kept[node].lookup(key, hashes)
         delta = self._deltas.get(node)
         if is_new or delta is None:
@@ -120,7 +128,7 @@ class Changes:
         """The rows of other leaves that the rows at hand may meet, by trace, each as often as it is there."""
         found: dict[str, pa.Table] = {}
         for fetch in fetches:
-            hashes = hashes_of(at_hand[fetch.by], fetch.columns) if fetch.key else _NO_HASHES
+            hashes = hashes_of(at_hand[fetch.by], fetch.columns) if fetch.key else NO_HASHES
             rows = self._rows(fetch.node, fetch.key, hashes, fetch.node in new)
             at_hand[fetch.node] = rows
             found[rows_trace(self._scope, fetch.node)] = repeated(rows)
@@ -158,6 +166,11 @@ class Changes:
         found = ((below, repeated(self._rows(below, key, touched, is_new))) for below, key in node.keys)
         traces = {rows_trace(self._scope, below): rows for below, rows in found}
         return self._answer(node.relation, traces, schema_of(node.columns))
+
+
+def shown(node: Shared, rows: pa.Table) -> pa.Table:
+    """Rows of the node that another one shares, with their weights, as its own."""
+    return rows.rename_columns([*names_of(node.columns), WEIGHT])
 
 
 def schema_of(columns: Iterable[Column]) -> pa.Schema:

@@ -1,4 +1,5 @@
-"""Relations that depend on when they are read, by ``now()``: the time of the reader's transaction.
+"""Relations that depend on when they are read: by ``now()``, the time of the reader's transaction, or by the catalog,
+which other statements change than those that change rows.
 
 Engines never see the call. The session puts a literal in its place in a query; in the final relation of a continuous
 view, which is planned once and read at many times, a parameter stands for it.
@@ -9,18 +10,21 @@ from __future__ import annotations
 from typing import Any, Final
 
 from catalog.values.types import TIMESTAMPTZ
-from planner.algebra.nodes import Call, Parameter, Relation
+from planner.algebra.nodes import Call, Parameter, Relation, Scan
 from planner.algebra.walk import calls_of, contains, find, kinds_of, transform
 
 #: The function that tells the time.
 NOW: Final = "now"
 _OF_TIME: Final = calls_of(NOW)
 _CALLS: Final = kinds_of(Call)
+_SCANS: Final = kinds_of(Scan)
 _TIME: Final = Parameter(0, TIMESTAMPTZ)
 
 
 def is_timed(relation: Relation) -> bool:
-    """Whether a relation calls ``now()``."""
+    """Whether a relation calls ``now()`` or reads the system catalogs."""
+    if any(scan.kind == "system" for scan in find(relation, _SCANS)):
+        return True
     return contains(relation, _OF_TIME) and any(item.function == NOW for item in find(relation, _CALLS))
 
 

@@ -17,6 +17,7 @@ from planner.incremental.dataflow.graph import (
     Propagated,
     Recomputed,
     Retracted,
+    Shared,
     Source,
 )
 from planner.incremental.dataflow.planning import Planned
@@ -69,6 +70,8 @@ def _how(node: DataflowNode) -> str:
             return f"delta propagation through {', '.join(dict.fromkeys(_operators(node.terms[0].relation)))}"
         case Retracted():
             return "grouping, from which rows are taken back"
+        case Shared():
+            return f"the rows of {node.node}"
         case Recomputed():
             return f"recomputation of touched keys of {_keyed(node.relation)}"
 

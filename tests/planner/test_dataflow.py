@@ -9,7 +9,7 @@ import pytest
 from planner.algebra.nodes import Relation
 from planner.algebra.validate import validate
 from planner.explain.dataflows import explain_dataflow
-from planner.incremental.dataflow.graph import Constant, Propagated, Recomputed, Retracted, Source
+from planner.incremental.dataflow.graph import Constant, Propagated, Recomputed, Retracted, Shared, Source
 from planner.incremental.dataflow.planning import Planned, dataflow_of, joined
 from tests.planner import golden
 from tests.planner.bound import catalog_of, query_of
@@ -61,7 +61,8 @@ def test_the_queries_of_tpch(path: Path, rewrite: bool) -> None:
         ("SELECT g, sum(w) FROM b GROUP BY g", [Source, Recomputed, Propagated]),
         ("SELECT a.k, b.w FROM a JOIN b ON a.k = b.k", [Source, Source, Propagated]),
         ("SELECT a.k, v.n FROM a JOIN (VALUES (1, 'x')) v(g, n) ON v.g = a.g", [Source, Constant, Propagated]),
-        ("SELECT t FROM a EXCEPT SELECT t FROM a", [Source, Source, Propagated, Propagated, Recomputed]),
+        ("SELECT t FROM a EXCEPT SELECT t FROM a", [Source, Propagated, Shared, Recomputed]),
+        ("SELECT x.k FROM a x JOIN a y ON x.g = y.v", [Source, Shared, Propagated]),
     ],
 )
 def test_methods_by_operator(query: str, kinds: list[type]) -> None:
@@ -95,7 +96,8 @@ def test_rows_of_other_leaves_are_fetched_outwards_from_the_change() -> None:
     assert [fetch.by for fetch in middle.fetches] == [middle.node, middle.node]
     assert [fetch.by for fetch in last.fetches] == [last.node, middle.node]
     assert all(fetch.key for term in joins.terms for fetch in term.fetches)
-    assert len(found.dataflow.kept[middle.node]) == 2
+    assert found.dataflow.shared[middle.node].node == first.node
+    assert len(found.dataflow.kept[first.node]) == 2
 
 
 def test_the_right_side_of_an_outer_join_is_found_by_its_keys() -> None:

@@ -6,17 +6,20 @@ it.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Final
 
 from catalog.values.types import INT8
 from planner.algebra.construction import Fresh
 from planner.algebra.nodes import Column, Project, Relation, Scan, Snapshot
+from planner.algebra.signature import key_of
 from planner.algebra.walk import descend, find, kinds_of
 from planner.incremental.dataflow.graph import (
     Constant,
     DataflowNode,
     Operator,
     Propagated,
+    Shared,
     Source,
     leaf,
     references,
@@ -42,14 +45,18 @@ class Building:
         self.scope = scope
         self.nodes: list[DataflowNode] = []
         self._by_trace: dict[str, int] = {}
+        self._by_definition: dict[Hashable, DataflowNode] = {}
 
     def next_id(self) -> int:
         """The number of the next node."""
         return len(self.nodes)
 
     def add(self, node: DataflowNode) -> Snapshot:
-        """Adds a node; the leaf that stands for it."""
+        """Adds a node; the leaf that stands for it. It shares the rows of one with an equal definition."""
         assert node.id == len(self.nodes)
+        first = self._by_definition.setdefault(key_of(node.definition), node)
+        if first is not node and len(first.columns) == len(node.columns):
+            node = Shared(node.id, node.columns, node.definition, first.id, first.columns)
         self.nodes.append(node)
         self._by_trace[rows_trace(self.scope, node.id)] = node.id
         return self.leaf(node.id)
@@ -106,8 +113,8 @@ class Building:
 
 
 def _is_chain(node: Operator) -> bool:
-    """Whether a node only filters and projects the rows of another one."""
-    return isinstance(node, Propagated) and not any(term.fetches for term in node.terms)
+    """Whether a node only filters and projects the rows of another one, or has them."""
+    return isinstance(node, Shared) or (isinstance(node, Propagated) and not any(term.fetches for term in node.terms))
 
 
 def with_columns(relation: Relation, columns: tuple[Column, ...]) -> Relation:

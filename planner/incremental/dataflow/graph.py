@@ -43,6 +43,27 @@ class Constant(Struct, frozen=True):
         return self.definition.columns
 
 
+class Shared(Struct, frozen=True):
+    """The rows of another ``node`` of an equal definition, under columns of its own."""
+
+    id: int
+    columns: tuple[Column, ...]
+    definition: Relation
+    node: int
+    #: The other node's columns.
+    shown: tuple[Column, ...]
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The node that it reads."""
+        return (self.node,)
+
+    def key(self, key: Key) -> Key:
+        """Names of its columns as the other node has them."""
+        names = dict(zip(names_of(self.columns), names_of(self.shown), strict=True))
+        return tuple(names[name] for name in key)
+
+
 class Fetch(Struct, frozen=True):
     """Rows of ``node`` whose ``key`` equals the ``columns`` of rows at hand of node ``by``; all where the key is
     empty."""
@@ -128,7 +149,7 @@ class Recomputed(Struct, frozen=True):
         return tuple(node for node, _ in self.keys)
 
 
-Operator = Propagated | Retracted | Recomputed
+Operator = Propagated | Retracted | Recomputed | Shared
 DataflowNode = Source | Constant | Operator
 
 
@@ -141,6 +162,11 @@ class Dataflow(Struct, frozen=True):
     kept: Mapping[int, tuple[Key, ...]]
     outputs: tuple[int, ...]
     final: Relation
+
+    @property
+    def shared(self) -> dict[int, Shared]:
+        """The nodes that have the rows of others."""
+        return {node.id: node for node in self.nodes if isinstance(node, Shared)}
 
 
 def rows_trace(scope: str, node: int) -> str:

@@ -16,13 +16,21 @@ from planner.algebra.construction import Fresh, has_subquery, volatility
 from planner.algebra.identity import NodeSet
 from planner.algebra.nodes import (
     Aggregate,
+    Column,
     ColumnRef,
+    Filter,
+    Fixpoint,
+    InSubquery,
     Join,
+    Limit,
     Project,
     Relation,
+    ScalarSubquery,
     Scan,
     SetOperation,
     Snapshot,
+    Sort,
+    Unnest,
     Values,
     Window,
     With,
@@ -47,12 +55,22 @@ from planner.incremental.dataflow.graph import (
     Operator,
     Propagated,
     Recomputed,
+    Shared,
     Term,
     references,
 )
 from planner.rules import decorrelate, optimise
 
 _SCANS: Final = kinds_of(Scan)
+#: Relations with all columns of their inputs.
+_PASSING: Final = (Scan, Filter, Join, Window, Unnest, Sort, Limit)
+#: The inputs of nodes that go by their columns' places.
+_BY_POSITION: Final[dict[type, tuple[str, ...]]] = {
+    SetOperation: ("left", "right"),
+    Fixpoint: ("base", "step"),
+    ScalarSubquery: ("relation",),
+    InSubquery: ("relation",),
+}
 
 
 class Planned(Struct, frozen=True):
@@ -112,7 +130,7 @@ class _Planning:
 
     def planned(self, relation: Relation) -> Planned:
         """The dataflow."""
-        final = transform_relations(relation, self._change)
+        final = transform_relations(self._alike(relation), self._change)
         if final in self._open:
             final = self._output(final)
         final = self._restored(with_columns(final, relation.columns))
@@ -121,6 +139,27 @@ class _Planning:
         if all(self._building.is_plain(self._building.leaf(node)) for node in kept):
             return Planned(None, reasons)
         return Planned(Dataflow(self._building.scope, nodes, kept, tuple(self._outputs), final), reasons)
+
+    def _alike(self, relation: Relation) -> Relation:
+        """The relation whose scans of one table read the same columns, so that one node has their rows."""
+        used: dict[int, dict[str, Column]] = {}
+        for scan in find(relation, _SCANS):
+            used.setdefault(scan.oid, {}).update(zip(scan.sources, scan.columns, strict=True))
+
+        def change(node: Any) -> Any:
+            if type(node) in _BY_POSITION:
+                sides = {name: getattr(node, name) for name in _BY_POSITION[type(node)]}
+                wider = {name: side for name, side in sides.items() if isinstance(side, _PASSING)}
+                return replace(node, **{name: Project(side, references(side.columns)) for name, side in wider.items()})
+            if not isinstance(node, Scan) or len(node.sources) == len(used[node.oid]):
+                return node
+            own = dict(zip(node.sources, node.columns, strict=True))
+            copy = self._building.fresh.copy
+            columns = {name: own.get(name) or copy(column) for name, column in used[node.oid].items()}
+            return replace(node, columns=tuple(columns.values()), sources=tuple(columns))
+
+        found: Relation = descend(relation, change, _SCANS)
+        return found
 
     def _change(self, node: Any) -> Any:
         if not isinstance(node, RELATIONS):
@@ -262,6 +301,9 @@ def _kept(nodes: Sequence[DataflowNode], outputs: Iterable[int]) -> dict[int, tu
                 continue
         for below, key in (*fetched, *own):
             found.setdefault(below, {})[key] = None
+    for node in nodes:
+        if isinstance(node, Shared) and node.id in found:
+            found.setdefault(node.node, {}).update(dict.fromkeys(map(node.key, found.pop(node.id))))
     return {node: tuple(key for key in keys if key) for node, keys in found.items()}
 
 

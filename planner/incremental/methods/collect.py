@@ -31,7 +31,7 @@ from planner.algebra.nodes import (
     Snapshot,
 )
 from planner.algebra.signature import key_of
-from planner.algebra.walk import RELATIONS, descend, free_columns, kinds_of, transform, walk
+from planner.algebra.walk import RELATIONS, descend, free_columns, kinds_of, transform, used_columns, walk
 from planner.incremental.checks import CORRELATED, UNGROUPED, obstacle
 from planner.incremental.methods.method import Gathered
 from planner.incremental.names import Names, stored_name
@@ -193,14 +193,14 @@ class _Aside:
 
 def _split(node: Filter) -> Filter:
     """A filter above one with those of its conditions that see a row alone, whenever they are evaluated."""
-    own = [part for part in conjuncts(node.predicate) if _is_steady(part)]
+    given = set(node.input.columns)
+    own = [part for part in conjuncts(node.predicate) if _is_steady(part) and used_columns(part) <= given]
     others = conjunction(part for part in conjuncts(node.predicate) if part not in own)
-    assert others is not None
-    return Filter(filtered(node.input, own), others) if own else node
+    return node if others is None or not own else Filter(filtered(node.input, own), others)
 
 
 def _is_steady(scalar: Scalar) -> bool:
-    """Whether an expression sees a row alone, and has the same value whenever it is evaluated."""
+    """Whether an expression reads no other relation, and has the same value whenever it is evaluated."""
     return not has_subquery(scalar) and volatility(scalar) == "immutable"
 
 

@@ -73,8 +73,8 @@ class _Drawing:
         if query.reads & self._views.keys():
             constructs.append("view over a view")
         option = ""
-        if not streaming and self._source.random() < 0.7:  # few rows are computed too quickly to be kept else
-            maintained = "maintained, " if kind == "VIEW" else ""
+        if self._source.random() < 0.7:  # few rows are computed too quickly to be kept else
+            maintained = "maintained, " if kind == "VIEW" and not streaming else ""
             option = f" WITH ({maintained}method = 'incremental')"
             constructs.append("rows that follow changes")
         step = Step(

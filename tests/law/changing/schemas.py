@@ -76,13 +76,13 @@ class Table(Struct, frozen=True):
 
 
 def draw_tables(source: random.Random) -> list[Table]:
-    """One to five tables, those that are referenced first, and perhaps a stream."""
+    """One to five tables, those that are referenced first, and perhaps one or two streams."""
     found: list[Table] = []
     for number in range(source.choice((1, 2, 2, 3, 3, 4, 5))):
         found.append(_edges(number) if source.random() < 0.12 else _table(source, number, found))
-    if source.random() < 0.3:
+    for name in source.choice((("s",), ("s", "z"), (), (), ())):
         columns = [Column("k", "int"), *(Column(f"v{place}", _kind(source, but="arr")) for place in range(3))]
-        found.append(Table("s", tuple(columns), is_stream=True))
+        found.append(Table(name, tuple(columns), is_stream=True))
     return found
 
 
