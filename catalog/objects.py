@@ -240,7 +240,8 @@ class View(Struct, frozen=True):
     ``indexes`` are those of a materialized view: clients list them, and they enforce nothing. ``derived``: a continuous
     view that reads no stream itself. Its program has no states, and says what its text says. ``populated``: a
     materialized view may be read; not so WITH NO DATA, until REFRESH. ``timed``: the rows of a continuous view depend
-    on when it is read (now(), the system catalogs).
+    on when it is read (now(), the system catalogs). ``files_since``: by the oid of a stream that follows a folder, the
+    LSN behind which its files count; rows of other streams count from ``created_lsn`` on.
     """
 
     oid: int
@@ -267,6 +268,11 @@ class View(Struct, frozen=True):
     derived: bool = False
     populated: bool = True
     timed: bool = False
+    files_since: tuple[tuple[int, int], ...] = ()
+
+    def since(self, stream: int) -> int:
+        """The LSN behind which the rows of a stream count."""
+        return dict(self.files_since).get(stream, self.created_lsn)
 
     @property
     def keeps_rows(self) -> bool:

@@ -48,7 +48,8 @@ def _require_young(core: Core, stored: StoredView) -> None:
     """Raises XX001 for the files of long ago: the log has had rows since then that it has no more."""
     gone = core.forgotten.streams
     for stream, frontier in stored.inputs.items():
-        if stored.error is None and frontier < gone.get(stream, 0):
+        has_names = isinstance(core.streams[stream].feed, FileFeed)  # of all files, also of those of long ago
+        if stored.error is None and not has_names and frontier < gone.get(stream, 0):
             missing = "and the log no longer has the rows after that"
             raise SqlError("XX001", f'"manifest.json" is an older copy: it is at LSN {frontier}, {missing}')
 
@@ -63,7 +64,7 @@ def _without(core: Core, view: View, error: SqlError) -> StoredView:
         copy = None if owned is None or not owned.copied else _copy(core, view, owned, program)
         if copy is None and (owned is None or not _is_elsewhere(core, owned, known)):
             _require_rows(core, view, program)
-        storage.create(view.oid, view.created_lsn)
+        storage.create(view)
         if shared:
             storage.share(view.oid, shared)
         if copy is not None:
@@ -130,7 +131,7 @@ def _require_rows(core: Core, view: View, program: Program) -> None:
         if (home_of(stream.stream) or core.storage.has_come(view.oid)) and not core.storage.has_arrived(view.oid):
             raise SqlError("72000", "it began on another server")
         if isinstance(stream.feed, FileFeed):
-            for arrived in stream.feed.files(view.created_lsn, core.log.last_lsn):
+            for arrived in stream.feed.files(view.since(oid), core.log.last_lsn):
                 for file in arrived.files:
                     verify(file, stream.stream.name)
         elif core.log.first_lsn > view.created_lsn:

@@ -73,8 +73,9 @@ class Runtimes:
             view = catalog.objects[new.view.oid]
             assert isinstance(view, View)
             if view.continuous:
-                self._core.storage.create(view.oid, lsn)
-                self.open_view(replace(view, created_lsn=lsn), self._core.storage.load(view.oid))
+                begun = replace(view, created_lsn=lsn)
+                self._core.storage.create(begun)
+                self.open_view(begun, self._core.storage.load(view.oid))
         plain = [oid for oid, item in catalog.objects.items() if isinstance(item, View) and not item.continuous]
         self._core.publish_catalog(catalog)
         for oid in plain:

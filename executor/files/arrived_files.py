@@ -146,6 +146,16 @@ class FileFeed:
             lsns = [item.lsn for item in self._arrived]
             return tuple(self._arrived[bisect_right(lsns, after) : bisect_right(lsns, upto)])
 
+    def intact_since(self) -> int:
+        """The LSN of the last record with a file that is gone or changed; 0 where all files are as they arrived."""
+        self.require_names()
+        with self._lock:
+            arrived = tuple(self._arrived)
+        for item in reversed(arrived):
+            if not all(map(_is_intact, item.files)):
+                return item.lsn
+        return 0
+
     def before(self, place: int) -> ArrivedFiles:
         """All files whose rows have places up to an LSN, as what a stream begins with that goes on elsewhere."""
         with self._lock:
@@ -263,6 +273,14 @@ class FileFeed:
                     os.truncate(self._store, before.length)  # what is written next must not follow half a line
                     raise
             self._ends += ends
+
+
+def _is_intact(file: SourceFile) -> bool:
+    try:
+        verify(file, "")
+    except SqlError:
+        return False
+    return True
 
 
 def begin_store(path: Path, arrived: ArrivedFiles) -> End:

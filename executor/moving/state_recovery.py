@@ -74,7 +74,7 @@ def _ways(core: Core, owned: Owned, runtime: ViewRuntime | None) -> Iterator[tup
     if runtime is not None:
         view, storage = runtime.view, core.storage
         yield "its state when it left", lambda: _own(core, view, *_left(core, view))
-        yield "its creation", lambda: _own(core, view, *_begun(core, storage.begun(view.oid, view.created_lsn)))
+        yield "its creation", lambda: _own(core, view, *_begun(core, storage.begun(view)))
 
 
 def _copied(core: Core, owned: Owned) -> _Older:

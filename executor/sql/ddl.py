@@ -7,6 +7,7 @@ catalog change that the log record carries. A change becomes visible, durable an
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -16,7 +17,6 @@ from msgspec.structs import replace
 from catalog.catalog import Catalog
 from catalog.objects import (
     PG_TEMP,
-    CatalogObject,
     Sequence,
     Stream,
     SystemView,
@@ -36,15 +36,14 @@ from executor.definitions.roles import change_defaults, change_rights, change_ro
 from executor.definitions.routines import create_function, forget_functions, move_functions
 from executor.definitions.unchanged_objects import require_free, require_same
 from executor.definitions.user_types import define_type, forget_types, move_types
+from executor.files.arrived_files import FileFeed
 from executor.moving.change_guards import require_own
 from executor.queries.statistics import statistics_of
 from executor.sql.alter_table import alter_rows
 from executor.sql.environment import Environment
-from executor.streams.runtime import is_followed
 from executor.tables.temporary import drop_temporary
 from executor.transactions.result import Result
 from executor.transactions.transaction import NewView, OutdatedError, Transaction
-from executor.upkeep.folder_watcher import arrived_before
 from planner.algebra.nodes import Scan
 from planner.algebra.walk import walk
 from planner.bind.definitions.dependents import readers
@@ -330,11 +329,11 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         for oid in planned.program.inputs:
             require_own(catalog.objects[oid])
         labels, kept_labels = labels_of(planned.program)
-        view = replace(view, labels=labels, kept_labels=kept_labels)
+        since = _files_since(core, planned.program.inputs)
+        view = replace(view, labels=labels, kept_labels=kept_labels, files_since=since)
         transaction.views.append(NewView(view, planned.program, statics))
         warnings += [*_frozen(planned), *map(_growing, planned.collected)]
-        for oid in planned.program.inputs:
-            notices += _skipped_files(database, transaction, catalog.objects[oid], view)
+        notices += _missing_files(core, view)
         if transaction.explicit:
             words = "begins with the COMMIT of this transaction: rows that it inserts are not in the view"
             notices.append(f'continuous view "{view.name}" {words}')
@@ -391,24 +390,25 @@ def _growing(collected: Collected) -> SqlError:
     return SqlError("00000", text, detail, "Filter the stream, or group it by a key before it meets anything else.")
 
 
-def _skipped_files(database: Database, transaction: Transaction, stream: CatalogObject, view: View) -> list[str]:
-    """How many files of a followed folder a new view does not have, since they arrived before it."""
-    if not isinstance(stream, Stream) or not is_followed(stream):
-        return []
-    core = database.core
-    runtime = core.streams.get(stream.oid)
-    if runtime is not None:
-        count = database.watcher.settle(runtime)
-    else:  # of this transaction
-        folders = core.storage.names_of_files(stream.oid), core.storage.converted_files(stream.oid)
-        arrived = arrived_before(stream, *folders)
-        count = len(arrived.files)
+def _files_since(core: Core, inputs: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """By stream that follows a folder, the LSN behind which a new view has its files: those that are still there, from
+    the last on that is not as it arrived."""
+    feeds = [(oid, core.streams[oid].feed) for oid in inputs if oid in core.streams]
+    return tuple((oid, feed.intact_since()) for oid, feed in feeds if isinstance(feed, FileFeed))
+
+
+def _missing_files(core: Core, view: View) -> Iterator[str]:
+    """Notices of files that a new view does not have, since they are gone."""
+    for oid, since in view.files_since:
+        stream = core.streams[oid]
+        assert isinstance(stream.feed, FileFeed)
+        count = sum(len(arrived.files) for arrived in stream.feed.files(0, since))
         if count:
-            transaction.arrived[stream.oid] = arrived
-    if not count:
-        return []
-    files = "1 file that arrived before it is" if count == 1 else f"{count} files that arrived before it are"
-    return [f'continuous view "{view.name}" starts with the next file of stream "{stream.name}": {files} skipped']
+            files = "1 file that arrived before is" if count == 1 else f"{count} files that arrived before are"
+            yield (
+                f'continuous view "{view.name}" does not have all files of stream "{stream.stream.name}": '
+                f"{files} left out, the last of which is no longer as it arrived"
+            )
 
 
 def _replace_view(core: Core, transaction: Transaction, catalog: Catalog, old: View, statement: CreateView) -> None:

@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from catalog.objects import Stream
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.core.periodic import Periodic
-from executor.files.arrived_files import ArrivedFiles, FileFeed
+from executor.files.arrived_files import FileFeed
 from executor.files.followed_folders import FileSource, SourceFile
 from executor.streams.runtime import StreamRuntime, file_format, folder_of
 from executor.traces.layout import home_of
@@ -43,21 +40,6 @@ class SourceWatcher:
     def close(self) -> None:
         """Ends the thread."""
         self._thread.close()
-
-    def settle(self, stream: StreamRuntime) -> int:
-        """What lies in a stream's folder arrives, but for files that are still written: how many have arrived so far.
-
-        Waits for a second at most, so that it does not depend on when the thread has looked.
-        """
-        feed = stream.feed
-        assert isinstance(feed, FileFeed)
-        self._look(stream)
-        with self._lock:
-            source = self._sources.get(stream.stream.oid)
-        if source is not None and source.patience:
-            time.sleep(source.patience)
-            self._look(stream)
-        return feed.count
 
     def _work(self) -> None:
         streams = list(self._core.streams.values())
@@ -102,21 +84,6 @@ class SourceWatcher:
         part = feed.take(found)
         if part is not None:
             self._core.sequencer.submit((part,)).wait()
-
-
-def arrived_before(stream: Stream, store: Path, converted: Path) -> ArrivedFiles:
-    """What lies in the folder of a stream that a transaction creates, but for files that are still written, or do not
-    fit; nothing where it cannot be read."""
-    source = FileSource(folder_of(stream), file_format(stream), stream.name)
-    try:
-        found = source.poll({})
-        if source.patience:
-            time.sleep(source.patience)
-            found = source.poll({})
-        part = FileFeed(stream, store, converted).take(found)
-    except SqlError:  # the stream says it when it is there
-        part = None
-    return ArrivedFiles(0) if part is None else ArrivedFiles(0, part.files, part.rows)
 
 
 def _told(error: SqlError) -> str:

@@ -27,6 +27,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
+from catalog.objects import View
 from catalog.values.errors import SqlError, undefined_table
 from executor.commit.checked_lines import End
 from executor.commit.files import disk_error, replace_file, sync_folder
@@ -168,11 +169,12 @@ class ViewStore:
             written = {"program": document, "statics": {}} if found == 1 else document
             return decode_program(written["program"]), written["statics"], written.get("arrived", False)
 
-    def create(self, oid: int, lsn: int) -> None:
-        """The view exists from an LSN on. Raises XX001 where what was prepared is not there."""
+    def create(self, view: View) -> None:
+        """The view exists from its LSN on. Raises XX001 where what was prepared is not there."""
+        oid = view.oid
         program, files, _ = self._prepared(oid)
         states = {state.name: describe_state(state) for state in program.states}
-        frontiers = {path.id: lsn for path in program.paths}
+        frontiers = _frontiers(view, program)
         shutil.rmtree(self._folder(oid), ignore_errors=True)
         about = (f"v{oid}", self._owner, encode_program(program), states, frontiers)
         self._open[oid] = (Manifest.create(self._folder(oid), *about, self._arrived(oid), files), program)
@@ -335,12 +337,12 @@ class ViewStore:
         content, program = opened[0].content, opened[1]
         return StoredView(program, dict(content.frontiers), shared=content.shared, handover=content.handover)
 
-    def begun(self, oid: int, lsn: int) -> StoredView:
-        """A view as it was created at an LSN, without a row. Raises XX001, also for one that came with states."""
-        program, files, has_come = self._prepared(oid)
+    def begun(self, view: View) -> StoredView:
+        """A view as it was created, without a row. Raises XX001, also for one that came with states."""
+        program, files, has_come = self._prepared(view.oid)
         if has_come:
             raise SqlError("XX001", "it has come from another server")
-        return StoredView(program, {path.id: lsn for path in program.paths}, self._load_statics(oid, program, files))
+        return StoredView(program, _frontiers(view, program), self._load_statics(view.oid, program, files))
 
     def close(self, oid: int) -> None:
         """A view's files stay as they are, and nothing is added."""
@@ -452,3 +454,8 @@ def _decode_error(document: object) -> tuple[SqlError, int] | None:
     if not isinstance(document, dict):
         return None
     return SqlError(document["sqlstate"], document["message"]), document["lsn"]
+
+
+def _frontiers(view: View, program: Program) -> dict[int, int]:
+    """Where the paths of a new view begin."""
+    return {path.id: min(map(view.since, path.inputs)) for path in program.paths}
