@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,13 @@ from tests.rig.tpch import Tpch
 
 # The duration of an example depends more on the machine's other work than on the code.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("same", _PATIENT, derandomize=True)
-settings.register_profile("whole", _PATIENT)
+settings.register_profile("same", _PATIENT, derandomize=True, max_examples=50)
+settings.register_profile("whole", _PATIENT, max_examples=100)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Property tests use the same examples each time, so that a failure depends on the code only; ``--whole`` draws new
-    ones, and starts each server as users do. All JVMs get options for a quick start."""
+    ones, twice as many, and starts each server as users do. All JVMs get options for a quick start."""
     whole = config.getoption("--whole")
     settings.load_profile("whole" if whole else "same")
     Millstream.loaded = None if whole else Loaded()
@@ -42,6 +43,19 @@ def pytest_unconfigure() -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="regenerate golden files instead of comparing with them")
     parser.addoption("--whole", action="store_true", help="also what a sample stands for, and new examples")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """The garbage collector does not look at the tests while they are collected, of which few objects are garbage, nor
+    at each of its later turns."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

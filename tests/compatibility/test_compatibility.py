@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 
 SEED = 15
 SHARE = 0.3
-SHARE_ON_SPARK = 0.04
+SHARE_ON_SPARK = 0.02
 
 
 def test_generated_cases_give_what_postgresql_gives(postgres: Postgres) -> None:

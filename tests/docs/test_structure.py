@@ -12,10 +12,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
+
+import pytest
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _PACKAGES: Final = ("server", "executor", "planner", "catalog", "protocol")
+#: Nodes that contain statements.
+_BLOCKS: Final = (ast.stmt, ast.ExceptHandler, ast.match_case)
 #: The sentence of docs/architecture.md with both numbers.
 _SENTENCE: Final = re.compile(r"no folder has more than (\d+) files, and\s+no class more than (\d+) attributes")
 
@@ -43,18 +47,38 @@ def _is_assigned(node: ast.Attribute) -> bool:
     return isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
-def by_class() -> Counter[str]:
-    """Attributes by class."""
-    found: Counter[str] = Counter()
+def classes_of(tree: ast.Module) -> Iterator[ast.ClassDef]:
+    """All classes, also those within others and within functions."""
+    statements: list[ast.AST] = [tree]
+    for item in statements:  # expressions have none
+        statements += [part for part in ast.iter_child_nodes(item) if isinstance(part, _BLOCKS)]
+        if isinstance(item, ast.ClassDef):
+            yield item
+
+
+class Found(NamedTuple):
+    """What the modules contain: attributes by class, and private names that are used nowhere."""
+
+    classes: Counter[str]
+    unused: list[str]
+
+
+@pytest.fixture(scope="module")
+def found() -> Found:
+    """Each module is parsed once: that takes most of the time."""
+    found = Found(Counter(), [])
     for path in files():
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                found[f"{path.relative_to(_ROOT)} {node.name}"] = len(attributes(node))
+        text, name = path.read_text(), str(path.relative_to(_ROOT))
+        tree = ast.parse(text)
+        for node in classes_of(tree):
+            found.classes[f"{name} {node.name}"] = len(attributes(node))
+        words = Counter(re.findall(r"\w+", text))
+        found.unused.extend(f"{name}: {each}" for each in private_names(tree) if words[each] == 1)
     return found
 
 
-def test_folders_and_classes_are_as_small_as_the_architecture_says() -> None:
-    folders, classes = by_folder().most_common(5), by_class().most_common(5)
+def test_folders_and_classes_are_as_small_as_the_architecture_says(found: Found) -> None:
+    folders, classes = by_folder().most_common(5), found.classes.most_common(5)
     for name, count in (*folders, *classes):
         print(f"{count:4} {name}")
     stated = _SENTENCE.search((_ROOT / "docs" / "architecture.md").read_text())
@@ -76,10 +100,5 @@ def private_names(tree: ast.Module) -> Iterator[str]:
         yield from (name for name in names if name.startswith("_") and not name.startswith("__"))
 
 
-def test_modules_use_each_private_name_that_they_define() -> None:
-    unused = []
-    for path in files():
-        text = path.read_text()
-        words = Counter(re.findall(r"\w+", text))
-        unused += [f"{path.relative_to(_ROOT)}: {name}" for name in private_names(ast.parse(text)) if words[name] == 1]
-    assert not unused, unused
+def test_modules_use_each_private_name_that_they_define(found: Found) -> None:
+    assert not found.unused, found.unused

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from executor.embedded.functions import batches
 from executor.embedded.functions.numbers import numeric_macros, quotients
+from tests.rig.sampling import examples
 
 EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
 
@@ -50,7 +51,7 @@ def rounded(number: Decimal, digits: int) -> Decimal:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     a=st.integers(-(10**26), 10**26),
     b=st.integers(1, 10**26),
@@ -67,7 +68,7 @@ def test_quotients(duck: duckdb.DuckDBPyConnection, a: int, b: int, scale: int, 
     assert value(duck, f"{name}(({a})::HUGEINT, ({b})::HUGEINT, {scale}, {scale})") == wanted
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     a=st.integers(-(10**28), 10**28),
     b=st.integers(-(10**28), 10**28),

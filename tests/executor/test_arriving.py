@@ -28,6 +28,7 @@ from tests.executor.client import Client, open_database
 from tests.law.scenario import Scenario, scenarios
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
+from tests.rig.sampling import examples
 
 #: ``{s}`` is a stream in one run and a table with the same rows in another; ``{totals}`` is a view as of the query's
 #: begin.
@@ -185,7 +186,7 @@ def _carried(row: tuple[Any, ...], types: tuple[str, ...]) -> tuple[Any, ...]:
 
 @pytest.mark.slow
 @given(scenario=scenarios(("read",)))
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
+@settings(max_examples=examples(25), deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
 def test_a_grouping_of_a_stream_is_the_continuous_view_of_its_lifetime(bench: Bench, scenario: Scenario) -> None:
     if scenario.windows is not None:  # only views drop groups
         scenario = replace(scenario, windows=replace(scenario.windows, retention=None, final=False))

@@ -25,6 +25,7 @@ from planner.stream_queries import Changes
 from tests.executor.client import Client, open_database
 from tests.law.scenario import Scenario, scenarios
 from tests.rig.process import wait_until
+from tests.rig.sampling import examples
 
 OFTEN: Final = {"maintenance_rows": 7, "maintenance_idle": 0.01}
 
@@ -114,7 +115,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
 
 @pytest.mark.slow
 @given(scenario=scenarios(("read", "dimension")))
-@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
+@settings(max_examples=examples(20), deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
 def test_the_changes_of_any_view_add_up_to_it(opened: Opened, scenario: Scenario) -> None:
     play(opened, scenario)
 

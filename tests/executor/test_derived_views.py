@@ -14,6 +14,7 @@ from catalog.objects import View
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from tests.executor.client import Client, open_database
+from tests.rig.sampling import sample
 
 TABLES = (
     "CREATE TABLE t (id int PRIMARY KEY, g int NOT NULL, n numeric, w text); CREATE TABLE names (g int, name text);"
@@ -161,11 +162,11 @@ def change(client: Client, source: random.Random) -> None:
     )
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_reads_equal_the_query(database: Database, seed: int) -> None:
+@pytest.mark.parametrize("seed", sample(range(3), (0,)))
+def test_reads_equal_the_query(database: Database, seed: int, whole: bool) -> None:
     source, writer, reader = random.Random(seed), Client(database), Client(database)
     writer.run(VIEWS)
-    for _ in range(25):
+    for _ in range(25 if whole else 18):
         outside = reader.run(READ), reader.run(READ_JOINED)
         writer.run("BEGIN")
         change(writer, source)
@@ -185,12 +186,12 @@ def test_reads_equal_the_query(database: Database, seed: int) -> None:
 
 
 @pytest.mark.parametrize("level", ["REPEATABLE READ", "REPEATABLE READ READ ONLY", "SERIALIZABLE"])
-def test_a_snapshot_stays(database: Database, level: str) -> None:
+def test_a_snapshot_stays(database: Database, level: str, whole: bool) -> None:
     source, writer, reader = random.Random(5), Client(database), Client(database)
     writer.run(VIEWS)
     reader.run(f"BEGIN ISOLATION LEVEL {level}")
     wanted = reader.run(READ), reader.run(READ_JOINED)
-    for _ in range(10):
+    for _ in range(10 if whole else 5):
         change(writer, source)
         require_equal(writer)
         assert (reader.run(READ), reader.run(READ_JOINED)) == wanted

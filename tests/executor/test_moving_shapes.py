@@ -242,14 +242,14 @@ class Scenario:
 
 
 @pytest.mark.parametrize("seed", sample(range(8), range(1)))
-def test_views_show_what_those_that_never_left_do(seed: int, servers: Servers, tmp_path: Path) -> None:
+def test_views_show_what_those_that_never_left_do(seed: int, servers: Servers, tmp_path: Path, whole: bool) -> None:
     choose = random.Random(seed)
     servers.options |= {"maintenance_rows": choose.choice((1, 50, 100_000)), "log_segment_bytes": 1 << 16}
     judge = open_database(tmp_path / "judge")
     try:
         scenario = Scenario(servers, Client(judge), choose)
         actions = [scenario.insert] * 3 + [scenario.change] + [scenario.move] * 6 + [scenario.lose, scenario.restart]
-        for _ in range(20):
+        for _ in range(20 if whole else 14):
             choose.choice(actions)()
             if choose.randrange(4) == 0:
                 scenario.read()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from executor.database.database import Database
 from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES, Leaving, cut_small, go_on, outcome, separable, whole
+from tests.rig.sampling import examples
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere")]
 
@@ -75,7 +76,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     database.close()
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=examples(15), deadline=None, derandomize=True)
 @given(RELATIONS, st.sampled_from(ENDS), st.sets(st.integers(1, 12), min_size=1, max_size=4))
 def test_made_up_queries(database: Database, relation: str, end: str, after: set[int]) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:

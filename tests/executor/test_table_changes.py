@@ -20,6 +20,7 @@ from tests.executor.client import Client, open_database
 from tests.executor.logs import LONG
 from tests.executor.test_changes import Opened, Subscriber
 from tests.rig.process import wait_until
+from tests.rig.sampling import examples
 
 KEYS: Final = st.integers(0, 9)
 CHANGES: Final = st.one_of(
@@ -77,7 +78,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
 
 @pytest.mark.slow
 @given(steps=st.lists(STEPS, max_size=12), budget=st.sampled_from([0, 200, 1 << 20]))
-@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
+@settings(max_examples=examples(30), deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
 def test_changes_add_up_to_the_table(opened: Opened, steps: list[object], budget: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(change_trace, "BUDGET", budget)

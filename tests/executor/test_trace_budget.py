@@ -17,6 +17,7 @@ from executor.traces.budget import Held, TraceBudget
 from executor.upkeep.paths import all_paths
 from planner.statements.statement import Query
 from tests.executor.client import Client, open_database
+from tests.rig.sampling import examples
 
 TINY: Final = 3000
 #: Bytes of the largest chunk of a ring: what a step adds at most.
@@ -174,7 +175,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=_STEPS)
 def test_answers_do_not_depend_on_the_budget(pair: Pair, steps: list[tuple[Any, ...]]) -> None:
     pair.begin()

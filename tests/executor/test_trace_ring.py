@@ -22,6 +22,7 @@ from executor.commit.sequencer import Sequencer
 from executor.traces.budget import TraceBudget
 from executor.traces.layout import Layout
 from executor.traces.ring import Ring
+from tests.rig.sampling import examples
 
 SCHEMA = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.string())])
 STREAM = 7
@@ -112,7 +113,7 @@ _transactions = st.lists(_small | st.lists(_parts, max_size=3), max_size=20)
 
 
 @pytest.mark.slow
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(_transactions, st.integers(0, 20_000), st.sampled_from([0, 2000, 1 << 30]), st.data())
 def test_tiny_budgets_give_what_infinite_ones_give(
     tmp_path_factory: pytest.TempPathFactory,

@@ -18,6 +18,7 @@ import pytest
 from tests.law.queries import Queries
 from tests.rig.mirror import Mirror, mirrored
 from tests.rig.postgres import Postgres
+from tests.rig.sampling import sample
 from tests.rig.server import Millstream
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
@@ -64,7 +65,7 @@ def test_each_table_is_of_one_moment(mirror: Mirror, frozen: bool) -> None:
 
 
 @pytest.mark.parametrize("options", ["", FROZEN])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", sample(range(2), (0,)))
 def test_any_view_beside_tables_that_change(mirror: Mirror, seed: int, options: str) -> None:
     source = random.Random(seed)
     queries = Queries(source, STREAMS, (*TABLES, "held"))

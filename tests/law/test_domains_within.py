@@ -22,7 +22,8 @@ VIEWS = {
 
 @pytest.fixture
 def mirror(postgres: Postgres) -> Iterator[Mirror]:
-    with Millstream(settings={"maintenance_rows": 50}) as server, mirrored(server, postgres) as pair:
+    settings = {"maintenance_rows": 50, "spark_enabled": False}
+    with Millstream(settings=settings) as server, mirrored(server, postgres) as pair:
         for connection in (pair.client, pair.judge):
             connection.execute("CREATE DOMAIN posint AS int CHECK (VALUE > 0)")
         pair.stream("orders", "k integer, n integer")

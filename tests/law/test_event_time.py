@@ -119,14 +119,14 @@ def _row(source: random.Random, step: int) -> tuple[object, ...]:
     return None if source.random() < 0.1 else time, source.choice((0, 1, None)), value
 
 
-def test_hostile_times(mirror: Mirror) -> None:
-    source = random.Random(7)
-    for step in range(40):
+def test_hostile_times(mirror: Mirror, whole: bool) -> None:
+    source, steps = random.Random(7), 40 if whole else 24
+    for step in range(steps):
         for name in source.choice(("s", "t", "st")):
             rows = [_row(source, step) for _ in range(source.choice((1, 2, 30)))]
             mirror.insert(name, rows, one_statement=source.random() < 0.7)
         mirror.check(*source.sample(list(mirror.views), 2))
-        if step in (12, 25):
-            mirror.restart(crash=step == 25)
+        if step in (steps // 3, steps * 2 // 3):
+            mirror.restart(crash=step > steps // 2)
             mirror.client.execute(ZONE)
     mirror.check()

@@ -53,27 +53,27 @@ def _query(source: random.Random) -> str:
     )
 
 
-def _play(source: random.Random, engine: str, postgres: Postgres) -> None:
+def _play(source: random.Random, engine: str, postgres: Postgres, steps: int) -> None:
     settings = {"maintenance_engine": engine, "spark_enabled": engine != "embedded", "maintenance_rows": 20}
     with Millstream(settings=settings) as server, mirrored(server, postgres) as mirror:
         mirror.stream("s", ", ".join(f"{name} {kind}" for name, (kind, _) in _COLUMNS.items()))
         for number in range(16):
             mirror.view(f"first{number}", _query(source))
-        for step in range(12):
+        for step in range(steps):
             size = source.choice((1, 3, 30))
             rows = [tuple(source.choice(values) for _, values in _COLUMNS.values()) for _ in range(size)]
             mirror.insert("s", rows, one_statement=source.random() < 0.5)
-            if step == 6:
+            if step == steps // 2:
                 mirror.restart(crash=True)
             mirror.check()
 
 
 @pytest.mark.parametrize("seed", sample(range(2), range(1)))
-def test_first_rows_by_any_order(seed: int, postgres: Postgres) -> None:
-    _play(random.Random(seed), "embedded", postgres)
+def test_first_rows_by_any_order(seed: int, postgres: Postgres, whole: bool) -> None:
+    _play(random.Random(seed), "embedded", postgres, 12 if whole else 6)
 
 
 @pytest.mark.spark
 @pytest.mark.whole
 def test_first_rows_on_spark(postgres: Postgres) -> None:
-    _play(random.Random(2), "spark", postgres)
+    _play(random.Random(2), "spark", postgres, 12)

@@ -13,13 +13,14 @@ from tests.law.scenario import Action, Scenario, scenarios
 from tests.rig.mirror import Mirror, mirrored
 from tests.rig.postgres import Postgres
 from tests.rig.process import wait_until
+from tests.rig.sampling import examples
 from tests.rig.server import Millstream
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(900)]
 
 NUMBERS = count()
 QUICK = settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck], print_blob=True
+    max_examples=examples(60), deadline=None, derandomize=True, suppress_health_check=[*HealthCheck], print_blob=True
 )
 FEW = settings(QUICK, max_examples=9)
 READS: tuple[Action, ...] = ("read", "dimension")

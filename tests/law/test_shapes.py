@@ -198,9 +198,9 @@ def _settings(engine: str) -> dict[str, object]:
     return {"maintenance_engine": engine, "spark_enabled": engine != "embedded", "maintenance_rows": 20}
 
 
-def test_shapes_equal_their_queries(postgres: Postgres) -> None:
+def test_shapes_equal_their_queries(postgres: Postgres, whole: bool) -> None:
     with Millstream(settings=_settings("embedded")) as server, mirrored(server, postgres) as mirror:
-        play(mirror, random.Random(1), 18)
+        play(mirror, random.Random(1), 18 if whole else 10)
 
 
 @pytest.mark.spark

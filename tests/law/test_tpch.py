@@ -6,8 +6,9 @@ running examples (figures 3.2 and 4.2), maintained by the embedded engine, by Sp
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import accumulate, product
 from typing import Any
 
@@ -41,6 +42,20 @@ def _server(engine: str, rows: int) -> Millstream:
     return Millstream(settings=settings)
 
 
+@pytest.fixture(scope="module")
+def servers() -> Iterator[Callable[[str], Millstream]]:
+    """The server of an engine, which the tests of that engine share: Spark takes long to start."""
+    with contextlib.ExitStack() as running:
+        started: dict[str, Millstream] = {}
+
+        def of(engine: str) -> Millstream:
+            if engine not in started:
+                started[engine] = running.enter_context(_server(engine, 1000))
+            return started[engine]
+
+        yield of
+
+
 def _prepare(mirror: Mirror, tpch: Tpch, scale: float) -> None:
     for name, columns in TABLES.items():
         if name == "lineitem":
@@ -65,19 +80,21 @@ def _load(mirror: Mirror, lines: list[bytes], pieces: int, source: random.Random
     mirror.check()
 
 
-def _await_jobs(mirror: Mirror, engine: str) -> None:
-    wait_until(lambda: mirror.jobs(engine) > 0, 120, f"job of {engine} in millstream.jobs")
+def _await_jobs(mirror: Mirror, engine: str, done: int = 0) -> None:
+    wait_until(lambda: mirror.jobs(engine) > done, 120, f"job of {engine} in millstream.jobs")
 
 
 @pytest.mark.parametrize(("engine", "scale"), _cases([("embedded", 0.01), ("auto", 0.01)], (0.01, 0.1)))
-def test_views_equal_their_queries_at_random_moments(engine: str, scale: float, postgres: Postgres, tpch: Tpch) -> None:
-    source = random.Random(f"{engine} {scale}")
+def test_views_equal_their_queries_at_random_moments(
+    engine: str, scale: float, postgres: Postgres, tpch: Tpch, whole: bool
+) -> None:
+    source, pieces = random.Random(f"{engine} {scale}"), 16 if whole else 9
     lines = tpch.lines(scale, "lineitem")
     source.shuffle(lines)
     with _server(engine, int(500_000 * scale)) as server, mirrored(server, postgres) as mirror:
         _prepare(mirror, tpch, scale)
         half = len(lines) // 2
-        _load(mirror, lines[:half], 16, source)
+        _load(mirror, lines[:half], pieces, source)
         unread = half + len(lines) // 8
         mirror.copy("lineitem", b"".join(lines[half:unread]))  # no engine computes these for Spark
         if engine != "embedded":
@@ -85,17 +102,20 @@ def test_views_equal_their_queries_at_random_moments(engine: str, scale: float, 
             mirror.check()  # the rows committed by Spark, without a tail
         mirror.restart(crash=False)
         mirror.check()
-        _load(mirror, lines[unread:], 16, source)
+        _load(mirror, lines[unread:], pieces, source)
 
 
 @pytest.mark.parametrize(
     ("engine", "name"),
     _cases([("embedded", "figure_3_2"), ("embedded", "figure_4_2"), ("spark", "figure_4_2")], thesis.EXAMPLES),
 )
-def test_running_examples_equal_their_queries(engine: str, name: str, postgres: Postgres) -> None:
+def test_running_examples_equal_their_queries(
+    engine: str, name: str, postgres: Postgres, servers: Callable[[str], Millstream]
+) -> None:
     source = random.Random(f"{engine} {name}")
     example = thesis.EXAMPLES[name]
-    with _server(engine, 1000) as server, mirrored(server, postgres) as mirror:
+    with mirrored(servers(engine), postgres) as mirror:
+        done = mirror.jobs("spark")
         for table, (columns, rows) in example.tables.items():
             mirror.table(table, columns)
             mirror.insert(table, rows, one_statement=True)
@@ -110,14 +130,14 @@ def test_running_examples_equal_their_queries(engine: str, name: str, postgres: 
             if source.random() < 0.5:
                 mirror.check()
         if engine == "spark":
-            _await_jobs(mirror, "spark")
+            _await_jobs(mirror, "spark", done)
         mirror.check()
 
 
 # With both engines, the load is over before Spark takes part.
 @pytest.mark.parametrize("engine", _cases([("embedded",), ("spark",)]))
 def test_reader_beside_the_load_sees_whole_statements_and_every_acknowledged_one(
-    engine: str, postgres: Postgres, tpch: Tpch
+    engine: str, postgres: Postgres, tpch: Tpch, servers: Callable[[str], Millstream]
 ) -> None:
     """A concurrent read shows the rows of a prefix of the statements, including all that were acknowledged before it
     began."""
@@ -135,7 +155,8 @@ def test_reader_beside_the_load_sees_whole_statements_and_every_acknowledged_one
         assert row[0] == row[1], "two views of one statement's snapshot differ"
         seen.append((before, row[0], sent))
 
-    with _server(engine, 5000) as server, server.connect() as client, server.connect() as other:
+    server = servers(engine)
+    with server.connect() as client, server.connect() as other:
         client.execute(f"CREATE FOREIGN TABLE lineitem ({TABLES['lineitem']}) SERVER stream".encode())
         client.execute("CREATE VIEW shown AS SELECT l_shipmode, count(*) FROM lineitem GROUP BY l_shipmode")
         client.execute("CREATE VIEW total AS SELECT count(*) AS lines FROM lineitem")

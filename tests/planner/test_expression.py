@@ -11,7 +11,7 @@ from planner.algebra.nodes import Call, Case, Cast, Literal, Scalar
 
 ONE = Literal(1, INT4)
 #: More levels than fit on a thread's C stack.
-_LEVELS = 200_000
+_LEVELS = 100_000
 
 
 def _in_call(scalar: Scalar) -> Scalar:

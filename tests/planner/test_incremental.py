@@ -50,6 +50,7 @@ from tests.planner.builders import (
 )
 from tests.planner.evaluate import bag, evaluate
 from tests.planner.programs import run
+from tests.rig.sampling import examples
 
 _TYPES = {"k": INT4, "v": INT4, "w": TEXT}
 
@@ -229,7 +230,7 @@ def _planned(name: str) -> tuple[Relation, Program]:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(batches=_batches, t=_table, u=_table)
 def test_continuous_equals_from_scratch(name: str, batches: Any, t: Any, u: Any) -> None:
     relation, program = _planned(name)

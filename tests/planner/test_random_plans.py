@@ -49,6 +49,7 @@ from tests.planner.builders import (
     where,
 )
 from tests.planner.evaluate import bag, evaluate
+from tests.rig.sampling import examples
 
 _value = st.one_of(st.none(), st.integers(0, 2))
 _rows = st.lists(st.fixed_dictionaries({"a": _value, "b": _value}), max_size=4)
@@ -119,7 +120,7 @@ def predicates(draw: Any, relation: Relation) -> Scalar:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(relation=relations(), r=_rows, s=_rows)
 def test_random_plans_keep_their_rows(relation: Relation, r: Any, s: Any) -> None:
     data = {"r": r, "s": s}
@@ -155,7 +156,7 @@ def subqueries(draw: Any) -> Relation:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(relation=subqueries(), r=_rows, s=_rows)
 def test_random_subqueries_keep_their_rows(relation: Relation, r: Any, s: Any) -> None:
     data = {"r": r, "s": s}
@@ -187,7 +188,7 @@ def lists(draw: Any) -> Relation:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(relation=lists(), r=_rows, s=_rows)
 def test_random_lists_keep_their_order(relation: Relation, r: Any, s: Any) -> None:
     data = {"r": r, "s": s}

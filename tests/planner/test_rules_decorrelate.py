@@ -44,6 +44,7 @@ from tests.planner.builders import (
     where,
 )
 from tests.planner.evaluate import TooManyRows, bag, evaluate
+from tests.rig.sampling import examples
 
 _value = st.one_of(st.none(), st.integers(0, 3))
 _rows = st.lists(st.fixed_dictionaries({"a": _value, "b": _value}), max_size=5)
@@ -261,7 +262,7 @@ def _plans(name: str) -> tuple[Relation, ...]:
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("name", SHAPES)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(r=_rows, s=_rows, u=_rows)
 def test_means_the_same(name: str, r: Any, s: Any, u: Any) -> None:
     data = {"r": r, "s": s, "u": u}

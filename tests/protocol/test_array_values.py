@@ -15,6 +15,7 @@ from catalog.values.errors import SqlError
 from catalog.values.types import Composite, array, by_name, row, shaped
 from protocol.values.registry import decode_binary_column, decode_text_column, decode_value, encode_binary, encode_text
 from tests.protocol.generated import SCALARS, arrow_value, as_list, column, same
+from tests.rig.sampling import examples
 
 
 @pytest.mark.sample(4)
@@ -35,7 +36,7 @@ def test_array_there_and_back(name: str, data: st.DataObject) -> None:
             assert same(column([as_list(decode_value(binary, type_, 1))], type_), column([item], type_))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_row_there_and_back(data: st.DataObject) -> None:
     """Rows with any fields, also within arrays and rows, with NULLs and slices."""

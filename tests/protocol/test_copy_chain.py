@@ -13,6 +13,7 @@ from catalog.values.types import by_name
 from protocol.copy import CopyFormat, CopyReader
 from protocol.copy.binary import SIGNATURE, TRAILER
 from protocol.copy.chain import find_rows
+from tests.rig.sampling import examples
 
 BYTEA, INT4 = by_name("bytea"), by_name("int4")
 Field = bytes | None
@@ -51,7 +52,7 @@ def walk(data: bytes, position: int, width: int) -> tuple[list[list[tuple[int, i
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.lists(st.one_of(ROWS.map(lambda rows: b"".join(map(framed, rows))), st.binary(max_size=9)), max_size=4),
     st.integers(0, 3),
@@ -67,7 +68,7 @@ def test_found_is_walked(pieces: list[bytes], width: int, start: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(ROWS, st.integers(1, 40), st.integers(1, 60), st.booleans())
 def test_any_portions_and_blocks_give_the_rows(
     rows: list[tuple[Field, Field]], portion: int, block: int, ends: bool

@@ -19,6 +19,7 @@ from protocol.copy.fast import NotFast, fast_parser
 from protocol.copy.format import CopyTarget
 from protocol.copy.text import unescape, unescape_value
 from protocol.values.codec import ColumnError
+from tests.rig.sampling import examples
 
 CSV = CopyFormat("csv", ",", "")
 TEXT = CopyFormat()
@@ -290,7 +291,7 @@ NUMBERS = st.one_of(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(NUMBERS, min_size=1, max_size=4), st.sampled_from([(5, 2), (15, 2), (15, 0), (15, 15), (9, 3)]))
 def test_decimals_read_as_doubles_are_those_of_the_texts(texts: list[str], digits: tuple[int, int]) -> None:
     types = {"a": numeric(*digits), "b": by_name("text")}
@@ -371,7 +372,7 @@ def test_any_bytes_make_rows_or_an_error_with_a_context(portions: list[bytes], f
         assert all(batch.num_rows for batch in batches)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.none() | st.text("\\\\\\bfnrtvx0417.é\t", max_size=9), max_size=6))
 def test_escapes_of_a_column_are_those_of_its_values(texts: list[str | None]) -> None:
     expected = [None if text is None else unescape_value(text.encode()) for text in texts]

@@ -16,6 +16,7 @@ from catalog.values.types import BYTEA, INT4, TEXT, TIMESTAMPTZ, SqlType, by_nam
 from protocol import rowmessages
 from protocol.copy import CopyFormat, CopyReader, CopyWriter
 from tests.protocol.test_values import SCALARS, column
+from tests.rig.sampling import examples
 
 FORMATS = {
     "text": CopyFormat(),
@@ -53,7 +54,7 @@ def read(data: bytes, types: list[SqlType], names: list[str], format_: CopyForma
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(data=st.data())
 def test_there_and_back(name: str, data: st.DataObject) -> None:
     format_ = FORMATS[name]
@@ -71,7 +72,7 @@ def test_there_and_back(name: str, data: st.DataObject) -> None:
     assert repr(back.to_pylist()) == repr(table.to_pylist())
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.text("ab,\"\n\r\\ é'", max_size=5), st.integers(-9, 9)), min_size=1, max_size=5))
 def test_pythons_csv_reads_what_we_write(rows: list[tuple[str, int]]) -> None:
     batch = pa.record_batch({"a": [row[0] for row in rows], "b": pa.array([row[1] for row in rows], pa.int32())})

@@ -13,6 +13,7 @@ from catalog.values.errors import SqlError
 from protocol import messages as m
 from protocol.decoder import Decoder, Limits
 from tests.protocol.wire import bind, message, request, startup
+from tests.rig.sampling import examples
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 FORMATS = st.lists(st.integers(0, 1), max_size=3)
@@ -60,7 +61,7 @@ def joined(events: list[m.FrontendMessage]) -> list[m.FrontendMessage]:
     return result
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(MESSAGES, max_size=6), st.lists(st.integers(1, 40), min_size=1, max_size=8))
 def test_portions_do_not_matter(items: list[tuple[bytes, m.FrontendMessage]], sizes: list[int]) -> None:
     data = startup(user="me") + b"".join(item[0] for item in items)
@@ -188,7 +189,7 @@ def test_broken_contents_leave_the_stream_usable(data: bytes, kind: type[Any], s
     assert second == m.Flush()
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.binary(max_size=60))
 def test_any_bytes_make_messages_or_a_protocol_error(data: bytes) -> None:
     for prefix in (b"", b"Q", b"B\0\0\0\x10", b"P\0\0\0\x0c", b"E\0\0\0\x09"):

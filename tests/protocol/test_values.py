@@ -23,11 +23,12 @@ from protocol.values.registry import (
     encode_text,
 )
 from tests.protocol.generated import SCALARS, ZONES, column, same
+from tests.rig.sampling import examples
 
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("name", SCALARS)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(data=st.data())
 def test_column_there_and_back(name: str, data: st.DataObject) -> None:
     type_, values = SCALARS[name]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,12 @@ FOLDER = Path(__file__).parents[1] / "sql"
 def queries(suite: Suite) -> list[Path]:
     """The files of all queries, ``q1.sql`` first."""
     return sorted((FOLDER / suite).glob("q*.sql"), key=lambda path: int(path.stem[1:]))
+
+
+def read(tables: Mapping[str, str], paths: Iterable[Path]) -> dict[str, str]:
+    """Those of the tables that queries name."""
+    words = {word for path in paths for word in re.findall(r"\w+", path.read_text())}
+    return {name: columns for name, columns in tables.items() if name in words}
 
 
 def load(connection: psycopg.Connection[Any], tables: Mapping[str, str], csv: Callable[[str], Path]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Iterator
 from typing import Any, Final
 
 import pytest
+from hypothesis import settings
 
 #: Engines of a test whose views with engine switches represent Spark's.
 ENGINES: Final = ("embedded", pytest.param("spark", marks=(pytest.mark.spark, pytest.mark.whole)))
@@ -16,6 +17,12 @@ def sample(values: Iterable[Any], chosen: Container[Any]) -> list[Any]:
     """The values of a test's parameter, or tuples of several; those that are not ``chosen`` run with ``--whole``
     only."""
     return [value if value in chosen else _whole(value if isinstance(value, tuple) else (value,)) for value in values]
+
+
+def examples(count: int) -> int:
+    """How many examples a property test has: ``count`` with ``--whole``, else as large a part of them as the tests that
+    name no number."""
+    return max(1, count * settings().max_examples // 100)
 
 
 def beyond(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:

@@ -17,11 +17,13 @@ from xdist.workermanage import WorkerController
 #: Files by the session fixture, a Spark, that their tests share.
 SHARED: Final[Mapping[str, str]] = {
     "tests/compatibility/test_compatibility.py": "spark_server",
+    "tests/server/test_small_files.py": "spark_server",
     "tests/sql/test_scripts.py": "spark_server",
     "tests/sql/test_tpch.py": "spark_server",
     "tests/spark/test_adhoc.py": "spark",
     "tests/spark/test_engine.py": "spark",
     "tests/spark/test_functions.py": "spark",
+    "tests/spark/test_moving.py": "spark",
     "tests/spark/test_plans.py": "spark",
     "tests/spark/test_raw.py": "spark",
     "tests/spark/test_separation.py": "spark",

@@ -142,7 +142,7 @@ def test_a_query_sees_every_row_of_each_writer_once_and_in_order(
 
     def ask(text: str) -> list[tuple[Any, ...]]:
         with running.connect() as client:
-            client.execute("SET stream_timeout = '20s'")  # until the first row, and between two rows
+            client.execute("SET stream_timeout = '8s'")  # until the first row, and between two rows
             return client.execute(text.format(stream).encode()).fetchall()
 
     def write(writer: int) -> None:

@@ -21,6 +21,7 @@ from protocol.messages import Malformed
 from server.fastpath.recognised_requests import PointRead, RowChange
 from server.operations.config import Address, Config
 from server.plans.answer_cache import Answered
+from tests.rig.sampling import examples
 from tests.server.in_process import House, Peer, opened, request
 from tests.server.wire import SYNC, bind, close, describe, execute, parse
 
@@ -431,7 +432,7 @@ ROW = "INSERT INTO feed VALUES (%d, 'row', now())"
 
 
 @pytest.mark.slow
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_script_gets_the_same_answers_whole_and_in_pieces(house: House, data: st.DataObject) -> None:
     house.leave()

@@ -30,7 +30,7 @@ SETTINGS = {
     "maintenance_idle": 3,
 }
 #: Settings with which the background's first commit finds the disk full, on any machine, and is tried again soon after.
-LATE = {**SETTINGS, "maintenance_idle": 20, "maintenance_rows": 1001}
+LATE = {**SETTINGS, "maintenance_idle": 12, "maintenance_rows": 1001}
 Client = psycopg.Connection[Any]
 
 

@@ -24,6 +24,7 @@ from server.operations.config import Address, Config
 from server.plans.answer_cache import Answered
 from server.session.portals import Portal
 from server.session.session import Session
+from tests.rig.sampling import examples
 from tests.server.in_process import House, Peer, opened, request
 from tests.server.wire import FLUSH, SYNC, Message, bind, close, describe, execute, parse
 
@@ -299,7 +300,7 @@ RUNS = st.builds(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.one_of(RUNS, RUNS, PARTS, ODD), min_size=1, max_size=16), st.lists(st.integers(0, 2000), max_size=4))
 def test_any_pipeline_gets_the_same_answers(house: House, parts: list[list[Message]], places: list[int]) -> None:
     house.leave()

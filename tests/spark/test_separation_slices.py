@@ -87,7 +87,7 @@ def on(database: Database, engine: str) -> Client:
     return client
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", sample(ALL, ALL.keys() - RARE))
 def test_in_slices_as_a_whole(name: str, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     client = on(database, "spark")

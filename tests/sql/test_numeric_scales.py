@@ -14,6 +14,7 @@ import pytest
 from psycopg.types.string import TextLoader
 
 from tests.rig.postgres import Postgres
+from tests.rig.sampling import sample
 from tests.rig.server import Millstream
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
@@ -34,7 +35,7 @@ def server() -> Iterator[Millstream]:
         yield found
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", sample(range(4), (0, 3)))
 def test_random_numerics_show_their_decimals(server: Millstream, postgres: Postgres, seed: int) -> None:
     source = Random(seed)
     values = [[_number(source) for _ in range(2)] for _ in range(24)]

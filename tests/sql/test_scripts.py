@@ -69,7 +69,7 @@ def test_script(script: Path, servers: tuple[Millstream, Postgres], whole: bool)
 
 
 @pytest.mark.spark
-@pytest.mark.sample(6)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_script_on_spark(script: Path, spark_server: Millstream, postgres: Postgres, whole: bool) -> None:
     with spark_server.connect() as ours, postgres.connect() as theirs:

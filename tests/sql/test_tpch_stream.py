@@ -43,7 +43,7 @@ def _ask(server: Millstream, name: str, begun: threading.Event) -> Rows:
     """A query's rows; ``begun`` is set when its scan waits for the first row."""
     with server.connect() as client:
         client.add_notice_handler(lambda notice: begun.set())
-        client.execute("SET stream_timeout = '20s'; SET stream_progress = '100ms'")
+        client.execute("SET stream_timeout = '8s'; SET stream_progress = '100ms'")
         return client.execute((FOLDER / "tpch" / f"{name}.sql").read_bytes()).fetchall()
 
 
