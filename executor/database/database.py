@@ -80,8 +80,8 @@ class Database:
         self.elsewhere = Elsewhere(core, self.view_migration.refresh_entry)
         self.borrowing = Borrowing(core, self.replicas, self.elsewhere)
         self.separation = Separation(core, self.analytics, self.own_reader, self.view_migration)
-        self.shown = Shown(core, self.separation, self.maintenance, self.admission)
         maintained = MaintainedViews(core)
+        self.shown = Shown(core, self.separation, self.maintenance, self.admission, maintained)
         self.read_services = ReadServices(
             core,
             self.replicas,

@@ -19,6 +19,8 @@ from catalog.system.rows import Own, table_of
 from catalog.values.types import BOOL, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, SqlType
 from executor.core.core import Core
 from executor.database.measures import MEASURES
+from executor.database.view_paths import path_rows
+from executor.queries.maintained_views import MaintainedViews
 from executor.separation.service import Separation
 from executor.streams.runtime import rows_between
 from executor.traces.layout import home_of
@@ -38,6 +40,7 @@ class Shown(Struct, frozen=True):
     separation: Separation
     maintenance: Maintenance
     admission: Admission
+    maintained: MaintainedViews
 
 
 def _streams(shown: Shown) -> Rows:
@@ -116,6 +119,10 @@ def _states(shown: Shown) -> Rows:
                 )
             )
     return rows
+
+
+def _paths(shown: Shown) -> Rows:
+    return path_rows(shown.core, shown.maintained)
 
 
 def _jobs(shown: Shown) -> Rows:
@@ -237,6 +244,17 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
             ("rows", INT8),
             ("bytes", INT8),
             ("stored_runs", INT8),
+        ),
+    ),
+    "paths": (
+        _paths,
+        (
+            ("view", TEXT),
+            ("part", TEXT),
+            ("method", TEXT),
+            ("reads", TEXT),
+            ("rows", INT8),
+            ("reason", TEXT),
         ),
     ),
     "jobs": (

@@ -195,6 +195,25 @@ def test_the_option_refuses_what_is_computed_at_each_read(database: Database, qu
         client.run(f"CREATE VIEW bad WITH (refresh_policy = 'incremental') AS {query}")
 
 
+def test_a_system_view_shows_how_each_part_is_maintained(database: Database) -> None:
+    client = Client(database)
+    create(client, (MAINTAINED[9], PARTLY[1], NOT_MAINTAINED[1]))
+    client.run("CREATE FOREIGN TABLE s (k int, v int) SERVER stream")
+    client.run("CREATE VIEW grouped AS SELECT k, count(*) FROM s GROUP BY k")
+    client.run("CREATE VIEW joined WITH (method = 'incremental') AS SELECT a.t, s.v FROM s JOIN a USING (k)")
+    client.run("INSERT INTO s VALUES (1, 2); INSERT INTO a VALUES (1, 1, 1, 'x')")
+    client.run("SELECT * FROM joined, grouped")
+    found: dict[str, list[Any]] = {}
+    for view, *about in client.run("SELECT view, method, reads, rows, reason FROM millstream.paths"):
+        found.setdefault(view, []).append(tuple(about))
+    assert ("split", "s", 1, None) in found["grouped"]
+    assert ("collect", "s", 1, None) in found["joined"]
+    assert ("delta propagation through projection, inner join", "0, 1", 1, None) in found["joined"]
+    assert [reason for *_, reason in found["v0"]] == [None] * len(found["v0"])
+    for view in ("v1", "v2"):
+        assert [(method, bool(reason)) for method, *_, reason in found[view]][-1] == ("recomputation", True)
+
+
 def test_rows_are_found_by_any_column(database: Database) -> None:
     client = Client(database)
     create(client, ("SELECT a.g, b.t, sum(b.w) s FROM a JOIN b ON a.k = b.k GROUP BY a.g, b.t",))
