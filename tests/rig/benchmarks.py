@@ -1,4 +1,4 @@
-"""The queries of TPC-H and TPC-DS as files, and their tables with rows on either server."""
+"""The queries of TPC-H, TPC-DS and Nexmark as files, and tables with rows on either server."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import psycopg
 
-Suite = Literal["tpch", "tpcds"]
+Suite = Literal["tpch", "tpcds", "nexmark"]
 FOLDER = Path(__file__).parents[1] / "sql"
 
 
 def queries(suite: Suite) -> list[Path]:
-    """The files of all queries, ``q1.sql`` first."""
+    """The files of all queries, in the order of their numbers."""
     return sorted((FOLDER / suite).glob("q*.sql"), key=lambda path: int(path.stem[1:]))
 
 

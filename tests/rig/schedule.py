@@ -58,6 +58,7 @@ LONG: Final = (
     "tests/executor/test_moving_shapes.py",
     "tests/sql/test_tpch.py",
     "tests/law/test_tpch_views.py",
+    "tests/law/test_nexmark.py",
     "tests/law/test_shapes.py",
     "tests/sql/test_tpch_stream.py",
     "tests/executor/test_join_order.py",
