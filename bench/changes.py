@@ -71,11 +71,11 @@ def _measured(server: Millstream, client: Client, rig: Rig, query: str) -> dict[
     found = {}
     for size in SIZES:
         times: list[tuple[float, float]] = []
-        for _ in range(READS + 3):  # the first ones fill what is kept
+        for _ in range(READS + 4):  # the first ones fill what is kept
             chosen = ", ".join(str(_key(drawn, table, rig.scale)) for _ in range(size))
             client.query(CHANGES[table].format(keys=chosen))
             times.append((_used(server, client, query), _used(server, client, "SELECT * FROM changing")))
-        scratch, changed = zip(*times[3:], strict=True)
+        scratch, changed = zip(*times[4:], strict=True)
         found[size] = statistics.median(scratch), statistics.median(changed)
     client.query("DROP MATERIALIZED VIEW changing")
     return found

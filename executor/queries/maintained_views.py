@@ -1,9 +1,9 @@
 """Which views' rows are kept up to date, instead of being computed at each read.
 
-Owns: when that pays. By default, a view's rows are kept from its second evaluation on, if one takes longer than a
-change would. They are given up where following changes takes longer than computing them anew, by what both have taken,
-where more has changed than is worth following, where memory is short, and after any error. After each loss it takes
-twice as many evaluations until they are kept again.
+Owns: when that pays. By default, a view's rows are kept once its second evaluation has taken longer than a change
+would (the first one makes the plan). They are given up where following changes takes longer than computing them anew,
+by what both have taken, where more has changed than is worth following, where memory is short, and after any error.
+After each loss it takes twice as many evaluations until they are kept again.
 
 Used with the view's lock held.
 """
@@ -43,6 +43,8 @@ class _Costs(Struct):
 
     computed: float = 0.0
     followed: float = 0.0
+    #: Evaluations so far.
+    computes: int = 0
     #: Changes followed since the last loss.
     follows: int = 0
     losses: int = 0
@@ -50,8 +52,10 @@ class _Costs(Struct):
     pause: int = 0
 
     def compute(self, seconds: float) -> None:
-        """An evaluation took so long."""
-        self.computed = _mean(self.computed, seconds)
+        """An evaluation took so long. The first one makes the plan, and does not count."""
+        self.computes += 1
+        if self.computes > 1:
+            self.computed = seconds if self.computes == 2 else _mean(self.computed, seconds)
 
     def follow(self, seconds: float) -> None:
         """A change took so long. The first one makes indexes and plans, and does not count. Many without a loss make
@@ -213,7 +217,7 @@ def _looked_up(kept: KeptRows, lsn: int, columns: tuple[Column, ...], values: pa
 
 
 def _mean(before: float, now: float) -> float:
-    return now if not before else before + _RECENT * (now - before)
+    return before + _RECENT * (now - before)
 
 
 def _planned(oid: int, expanded: Expanded) -> Planned:
