@@ -1,9 +1,10 @@
-"""Taking rows out of a state that no result needs any more: groups older than a view's retention.
+"""Taking rows out of a state that no result needs any more: those older than a view's retention, or than it compares
+with the time of its reads.
 
 Owns the one step from what a program says (``planner.incremental.programs.program.Expiry``) to rows that stay. A row
-may go as soon as a watermark that will not be taken back has passed it, and need not go at once: the view's query hides
-it anyway. Where sessions are made of a state's rows, a row goes with its session, once all of the state's rows are
-there::
+may go as soon as a watermark that will not be taken back, or the clock, has passed it, and need not go at once: the
+view's query hides it anyway. Where sessions are made of a state's rows, a row goes with its session, once all of the
+state's rows are there::
 
     last       of each row that no other of its keys follows within the gap, its time; of others NULL
     ends       the first last from each row's time on
@@ -12,6 +13,7 @@ there::
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -34,8 +36,7 @@ Query = Callable[[Relation, Mapping[str, pa.Table]], pa.Table]
 
 def unexpired(table: pa.Table, expiry: Expiry, marks: Iterable[pa.Table], query: Query) -> pa.Table:
     """The rows of a state that a result may need; ``marks`` are the watermark's state, in any number of runs."""
-    columns = [mark.column(stored_name(expiry.latest)).cast(pa.int64()) for mark in marks]
-    latest = max((time for column in columns for time in column.to_pylist() if time is not None), default=None)
+    latest = time.time_ns() // 1000 if expiry.by_clock else _latest(expiry, marks)
     if latest is None or not table.num_rows:
         return table
     starts = table.column(stored_name(expiry.column)).cast(pa.int64())
@@ -47,3 +48,9 @@ def unexpired(table: pa.Table, expiry: Expiry, marks: Iterable[pa.Table], query:
     numbered = table.append_column(PLACE, pa.array(np.arange(table.num_rows)))
     left = query(unexpired_sessions(expiry, latest), {f"s_{RUNS}": numbered.select([*expiry_columns(expiry), PLACE])})
     return table if left.num_rows == table.num_rows else table.take(left.column(0).sort()).combine_chunks()
+
+
+def _latest(expiry: Expiry, marks: Iterable[pa.Table]) -> int | None:
+    """The watermark, in microseconds since 1970; None before there is one."""
+    columns = [mark.column(stored_name(expiry.latest)).cast(pa.int64()) for mark in marks]
+    return max((each for column in columns for each in column.to_pylist() if each is not None), default=None)

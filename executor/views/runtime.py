@@ -172,7 +172,8 @@ class ViewRuntime:
         expiry = self._expiries.get(state.name)
         if expiry is None:
             return table
-        return unexpired(table, expiry, self.states[expiry.watermark].tables, self.runner.engine.query_few)
+        marks = () if expiry.by_clock else self.states[expiry.watermark].tables
+        return unexpired(table, expiry, marks, self.runner.engine.query_few)
 
     @property
     def time_zone(self) -> str:

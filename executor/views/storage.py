@@ -435,7 +435,7 @@ class ViewStore:
             if len(own) > RUNS:
                 table = engine.merge(state, [read_table(manifest.verify(run), schema_of(state)) for run in own])
                 if expiry is not None:  # by the durable watermark: what readers saw may be lost with its rows
-                    marks = self.read(oid, self._state(oid, expiry.watermark))
+                    marks = () if expiry.by_clock else self.read(oid, self._state(oid, expiry.watermark))
                     table = unexpired(table, expiry, marks, engine.query_few)
                 file = self._new_file(oid, state.name)
                 write_table(file, table)

@@ -309,6 +309,9 @@ def _kept(program: Program, state: State) -> Iterator[tuple[str, str]]:
     for expiry in program.expiries:
         if expiry.state == state.name:
             age = Literal((0, 0, expiry.age), INTERVAL)
+            if expiry.by_clock:
+                yield "Kept", f"until the time is {deparse(age)} after {expiry.column.name}"
+                continue
             name = expiry.column.name if expiry.gap is None else f"the last {expiry.column.name} of its session"
             yield "Kept", f"until {expiry.latest.name} of {expiry.watermark} is {deparse(age)} after {name}"
 

@@ -18,6 +18,7 @@ from planner.algebra.nodes import Aggregate, Column, ColumnRef, Filter, Project,
 from planner.algebra.reading_time import is_timed
 from planner.algebra.validate import validate
 from planner.algebra.walk import transform, walk
+from planner.incremental.clock_bounds import clock_expiries
 from planner.incremental.methods.collect import Collected, CollectedRows
 from planner.incremental.methods.method import Gathered, Method
 from planner.incremental.methods.split.groupings import Groupings
@@ -102,6 +103,8 @@ def plan(
     _require_kept(relations)
     final = statics.frozen(final, scanned_tables(statics.planned([*relations, final])).keys())
     planned = statics.planned([*relations, final])
+    expiries = windows.expiries(groupings)
+    collected_states = [state for state in states if state.name in rows.names and state.name not in rows.timed]
     program = Program(
         planned,
         states,
@@ -109,7 +112,7 @@ def plan(
         final,
         final.columns,
         point_key(final, states),
-        windows.expiries(groupings),
+        (*expiries, *clock_expiries(final, collected_states)),
         live=is_live,
     )
     program = canonical(program, origin)

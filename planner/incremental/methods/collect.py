@@ -64,6 +64,11 @@ class CollectedRows:
         #: The streams of states that rows leave, and the states' columns of time.
         self.timed: dict[str, tuple[Scan, Column]] = {}
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the states."""
+        return frozenset(self._kept)
+
     def below_groupings(self, relation: Relation) -> tuple[Relation, tuple[Collected, ...]]:
         """The relation over collected rows, but for the groupings that split maintenance takes in."""
         return self._collected(relation, _Aside(grouped=True), obstacle(relation, Kinds()) or UNGROUPED)

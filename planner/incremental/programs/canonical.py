@@ -101,7 +101,7 @@ class _Naming:
         """The traces that a state is computed from."""
         found = states_read(self._statements[state.name])
         expiry = self._expiries.get(state.name)
-        return found if expiry is None else {*found, expiry.watermark}
+        return found if expiry is None or expiry.by_clock else {*found, expiry.watermark}
 
     def _static(self, static: Static) -> Static:
         relation = self._numbered(static.relation)
@@ -134,6 +134,8 @@ class _Naming:
         expiry = self._expiries.get(state.name)
         if expiry is None:
             return ()
+        if expiry.by_clock:
+            return places[expiry.column], expiry.age
         known = self._named[expiry.watermark]
         latest = stored_name(known.columns[expiry.latest])
         others = tuple(places[column] for column in expiry.others)
@@ -149,7 +151,11 @@ class _Naming:
         return replace(path, statements=tuple(statements))
 
     def _expiry(self, expiry: Expiry) -> Expiry:
-        state, watermark = self._named[expiry.state], self._named[expiry.watermark]
+        state = self._named[expiry.state]
+        if expiry.by_clock:
+            column = state.columns[expiry.column]
+            return replace(expiry, state=state.name, column=column, latest=column)
+        watermark = self._named[expiry.watermark]
         return replace(
             expiry,
             state=state.name,

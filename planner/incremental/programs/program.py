@@ -74,8 +74,9 @@ class Expiry(Struct, frozen=True):
     """Rows of ``state`` that no result needs any more: whose ``column`` lies ``age`` microseconds or more before the
     ``latest`` of state ``watermark``, or is NULL. It only grows, so they need not be kept.
 
-    With a ``gap`` it is the last row of the row's session that lies so long before; ``others`` are the columns beside
-    the time within which rows are of one session."""
+    Without a watermark (``''``) the clock counts, and ``latest`` is of no account. With a ``gap`` it is the last row of
+    the row's session that lies so long before; ``others`` are the columns beside the time within which rows are of one
+    session."""
 
     state: str
     column: Column
@@ -84,6 +85,11 @@ class Expiry(Struct, frozen=True):
     age: int
     gap: int | None = None
     others: tuple[Column, ...] = ()
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether the clock decides, and no watermark."""
+        return not self.watermark
 
 
 class Borrowed(Struct, frozen=True):
