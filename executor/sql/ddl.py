@@ -387,7 +387,9 @@ def _growing(collected: Collected) -> SqlError:
     """A notice of a stream whose rows the view keeps."""
     text = f'the view keeps the rows of stream "{collected.stream}": {collected.reason}'
     detail = "Its state grows with the stream, by the columns and rows that the query uses."
-    return SqlError("00000", text, detail, "Filter the stream, or group it by a key before it meets anything else.")
+    return SqlError(
+        "00000", text, detail, "Filter the stream, group it by a key before it meets anything else, or use retention."
+    )
 
 
 def _files_since(core: Core, inputs: Iterable[int]) -> tuple[tuple[int, int], ...]:

@@ -103,8 +103,6 @@ def plan(
     _require_kept(relations)
     final = statics.frozen(final, scanned_tables(statics.planned([*relations, final])).keys())
     planned = statics.planned([*relations, final])
-    expiries = windows.expiries(groupings)
-    collected_states = [state for state in states if state.name in rows.names and state.name not in rows.timed]
     program = Program(
         planned,
         states,
@@ -112,7 +110,7 @@ def plan(
         final,
         final.columns,
         point_key(final, states),
-        (*expiries, *clock_expiries(final, collected_states)),
+        (*windows.expiries(groupings), *clock_expiries(final, rows.lasting(states))),
         live=is_live,
     )
     program = canonical(program, origin)

@@ -64,11 +64,6 @@ class CollectedRows:
         #: The streams of states that rows leave, and the states' columns of time.
         self.timed: dict[str, tuple[Scan, Column]] = {}
 
-    @property
-    def names(self) -> frozenset[str]:
-        """The names of the states."""
-        return frozenset(self._kept)
-
     def below_groupings(self, relation: Relation) -> tuple[Relation, tuple[Collected, ...]]:
         """The relation over collected rows, but for the groupings that split maintenance takes in."""
         return self._collected(relation, _Aside(grouped=True), obstacle(relation, Kinds()) or UNGROUPED)
@@ -137,6 +132,10 @@ class CollectedRows:
             stream, relation = self._filled(name, used[name])
             gathered.states.append(State(name, "concatenate", relation.columns, ()))
             gathered.statements.append((stream, Statement(name, relation, self.name)))
+
+    def lasting(self, states: Iterable[State]) -> list[State]:
+        """Of some states those with collected rows that no retention bounds."""
+        return [state for state in states if state.name in self._kept and state.name not in self.timed]
 
     def _filled(self, name: str, used: set[str]) -> tuple[int, Relation]:
         """The stream of a state, and what fills its columns that are used; one at least, since rows are counted."""
