@@ -386,10 +386,11 @@ def _frozen(planned: Planned) -> list[SqlError]:
 def _growing(collected: Collected) -> SqlError:
     """A notice of a stream whose rows the view keeps."""
     text = f'the view keeps the rows of stream "{collected.stream}": {collected.reason}'
+    if not collected.grows:
+        return SqlError("00000", text, "Rows leave its state once they are older than the query looks back.")
     detail = "Its state grows with the stream, by the columns and rows that the query uses."
-    return SqlError(
-        "00000", text, detail, "Filter the stream, group it by a key before it meets anything else, or use retention."
-    )
+    hint = "Filter the stream, group it by a key before it meets anything else, or bound its rows by retention."
+    return SqlError("00000", text, detail, hint)
 
 
 def _files_since(core: Core, inputs: Iterable[int]) -> tuple[tuple[int, int], ...]:

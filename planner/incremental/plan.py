@@ -103,22 +103,15 @@ def plan(
     _require_kept(relations)
     final = statics.frozen(final, scanned_tables(statics.planned([*relations, final])).keys())
     planned = statics.planned([*relations, final])
-    program = Program(
-        planned,
-        states,
-        paths,
-        final,
-        final.columns,
-        point_key(final, states),
-        (*windows.expiries(groupings), *clock_expiries(final, rows.lasting(states))),
-        live=is_live,
-    )
+    expiries = (*windows.expiries(groupings), *clock_expiries(final, rows.lasting(states)))
+    key = point_key(final, states)
+    program = Program(planned, states, paths, final, final.columns, key, expiries, live=is_live)
     program = canonical(program, origin)
     _validate(program)
     told = notices(program)
     if told and tables == "live":
         raise unsupported(f"tables = 'live' with {obstacles[0].construct}", obstacles[0].instead)
-    return Planned(program, told, obstacles if told and tables is None else (), collected)
+    return Planned(program, told, obstacles if told and tables is None else (), rows.told(collected, expiries))
 
 
 def _grouped(

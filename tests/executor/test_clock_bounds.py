@@ -42,6 +42,7 @@ def test_the_age_at_which_rows_leave(tmp_path: Path, condition: str, age: int | 
         assert isinstance(statement, CreateView)
         expiries = plan(statement.query).program.expiries
         assert [item.age - clock_bounds.MARGIN for item in expiries] == ([] if age is None else [age])
+        assert [item.grows for item in plan(statement.query).collected] == [age is None]
 
 
 def test_a_stream_that_is_also_read_without_the_condition_keeps_its_rows(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from planner.algebra.walk import RELATIONS, descend, free_columns, kinds_of, tra
 from planner.incremental.checks import CORRELATED, UNGROUPED, obstacle
 from planner.incremental.methods.method import Gathered
 from planner.incremental.names import Names, stored_name
-from planner.incremental.programs.program import MethodName, State, Statement
+from planner.incremental.programs.program import Expiry, MethodName, State, Statement
 from planner.incremental.properties import Kinds, is_grouping
 from planner.rules import optimise
 
@@ -44,10 +44,11 @@ _NO_TIMES: Final[Mapping[int, str]] = {}
 
 
 class Collected(Struct, frozen=True):
-    """A stream whose rows a view keeps, and why, in words."""
+    """A stream whose rows a view keeps, why, in words, and whether it keeps them for ever."""
 
     stream: str
     reason: str
+    grows: bool = True
 
 
 class CollectedRows:
@@ -136,6 +137,12 @@ class CollectedRows:
     def lasting(self, states: Iterable[State]) -> list[State]:
         """Of some states those with collected rows that no retention bounds."""
         return [state for state in states if state.name in self._kept and state.name not in self.timed]
+
+    def told(self, collected: Iterable[Collected], expiries: Iterable[Expiry]) -> tuple[Collected, ...]:
+        """The streams, with those whose rows leave all states marked."""
+        bounded = {expiry.state for expiry in expiries}
+        growing = {_scan(part).name for name, (part, _) in self._kept.items() if name not in bounded}
+        return tuple(replace(item, grows=item.stream in growing) for item in collected)
 
     def _filled(self, name: str, used: set[str]) -> tuple[int, Relation]:
         """The stream of a state, and what fills its columns that are used; one at least, since rows are counted."""
