@@ -147,14 +147,15 @@ class FileFeed:
             return tuple(self._arrived[bisect_right(lsns, after) : bisect_right(lsns, upto)])
 
     def intact_since(self) -> int:
-        """The LSN of the last record with a file that is gone or changed; 0 where all files are as they arrived."""
+        """The LSN of the last record with a file that is gone or changed; where all files are as they arrived, an LSN
+        below all records (what a stream begins with has LSN 0)."""
         self.require_names()
         with self._lock:
             arrived = tuple(self._arrived)
         for item in reversed(arrived):
             if not all(map(_is_intact, item.files)):
                 return item.lsn
-        return 0
+        return -1 if arrived and arrived[0].lsn == 0 else 0
 
     def before(self, place: int) -> ArrivedFiles:
         """All files whose rows have places up to an LSN, as what a stream begins with that goes on elsewhere."""

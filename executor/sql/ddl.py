@@ -405,7 +405,7 @@ def _missing_files(core: Core, view: View) -> Iterator[str]:
     for oid, since in view.files_since:
         stream = core.streams[oid]
         assert isinstance(stream.feed, FileFeed)
-        count = sum(len(arrived.files) for arrived in stream.feed.files(0, since))
+        count = sum(len(arrived.files) for arrived in stream.feed.files(-1, since))
         if count:
             files = "1 file that arrived before is" if count == 1 else f"{count} files that arrived before are"
             yield (

@@ -81,7 +81,7 @@ class Saved(Struct, frozen=True):
     """What a savepoint returns to; the table writes keep a savepoint of the same name."""
 
     parts: int
-    views: int
+    views: tuple[NewView, ...]
     catalog: Catalog | None
     catalog_changes: int
     timing: Timing
@@ -187,9 +187,9 @@ class Transaction(Struct):
         """SAVEPOINT."""
         if self.write is not None:
             self.write.savepoint(name)
-        sizes = len(self.parts), len(self.views)
+        begun = len(self.parts), tuple(self.views)  # DROP takes views out of them
         changes, locks = len(self.catalog_changes), self.locks.mark()
-        saved = Saved(*sizes, self.catalog, changes, self.timing, self.base, locks)
+        saved = Saved(*begun, self.catalog, changes, self.timing, self.base, locks)
         self.savepoints.add(name, saved)
 
     def release(self, name: str) -> None:
@@ -206,7 +206,7 @@ class Transaction(Struct):
             self.write.rollback_to(name)
             self.write.timing = self.timing
         del self.parts[saved.parts :]
-        del self.views[saved.views :]
+        self.views[:] = saved.views
         del self.catalog_changes[saved.catalog_changes :]
         self.catalog, self.base = saved.catalog, saved.base
         self.failed = False

@@ -463,3 +463,11 @@ def test_a_restart(tmp_path: Path) -> None:
     assert not database.core.runtimes()
     assert not list((tmp_path / "shared" / "state").iterdir())
     database.close()
+
+
+@pytest.mark.parametrize("between", ["", "CREATE VIEW other AS SELECT g FROM s;"])
+def test_a_view_is_there_again_after_the_savepoint_before_its_drop(client: Client, between: str) -> None:
+    client.run("CREATE FOREIGN TABLE s (g int, v int) SERVER stream")
+    client.run("BEGIN; CREATE VIEW grouped AS SELECT g, sum(v) AS v FROM s GROUP BY g; SAVEPOINT a; DROP VIEW grouped")
+    client.run(f"{between} ROLLBACK TO a; COMMIT; INSERT INTO s VALUES (1, 2), (1, 3)")
+    assert client.run("SELECT * FROM grouped") == [(1, 5)]

@@ -485,6 +485,41 @@ def test_its_home_is_gone_for_good(servers: Servers, a: Client, folder: Folder) 
 
 
 @only_csv
+def test_a_second_view_comes_to_a_stream_that_is_there(servers: Servers, a: Client, folder: Folder) -> None:
+    """Its states have the files that the stream has had from home since it came with the first view."""
+    a.run(VIEW.replace("VIEW v", "VIEW w"))
+    folder.add(a, 5)
+    servers.migrate("a", "b")
+    folder.add(a, 4)
+    assert servers.client("b").run(READ) == folder.wanted()
+    servers.migrate("a", "b", "w")
+    folder.add(a, 2)
+    for name in "ab":
+        assert servers.client(name).run(READ.replace("FROM v", "FROM w")) == folder.wanted()
+
+
+@only_csv
+def test_a_new_view_of_an_adopted_stream_has_the_files_of_its_former_home(
+    servers: Servers, a: Client, folder: Folder
+) -> None:
+    first = folder.add(a, 5)
+    go_on_without_home(servers, a, folder)
+    assert servers["b"].view_migration.adopt("a") == 1
+    b, read = servers.client("b"), READ.replace("FROM v", "FROM w")
+    folder.await_all(b)
+    b.run(VIEW.replace("VIEW v", "VIEW w"))
+    assert b.run(read) == folder.wanted()
+    folder.add(b, 2)
+    for _ in range(2):
+        assert servers.client("b").run(read) == folder.wanted()
+        servers.stop("b")
+    first.unlink()
+    b = servers.client("b")
+    b.run(VIEW.replace("VIEW v", "VIEW x"))
+    assert [notice for notice in b.notices if "3 files that arrived before are left out" in notice]
+
+
+@only_csv
 @pytest.mark.parametrize("step", ["home-closed", "views-staged", "streams-adopted"])
 def test_the_adopter_of_the_folder_is_lost_for_good_as_well(
     step: str, servers: Servers, a: Client, folder: Folder, monkeypatch: pytest.MonkeyPatch
