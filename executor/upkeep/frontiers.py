@@ -31,11 +31,17 @@ class Frontiers:
         self._releasing = threading.Lock()
 
     def durable_lsn(self, stream: int, otherwise: int) -> int:
-        """The LSN up to which no view needs a stream's rows any more; ``otherwise`` where no view reads it."""
+        """The LSN up to which no view needs a stream's rows any more; ``otherwise`` where no view reads it.
+
+        What a view has of the time before its creation, files of a followed folder, holds up nobody else."""
         core = self._core
         kept = [runtime for runtime in core.runtimes() if runtime.error is None]
-        paths = [progress for runtime in kept if runtime.away is None for progress in runtime.paths]
-        frontiers = [progress.durable for progress in paths if stream in progress.path.inputs]
+        paths = [(runtime, progress) for runtime in kept if runtime.away is None for progress in runtime.paths]
+        frontiers = [
+            max(progress.durable, runtime.view.created_lsn)
+            for runtime, progress in paths
+            if stream in progress.path.inputs
+        ]
         held = (
             (runtime, runtime.held) for runtime in kept
         )  # a view that continues elsewhere also reads what the views below it read

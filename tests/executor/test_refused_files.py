@@ -133,6 +133,31 @@ def test_a_view_has_the_files_that_are_still_there(tmp_path: Path) -> None:
     database.close()
 
 
+def test_a_file_that_goes_before_a_new_view_has_it_stops_no_other_view(tmp_path: Path) -> None:
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    database = open_database(tmp_path / "data", **PACE)
+    client = Client(database)
+    client.run(STREAM.format(folder))
+    client.run(VIEW)
+    put(folder, "a.csv", b"1,a\n")
+    wait_until(partial(shows, client, [(1, "a")]))
+    wait_until(lambda: client.run("SELECT max(rows_behind) FROM millstream.views") == [(0,)])
+    client.run("BEGIN")
+    client.run(VIEW.replace("VIEW v", "VIEW w"))
+    (folder / "a.csv").unlink()
+    client.run("COMMIT")
+    put(folder, "b.csv", b"2,b\n")
+    wait_until(partial(shows, client, [(1, "a"), (2, "b")]))
+    with pytest.raises(SqlError, match="no longer exists") as caught:
+        client.run("SELECT * FROM w")
+    assert caught.value.sqlstate == "58P01"
+    client.run("DROP VIEW w")
+    client.run(VIEW.replace("VIEW v", "VIEW w"))
+    assert client.run("SELECT * FROM w") == [(2, "b")]
+    database.close()
+
+
 @pytest.mark.parametrize(
     "text",
     [
