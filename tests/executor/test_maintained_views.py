@@ -7,7 +7,6 @@ that they are. The judge is the same query, which reads the tables as they are.
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,73 +17,9 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.queries import kept_rows, maintained_views
-from planner.statements.statement import Query
 from tests.executor.client import Client, open_database
+from tests.executor.view_queries import MAINTAINED, NOT_MAINTAINED, PARTLY, TABLES, bag, names, row
 from tests.rig.sampling import sample
-
-TABLES = """
-CREATE TABLE a (k int PRIMARY KEY, g int, v int, t text, n numeric(10,2));
-CREATE TABLE b (k int, g int, w bigint, t text, f float8, m numeric);
-CREATE TABLE c (k int, x int[], d date, t text);
-"""
-#: Queries of which every operator follows changes.
-MAINTAINED = (
-    "SELECT g, count(*), sum(v), avg(v), count(t), sum(n) FROM a GROUP BY g",
-    "SELECT count(*), sum(v), count(n), avg(n) FROM a",
-    "SELECT g, min(v), max(t), count(DISTINCT v), sum(n) FROM a GROUP BY g",
-    "SELECT min(v), max(n), count(DISTINCT g), sum(v) FROM a",
-    "SELECT g, avg(m), sum(m), sum(w) FROM b GROUP BY g",
-    "SELECT g, sum(f), string_agg(t, ',' ORDER BY k, w, t) FROM b GROUP BY g",
-    "SELECT x, count(*), sum(k) FROM c GROUP BY x",
-    "SELECT stddev(v), var_pop(n), g FROM a GROUP BY g",
-    "SELECT g, array_agg(v ORDER BY k) FILTER (WHERE v > 0), count(*) FILTER (WHERE v > 0) FROM a GROUP BY g",
-    "SELECT a.k, a.t, b.w FROM a JOIN b ON a.k = b.k WHERE a.v > -3",
-    "SELECT a.g, b.t, c.d, count(*) FROM a JOIN b ON a.k = b.k JOIN c ON c.k = b.k GROUP BY a.g, b.t, c.d",
-    "SELECT a.k, b.w FROM a JOIN b ON a.k = b.k + 1",
-    "SELECT a.k, b.w FROM a JOIN b ON a.k > b.k",
-    "SELECT count(*) FROM a, b",
-    "SELECT x.k, y.k FROM a x JOIN a y ON x.g = y.g AND x.k < y.k",
-    "SELECT a.k, b.w, b.t FROM a LEFT JOIN b ON a.k = b.k AND b.w > 2",
-    "SELECT a.k, b.w FROM a RIGHT JOIN b ON a.k = b.k AND a.v > 0",
-    "SELECT a.k, b.w FROM a FULL JOIN b ON a.k = b.k AND b.w > a.v",
-    "SELECT a.k, b.w, c.t FROM a LEFT JOIN b ON a.k = b.k LEFT JOIN c ON c.k = b.g",
-    "SELECT a.k, b.w, c.t FROM a LEFT JOIN (b JOIN c ON b.k = c.k) ON a.k = b.k",
-    "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
-    "SELECT * FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.w > a.v)",
-    "SELECT * FROM a WHERE k NOT IN (SELECT k FROM b WHERE w > 1)",
-    "SELECT * FROM a WHERE v > (SELECT avg(w) FROM b WHERE b.k = a.k)",
-    "SELECT * FROM a WHERE v > (SELECT avg(w) FROM b)",
-    "SELECT a.k, (SELECT count(*) FROM b WHERE b.k = a.k), (SELECT max(t) FROM c WHERE c.k = a.k) FROM a",
-    "SELECT DISTINCT g, t FROM a",
-    "SELECT g, t FROM a UNION SELECT g, t FROM b",
-    "SELECT g, t FROM a UNION ALL SELECT g, t FROM b",
-    "SELECT g, t FROM a INTERSECT ALL SELECT g, t FROM b",
-    "SELECT g, t FROM a EXCEPT SELECT g, t FROM b",
-    "SELECT k, g, row_number() OVER (PARTITION BY g ORDER BY v, k), sum(v) OVER (PARTITION BY g) FROM a",
-    "SELECT * FROM (SELECT k, g, row_number() OVER (PARTITION BY g ORDER BY v, k) r FROM a) x WHERE r <= 2",
-    "SELECT g, n, count(*) FROM (SELECT g, count(*) n FROM a GROUP BY g, t) x GROUP BY g, n",
-    "SELECT x.g, x.s, y.s FROM (SELECT g, sum(v) s FROM a GROUP BY g) x"
-    " LEFT JOIN (SELECT g, sum(w) s FROM b GROUP BY g) y ON x.g = y.g",
-    "SELECT g, sum(v) FROM a GROUP BY g HAVING count(*) > 2",
-    "SELECT g, t, count(*) FROM a GROUP BY ROLLUP (g, t)",
-    "SELECT e, count(*) FROM c, unnest(x) e GROUP BY e",
-    "WITH r AS (SELECT g, sum(v) s FROM a GROUP BY g) SELECT r1.g, r2.s FROM r r1 JOIN r r2 ON r1.s = r2.g",
-    "SELECT a.k, v.n FROM a JOIN (VALUES (1, 'one'), (2, 'two')) v(g, n) ON v.g = a.g",
-    "SELECT 5 AS five FROM a GROUP BY CUBE (g)",
-    "SELECT max(s), max(2.25) FROM (SELECT g, sum(v) s FROM a GROUP BY g) x HAVING max(1) < 3",
-)
-#: Queries with an operator that is computed at each read, over others that are not.
-PARTLY = (
-    "SELECT g, sum(v) s FROM a GROUP BY g ORDER BY s DESC, g LIMIT 2",
-    "SELECT g, s, rank() OVER (ORDER BY s, g) FROM (SELECT g, sum(v) s FROM a GROUP BY g) x",
-    "SELECT DISTINCT ON (g) g, k, v FROM a ORDER BY g, v, k",
-    "SELECT g, s FROM (SELECT g, sum(v) s FROM a GROUP BY g) x WHERE s > ALL (SELECT k FROM c)",
-)
-#: Queries of which nothing is kept: what they read is as quick to compute.
-NOT_MAINTAINED = (
-    "SELECT k, g FROM a WHERE v > 0",
-    "WITH RECURSIVE r(k) AS (SELECT k FROM a WHERE k < 3 UNION SELECT b.g FROM b JOIN r ON r.k = b.k) SELECT * FROM r",
-)
 
 
 @pytest.fixture
@@ -99,45 +34,10 @@ def create(client: Client, queries: tuple[str, ...]) -> None:
         client.run(f"CREATE MATERIALIZED VIEW v{place}{names(client, query)} WITH (method = 'incremental') AS {query}")
 
 
-def names(client: Client, query: str) -> str:
-    """A list of names for the columns of a query of which some are called alike."""
-    statement = client.bind(query)
-    assert isinstance(statement, Query)
-    given = [output.name for output in statement.outputs]
-    alike = len(set(given)) < len(given) or "?column?" in given
-    return f" ({', '.join(f'c{place}' for place in range(len(given)))})" if alike else ""
-
-
-def bag(rows: Any) -> Counter[tuple[Any, ...]]:
-    return Counter(tuple(map(_value, row)) for row in rows)
-
-
-def _value(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, 3)
-    return repr(value) if isinstance(value, list | dict) else value
-
-
 def kept(database: Database) -> set[str]:
     """The views whose rows are kept."""
     known = database.read_services.maintained._known.values()
     return {item.runtime.view.name for item in known if item.kept is not None}
-
-
-def row(drawn: random.Random, table: str) -> str:
-    text, group = drawn.choice(("'x'", "'y'", "'zz'", "NULL", "''")), drawn.choice(("1", "2", "3", "NULL"))
-    match table:
-        case "a":
-            number = drawn.choice(("1.50", "2", "NULL", "-3.25"))
-            return f"({drawn.randint(1, 40)}, {group}, {drawn.randint(-5, 5)}, {text}, {number})"
-        case "b":
-            key, double = drawn.choice(("NULL", *map(str, range(12)))), drawn.choice(("0.1", "2.5", "NULL"))
-            number = drawn.choice(("1", "1.0", "2.500", "NULL"))
-            return f"({key}, {group}, {drawn.randint(-3, 9)}, {text}, {double}, {number})"
-        case _:
-            array = drawn.choice(("ARRAY[1, 2]", "ARRAY[]::int[]", "NULL", "ARRAY[3, NULL]"))
-            date = drawn.choice(("NULL", "DATE '2020-01-01'"))
-            return f"({drawn.randint(0, 12)}, {array}, {date}, {text})"
 
 
 SETS = {

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.executor.client import Client, open_database
-from tests.executor.test_maintained_views import MAINTAINED, NOT_MAINTAINED, PARTLY, bag, names, row
+from tests.executor.view_queries import MAINTAINED, NOT_MAINTAINED, PARTLY, bag, names, row
 from tests.rig.sampling import sample
 
 TABLES = """
