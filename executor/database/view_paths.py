@@ -2,6 +2,8 @@
 
 A part is a state, which statements fill as rows arrive or in the background; a node of the dataflow above the states,
 whose rows are in memory once they are kept; or the final relation, where it is computed at each read.
+
+Owns the rows. ``planner.explain.dataflows`` has the words of nodes and reasons; ``system_relations`` has the columns.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ class MaintainedRows:
         """Fills the nodes. ``whole`` evaluates a relation over tables and states as they are at the moment, ``query``
         one over a few rows of given traces."""
         self._flow = flow
+        self._shared = flow.shared
         self._query = query
         self._merge = merge
         self._states: dict[int, Multiset] = {}
@@ -63,7 +64,7 @@ class MaintainedRows:
     def change(self, deltas: Mapping[int, pa.Table]) -> None:
         """Brings the rows forward: ``deltas`` are the changes of sources by node, in their columns' order, with the
         weight last. Raises Inconsistent where they are not those of what is kept."""
-        changes = Changes(self._flow.scope, self._kept, self._flow.shared, self._query, self._merge)
+        changes = Changes(self._flow.scope, self._kept, self._shared, self._query, self._merge)
         for node in self._flow.nodes:
             match node:
                 case Source():
@@ -99,7 +100,7 @@ class MaintainedRows:
 
     def _read(self, node: int, key: Key = (), hashes: Hashes = NO_HASHES) -> pa.Table:
         """Rows of an output with some keys, or all for an empty key, each as often as it is there."""
-        shared = self._flow.shared.get(node)
+        shared = self._shared.get(node)
         if shared is None:
             return repeated(self._kept[node].lookup(key, hashes))
         return repeated(shown(shared, self._kept[shared.node].lookup(shared.key(key), hashes)))

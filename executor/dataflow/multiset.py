@@ -118,10 +118,6 @@ class Multiset:
         parts = [item.all() if not key else item.take(item.places(key, wanted)) for item in self._segments]
         return self._weighted(parts)
 
-    def rows(self) -> pa.Table:
-        """All rows, each as often as it is there."""
-        return repeated(self.lookup((), np.empty(0, np.uint64)))
-
     def change(self, delta: pa.Table) -> None:
         """Adds rows with their weights. Raises Inconsistent where a row would be there less than not at all."""
         if delta.num_rows == 0:

@@ -239,12 +239,6 @@ class FileFeed:
         self._converted.keep((*needed, *self._fitting), self._stream)
 
     @property
-    def count(self) -> int:
-        """How many files have arrived."""
-        with self._lock:
-            return sum(len(item.files) for item in self._arrived)
-
-    @property
     def stored_lsn(self) -> int:
         """Above which LSN the log may have names that the store has not."""
         with self._lock:  # a crash may have cut short the names of one record

@@ -40,8 +40,6 @@ class OwnFiles(Struct, frozen=True):
 ROW_BITS: Final = 40
 #: A file that has not changed for so long is whole, in nanoseconds.
 SETTLED: Final = 1_000_000_000
-#: Seconds by which clocks of file systems may lag.
-_MOMENT: Final = 0.01
 _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "parquet": (".parquet", ".pq"),
     "csv": (".csv", ".tsv", ".txt"),
@@ -61,7 +59,6 @@ class FileSource:
         self._suffixes = _SUFFIXES[format]
         self._now = now
         self._seen: dict[str, tuple[int, int]] = {}
-        self._growing: dict[str, tuple[int, int]] = {}
 
     def poll(self, known: Mapping[str, tuple[int, int]]) -> list[SourceFile]:
         """Files that have arrived and are not among ``known`` (size and mtime by path), oldest first.
@@ -77,16 +74,7 @@ class FileSource:
         fresh = {path: stat for path, stat in found.items() if path not in known}
         arrived = [(path, *stat) for path, stat in fresh.items() if self._is_whole(path, stat)]
         self._seen = fresh  # also those that have arrived: one that the stream refuses is not known at the next look
-        self._growing = {path: stat for path, stat in fresh.items() if (path, *stat) not in arrived}
         return sorted(arrived, key=lambda item: (item[2], item[0]))
-
-    @property
-    def patience(self) -> float:
-        """Seconds, at most, until the files that were still growing at the last look are whole, unless they grow on."""
-        newest = max((mtime for _, mtime in self._growing.values()), default=None)
-        if newest is None:
-            return 0.0
-        return min(max(newest + SETTLED - self._now(), 0), SETTLED) / 1e9 + _MOMENT
 
     def require(self) -> None:
         """Raises 58P01 where the folder does not exist, 58030 where it cannot be read."""

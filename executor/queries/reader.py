@@ -543,14 +543,12 @@ class Reader:
 
     def _versions(self, views: Iterable[int], lent: Mapping[int, Lending]) -> dict[int, int]:
         """Which content views find beside their states. The caller has the sequencer's lock."""
-        return {
-            oid: next(self._private)
-            if self.core.view(oid).view.timed
-            else lent[oid].version
-            if oid in lent
-            else self.core.version_beside(oid)
-            for oid in views
-        }
+        return {oid: self._version(oid, lent) for oid in views}
+
+    def _version(self, oid: int, lent: Mapping[int, Lending]) -> int:
+        if self.core.view(oid).view.timed:  # nobody else reads it at this time
+            return next(self._private)
+        return lent[oid].version if oid in lent else self.core.version_beside(oid)
 
     def _moment(self, plan: Plan, transaction: Transaction, elsewhere: Container[int]) -> tuple[Moment, bool]:
         """(moment, whether the caller closes its snapshot); ``elsewhere`` are the views that others have answered."""

@@ -137,7 +137,6 @@ def define(session: Environment, transaction: Transaction, statement: Definition
             if exists:
                 return Result("CREATE FOREIGN TABLE", notices=(_skipped(stream.name),))
             stream = replace(stream, oid=free_oid(core, catalog, stream))
-            transaction.arrived.pop(stream.oid, None)  # of one whose creation was undone
             add_object(transaction, catalog, stream)
             return Result("CREATE FOREIGN TABLE")
         case CreateView():

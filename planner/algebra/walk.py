@@ -7,7 +7,7 @@ tuples of nodes (of any nesting) count. Nothing else in the planner recurses ove
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, reduce
 from itertools import chain
 from operator import is_, or_
@@ -318,6 +318,15 @@ def _refill(value: Any, rest: Iterator[Any]) -> Any:
     if type(value) is tuple:
         return tuple(_refill(item, rest) for item in value)
     return value
+
+
+#: The fields with inputs of which a node takes the columns by their places, not by their identities.
+BY_POSITION: Final[Mapping[type, tuple[str, ...]]] = {
+    SetOperation: ("left", "right"),
+    Fixpoint: ("base", "step"),
+    ScalarSubquery: ("relation",),
+    InSubquery: ("relation",),
+}
 
 
 def inputs(relation: Relation) -> tuple[Relation, ...]:

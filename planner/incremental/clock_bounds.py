@@ -62,14 +62,13 @@ def _bounds(node: Filter, leaf: Snapshot) -> Iterator[tuple[str, int]]:
 
 def _column(scalar: Scalar) -> Column | None:
     """The column of a time, perhaps of one with an interval added."""
-    scalar = _base(scalar)
-    is_time = isinstance(scalar, ColumnRef) and scalar.column.type.name in _TIMES
-    return scalar.column if is_time and isinstance(scalar, ColumnRef) else None
+    base = _base(scalar)
+    return base.column if isinstance(base, ColumnRef) and base.column.type.name in _TIMES else None
 
 
 def _is_now(scalar: Scalar) -> bool:
-    scalar = _base(scalar)
-    return isinstance(scalar, Call) and scalar.function == NOW
+    base = _base(scalar)
+    return isinstance(base, Call) and base.function == NOW
 
 
 def _base(scalar: Scalar) -> Scalar:

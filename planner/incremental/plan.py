@@ -186,7 +186,7 @@ def _require_kept(statements: Sequence[Relation]) -> None:
 
 
 def normalise(relation: Relation, ordered: bool = False) -> Relation:
-    """The plan as the rules of continuous views look at it: decorrelated, rewritten, streams on probe sides."""
+    """The plan in the form that methods expect: decorrelated, rewritten, streams on probe sides."""
     rewritten = rewrite(decorrelate(unnest_in_place(order_lists(relation))), REWRITES)
     return rewrite(prepare(number_inner_limits(first_rows(rewritten)), ordered), REWRITES)
 

@@ -55,7 +55,7 @@ class Building:
         """Adds a node; the leaf that stands for it. It shares the rows of one with an equal definition."""
         assert node.id == len(self.nodes)
         first = self._by_definition.setdefault(key_of(node.definition), node)
-        if first is not node and len(first.columns) == len(node.columns):
+        if first is not node:
             node = Shared(node.id, node.columns, node.definition, first.id, first.columns)
         self.nodes.append(node)
         self._by_trace[rows_trace(self.scope, node.id)] = node.id

@@ -19,13 +19,11 @@ from planner.algebra.nodes import (
     Column,
     ColumnRef,
     Filter,
-    Fixpoint,
-    InSubquery,
+    InZone,
     Join,
     Limit,
     Project,
     Relation,
-    ScalarSubquery,
     Scan,
     SetOperation,
     Snapshot,
@@ -36,6 +34,7 @@ from planner.algebra.nodes import (
     With,
 )
 from planner.algebra.walk import (
+    BY_POSITION,
     RELATIONS,
     children,
     descend,
@@ -63,14 +62,7 @@ from planner.rules import decorrelate, optimise
 
 _SCANS: Final = kinds_of(Scan)
 #: Relations with all columns of their inputs.
-_PASSING: Final = (Scan, Filter, Join, Window, Unnest, Sort, Limit)
-#: The inputs of nodes that go by their columns' places.
-_BY_POSITION: Final[dict[type, tuple[str, ...]]] = {
-    SetOperation: ("left", "right"),
-    Fixpoint: ("base", "step"),
-    ScalarSubquery: ("relation",),
-    InSubquery: ("relation",),
-}
+_PASSING: Final = (Scan, Filter, Join, Window, Unnest, Sort, Limit, InZone)
 
 
 class Planned(Struct, frozen=True):
@@ -147,8 +139,8 @@ class _Planning:
             used.setdefault(scan.oid, {}).update(zip(scan.sources, scan.columns, strict=True))
 
         def change(node: Any) -> Any:
-            if type(node) in _BY_POSITION:
-                sides = {name: getattr(node, name) for name in _BY_POSITION[type(node)]}
+            if type(node) in BY_POSITION:
+                sides = {name: getattr(node, name) for name in BY_POSITION[type(node)]}
                 wider = {name: side for name, side in sides.items() if isinstance(side, _PASSING)}
                 return replace(node, **{name: Project(side, references(side.columns)) for name, side in wider.items()})
             if not isinstance(node, Scan) or len(node.sources) == len(used[node.oid]):

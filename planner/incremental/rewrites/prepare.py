@@ -1,7 +1,7 @@
 """The form in which a continuous view is planned: groupings that its operators imply, and streams on probe sides.
 
 Owns the equations that bring a plan into the form that the rules of the thesis (4.2.2, 4.2.3) ask for, where the plan
-keeps its meaning. ``planner.incremental.checks`` refuses what is left.
+keeps its meaning. ``planner.incremental.methods.collect`` takes what is left.
 
     union of streams               =  Aggregate(union all of streams, all columns)
     static join stream             =  stream join static

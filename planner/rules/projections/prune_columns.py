@@ -16,20 +16,25 @@ from planner.algebra.nodes import (
     Aggregate,
     Column,
     Delta,
-    Fixpoint,
-    InSubquery,
     Project,
     Relation,
-    ScalarSubquery,
     Scan,
-    SetOperation,
     Snapshot,
     Unnest,
     Values,
     Window,
     With,
 )
-from planner.algebra.walk import Node, children, find, is_relation, kinds_of, transform_relations, used_columns
+from planner.algebra.walk import (
+    BY_POSITION,
+    Node,
+    children,
+    find,
+    is_relation,
+    kinds_of,
+    transform_relations,
+    used_columns,
+)
 
 
 def prune_columns(relation: Relation) -> Relation:
@@ -52,19 +57,18 @@ def _needed(relation: Relation) -> set[Column]:
             else:
                 needed |= used_columns(child)
     for node in find(relation, _POSITIONAL):
-        needed.update(*(below.columns for below in _BY_POSITION[type(node)](node)))
+        needed.update(*(below.columns for below in _by_position(node)))
     return needed
 
 
-#: The inputs of nodes that go by their columns' places.
-_BY_POSITION: Final[Mapping[type[Any], Callable[[Any], tuple[Relation, ...]]]] = {
-    SetOperation: lambda node: (node.left, node.right),
-    Fixpoint: lambda node: (node.base, node.step),
-    With: lambda node: tuple(below for _, below in node.definitions),
-    ScalarSubquery: lambda node: (node.relation,),
-    InSubquery: lambda node: (node.relation,),
-}
-_POSITIONAL: Final = kinds_of(SetOperation, Fixpoint, With, ScalarSubquery, InSubquery)
+def _by_position(node: Any) -> tuple[Relation, ...]:
+    """The inputs of which a node takes all columns, by their places."""
+    if isinstance(node, With):
+        return tuple(below for _, below in node.definitions)
+    return tuple(getattr(node, name) for name in BY_POSITION[type(node)])
+
+
+_POSITIONAL: Final = kinds_of(With, *BY_POSITION)
 
 
 class _Pruning:
