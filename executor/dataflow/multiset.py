@@ -25,6 +25,7 @@ from executor.traces.budget import size_of
 WEIGHT: Final = "__weight"
 
 Integers = npt.NDArray[np.int64]
+Places = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 #: Makes one of equal rows, with the sum of their weights.
 Consolidate = Callable[[pa.Table], pa.Table]
 
@@ -76,7 +77,16 @@ class _Segment:
         places: npt.NDArray[np.int32] = order[np.repeat(first, counts) + steps]
         return places.compress(self.weights[places] > 0)
 
-    def take(self, places: npt.NDArray[np.int32]) -> tuple[pa.Table, Integers]:
+    def first_places(self, key: tuple[str, ...], wanted: Hashes) -> tuple[Integers, Places]:
+        """For each of some hashes that rows have, its number, and where the first row is, if that is there."""
+        hashes, order = self.index(key)
+        first = np.searchsorted(hashes, wanted, "left")
+        rows = np.flatnonzero(hashes.take(first, mode="clip") == wanted) if hashes.size else first[:0]
+        places = order[first[rows]]
+        there = self.weights[places] > 0
+        return rows[there], places[there]
+
+    def take(self, places: Places) -> tuple[pa.Table, Integers]:
         """Some rows with their weights."""
         return pa.Table.from_batches([self.rows.take(pa.array(places))]), self.weights[places]
 
@@ -118,25 +128,61 @@ class Multiset:
         parts = [item.all() if not key else item.take(item.places(key, wanted)) for item in self._segments]
         return self._weighted(parts)
 
+    def take(self, key: tuple[str, ...], hashes: Hashes) -> pa.Table:
+        """Takes out what ``lookup`` finds."""
+        wanted = np.unique(hashes)
+        found = [(item, item.places(key, wanted) if key else np.flatnonzero(item.weights)) for item in self._segments]
+        rows = self._weighted([item.take(places) for item, places in found if places.size])
+        self._clear(found)
+        return rows
+
+    def add(self, rows: pa.Table) -> None:
+        """Adds rows with their weights, which are positive."""
+        self._add(rows)
+
     def change(self, delta: pa.Table) -> None:
         """Adds rows with their weights. Raises Inconsistent where a row would be there less than not at all."""
         if delta.num_rows == 0:
             return
-        wanted = np.unique(hashes_of(delta, self._names))
-        touched = [(item, item.places(self._names, wanted)) for item in self._segments]
-        old = self._weighted([item.take(places) for item, places in touched if places.size])
+        gone = delta.filter(_compute.less(delta.column(WEIGHT), 0))
+        if self._taken_away(gone):
+            self._add(delta.filter(_compute.greater(delta.column(WEIGHT), 0)))
+            return
+        old = self.take(self._names, hashes_of(delta, self._names))
         merged = self.consolidated(pa.concat_tables([old, delta]) if old.num_rows else delta)
         weights = merged.column(WEIGHT).to_numpy()
         if weights.size and weights.min() < 0:
             raise Inconsistent
-        for item, places in touched:
-            item.weights[places] = 0
-            item.live -= places.size
         self._add(merged)
 
     def consolidated(self, rows: pa.Table) -> pa.Table:
         """Equal rows as one with the sum of their weights, without those where it is 0."""
         return consolidated(rows, self._merge)
+
+    def _taken_away(self, gone: pa.Table) -> bool:
+        """Takes rows away where they are, if each is found in one place; else nothing."""
+        if not all(_is_grouped(field.type) for field in self._schema):
+            return False
+        hashes, weights = hashes_of(gone, self._names), gone.column(WEIGHT).to_numpy()
+        times = np.zeros(weights.size, np.int64)
+        found = list[tuple[_Segment, Places, Integers]]()
+        for item in self._segments:
+            rows, places = item.first_places(self._names, hashes)
+            times[rows] += 1
+            if np.any(item.weights[places] + weights[rows] < 0) or not _are_same(item, places, gone, rows, self._names):
+                return False
+            found.append((item, places, rows))
+        if np.any(times != 1):
+            return False
+        for item, places, rows in found:
+            item.weights[places] += weights[rows]
+            item.live -= int(np.count_nonzero(item.weights[places] == 0))
+        return True
+
+    def _clear(self, found: Iterable[tuple[_Segment, Places]]) -> None:
+        for item, places in found:
+            item.weights[places] = 0
+            item.live -= places.size
 
     def _add(self, rows: pa.Table) -> None:
         if rows.num_rows:
@@ -163,12 +209,64 @@ def consolidated(rows: pa.Table, merge: Consolidate) -> pa.Table:
     if rows.num_rows <= _FEW and not any(map(_is_inexact, kinds)):
         return _few_consolidated(rows, names)
     if all(map(_is_grouped, kinds)):
+        rows = _without_pairs(rows, names)
+        if rows.num_rows == 0:
+            return rows
         # Zeros of both signs, which Arrow's grouping takes apart, are different rows here.
         grouped = rows.group_by(names, use_threads=False).aggregate([(WEIGHT, "sum")])
         found = grouped.select([*names, f"{WEIGHT}_sum"]).rename_columns([*names, WEIGHT])
     else:
         found = merge(rows)
     return found.filter(_compute.not_equal(found.column(WEIGHT), 0))
+
+
+def _without_pairs(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The rows without those that went and came again, as the n-th of those that went and the n-th of those that came:
+    an UPDATE gives such pairs, and grouping takes ten times as long as comparing them."""
+    weights = rows.column(WEIGHT).to_numpy()
+    gone, come = np.flatnonzero(weights == -1), np.flatnonzero(weights == 1)
+    if gone.size != come.size or 2 * gone.size != weights.size:
+        return rows
+    before, after = _some(rows, gone), _some(rows, come)
+    alike = np.ones(gone.size, np.bool_)
+    for name in names:
+        alike &= _same_bits(before.column(name), after.column(name))
+        if not alike.any():
+            return rows
+    if alike.all():
+        return rows.slice(0, 0)
+    return _some(rows, np.sort(np.concatenate([gone[~alike], come[~alike]])))
+
+
+def _are_same(item: _Segment, places: Places, rows: pa.Table, at: Integers, names: Sequence[str]) -> bool:
+    """Whether a segment's rows at some places are, one by one, the same as other rows."""
+    if not at.size:
+        return True
+    mine, others = item.rows.take(pa.array(places)), _some(rows, at)
+    return all(bool(_same_bits(mine.column(name), others.column(name).combine_chunks()).all()) for name in names)
+
+
+def _some(rows: pa.Table, places: Integers) -> pa.Table:
+    """Rows at some places, in order."""
+    if places.size and places[-1] - places[0] + 1 == places.size:
+        return rows.slice(places[0], places.size)
+    return rows.take(pa.array(places))
+
+
+def _same_bits(one: pa.ChunkedArray | pa.Array, other: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.bool_]:
+    """Where two columns have the same value, NULL included."""
+    if pa.types.is_floating(one.type):
+        whole = pa.int32() if one.type.bit_width == 32 else pa.int64()
+        one, other = (item.combine_chunks() if isinstance(item, pa.ChunkedArray) else item for item in (one, other))
+        one, other = one.view(whole), other.view(whole)
+    same = _compute.equal(one, other)
+    if same.null_count:
+        both = _compute.and_(_compute.is_null(one), _compute.is_null(other))
+        same = _compute.or_(_compute.fill_null(same, fill_value=False), both)
+    found: npt.NDArray[np.bool_] = (
+        same.to_numpy(zero_copy_only=False) if isinstance(same, pa.Array) else same.to_numpy()
+    )
+    return found
 
 
 def _few_consolidated(rows: pa.Table, names: Sequence[str]) -> pa.Table:

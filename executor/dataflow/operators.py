@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from executor.dataflow.group_sums import added_up
 from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
 from executor.dataflow.multiset import WEIGHT, Multiset, consolidated, negated, repeated, weighted
 from planner.algebra.nodes import Column, Relation
@@ -58,11 +59,15 @@ class Changes:
 
     def put(self, node: DataflowNode, delta: pa.Table) -> None:
         """A node has changed. Raises Inconsistent where that cannot be."""
-        delta = consolidated(delta, partial(self._merge, node.columns))
-        if delta.num_rows:
-            self._deltas[node.id] = delta
-            if node.id in self._kept:
-                self._kept[node.id].change(delta)
+        self._pass_on(node, delta)
+        if node.id in self._deltas and node.id in self._kept:
+            self._kept[node.id].change(self._deltas[node.id])
+
+    def _pass_on(self, node: DataflowNode, delta: pa.Table) -> None:
+        """What nodes above find as the change of one, whose rows are as they are after it."""
+        found = consolidated(delta, partial(self._merge, node.columns))
+        if found.num_rows:
+            self._deltas[node.id] = found
 
     def run(self, node: Operator, states: Mapping[int, Multiset]) -> None:
         """Changes a node as the changes of its inputs demand. ``states`` are those of groupings, by node."""
@@ -77,7 +82,11 @@ class Changes:
             case Retracted():
                 parts = [self._regrouped(node, states[node.id])]
             case Recomputed():
-                parts = list(self._recomputed(node))
+                touched = self._touched(node)
+                if node.own_key is not None:
+                    self._pass_on(node, self._replaced(node, node.own_key, touched))
+                    return
+                parts = [weighted(self._over(node, touched, is_new), 2 * is_new - 1) for is_new in (False, True)]
         self.put(node, pa.concat_tables(parts))
 
     # -- rows ------------------------------------------------------------------------------------------------------
@@ -142,25 +151,30 @@ class Changes:
         state = schema_of(node.state)
         rows = {change_trace(self._scope, node.node): _renamed(changed, node.weight)}
         added = self._answer(node.partial, rows, state)
-        old = states.lookup(node.key, hashes_of(added, node.key))
-        standing = old.drop_columns([WEIGHT])
-        new = self._answer(node.merge, {states_trace(self._scope, node.id): pa.concat_tables([standing, added])}, state)
-        difference = states.consolidated(pa.concat_tables([negated(old), weighted(new, 1)]))
-        states.change(difference)
+        old = states.take(node.key, hashes_of(added, node.key))
+        both = pa.concat_tables([old.drop_columns([WEIGHT]), added])
+        merged = added_up(both, node.group)
+        if merged is None:
+            merged = self._answer(node.merge, {states_trace(self._scope, node.id): both}, state)
+        new = weighted(merged, 1)
+        states.add(new)
+        difference = pa.concat_tables([negated(old), new])
         groups = {groups_trace(self._scope, node.id): _renamed(difference, node.weight)}
         return self._answer(node.final, groups, change_schema(node.columns))
 
     # -- recomputation ---------------------------------------------------------------------------------------------
 
-    def _recomputed(self, node: Recomputed) -> Iterable[pa.Table]:
+    def _touched(self, node: Recomputed) -> Hashes:
+        """The hashes of the keys of changed rows."""
+        deltas = [(key, self._deltas[below]) for below, key in node.keys if below in self._deltas]
+        return np.unique(np.concatenate([hashes_of(delta, key) for key, delta in deltas]))
+
+    def _replaced(self, node: Recomputed, key: Key, touched: Hashes) -> pa.Table:
         """The rows of touched keys as they were, to be taken away, and as they are."""
-        deltas = [(below, key, self._deltas[below]) for below, key in node.keys if below in self._deltas]
-        touched = np.unique(np.concatenate([hashes_of(delta, key) for _, key, delta in deltas]))
-        if node.own_key is None:
-            yield weighted(self._over(node, touched, False), -1)
-        else:
-            yield negated(self._kept[node.id].lookup(node.own_key, touched))
-        yield weighted(self._over(node, touched, True), 1)
+        old = self._kept[node.id].take(key, touched)
+        new = weighted(self._over(node, touched, True), 1)
+        self._kept[node.id].add(new)
+        return pa.concat_tables([negated(old), new])
 
     def _over(self, node: Recomputed, touched: Hashes, is_new: bool) -> pa.Table:
         found = ((below, repeated(self._rows(below, key, touched, is_new))) for below, key in node.keys)

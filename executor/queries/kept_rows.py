@@ -176,6 +176,11 @@ class KeptRows:
         self.lsn = lsn
         self._count()
 
+    @property
+    def reads_tables(self) -> bool:
+        """Whether the final relation reads tables beside what is kept."""
+        return bool(self._core.plans.get(self._flow.final).tables)
+
     def answer(self, whole: Whole) -> pa.Table:
         """The rows of the view's final relation."""
         outputs = self._rows.outputs()

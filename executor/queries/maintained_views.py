@@ -54,6 +54,7 @@ class _Costs(Struct):
     def compute(self, seconds: float) -> None:
         """An evaluation took so long. The first one makes the plan, and does not count."""
         self.computes += 1
+        self.pause = max(0, self.pause - 1)
         if self.computes > 1:
             self.computed = seconds if self.computes == 2 else _mean(self.computed, seconds)
 
@@ -70,7 +71,7 @@ class _Costs(Struct):
         """Rows that were kept are given up."""
         self.losses += 1
         self.follows = 0
-        self.pause = min(1 << self.losses, _LONGEST_PAUSE) - 1
+        self.pause = min(1 << self.losses, _LONGEST_PAUSE)
 
     @property
     def is_dear(self) -> bool:
@@ -119,6 +120,12 @@ class MaintainedViews:
         """A view's dataflow, and how many rows are kept of its nodes; None for that where none are."""
         known = self._of(runtime)
         return known.planned, None if known.kept is None else known.kept.counts
+
+    def follows(self, runtime: ViewRuntime) -> bool:
+        """Whether a view's rows are most likely kept, and need no table to be read. Without locks."""
+        known = self._known.get(runtime.view.oid)
+        kept = None if known is None or known.runtime is not runtime else known.kept
+        return kept is not None and not kept.reads_tables
 
     def rows(self, runtime: ViewRuntime, lsn: int, whole: Whole, compute: Callable[[], pa.Table]) -> pa.Table:
         """The rows of a view's final relation at an LSN, at which its states are; ``compute`` evaluates it anew. With
@@ -184,10 +191,8 @@ class MaintainedViews:
         """Whether rows that are not kept are to be from now on."""
         if known.planned.dataflow is None or known.method == "recompute":
             return False
-        if known.costs.pause:
-            known.costs.pause -= 1
-            return False
-        return known.method == "incremental" or known.costs.computed >= WORTH_SECONDS
+        costs = known.costs
+        return not costs.pause and (known.method == "incremental" or costs.computed >= WORTH_SECONDS)
 
     def _computed(self, known: _Known, compute: Callable[[], pa.Table]) -> pa.Table:
         started = time.perf_counter()

@@ -92,6 +92,8 @@ class Moment(Struct, frozen=True):
     elsewhere: Mapping[int, Answer] = field(default_factory=dict)
     #: What guests read of the tables of their homes.
     lent: Mapping[int, Lending] = field(default_factory=dict)
+    #: Whether there is no snapshot, since what is read is kept up to date.
+    is_bare: bool = False
 
     def query(
         self, engine: EmbeddedEngine, relation: Relation, bindings: Bindings, parameters: Parameters, time_zone: str
@@ -102,6 +104,10 @@ class Moment(Struct, frozen=True):
         if self.snapshot is not None:
             return self.snapshot.query(relation, bindings, parameters, time_zone)
         return engine.query(relation, bindings, parameters, time_zone, self.owner)
+
+
+class _TablesNeeded(Exception):
+    """The rows of a view are not kept up to date any more."""
 
 
 class SeparableQueries(Protocol):
@@ -432,12 +438,13 @@ class Reader:
     ) -> Any:
         """Runs at one moment; a later one is taken where another reader already brought a view beyond it, or where a
         view that another server maintains is not of that moment."""
+        needs_tables = False
         for attempt in range(ATTEMPTS):
             self.services.replicas.refresh(plan.views)
             self.services.borrowing.fetch(plan.views, self)
             elsewhere = self.services.elsewhere.read(plan, parameters, self, transaction)
             with self.services.borrowing.steady(plan.views, self):
-                moment, owned = self._moment(plan, transaction, elsewhere)
+                moment, owned = self._moment(plan, transaction, elsewhere, needs_tables)
             if elsewhere:
                 moment = replace(moment, elsewhere=elsewhere)
             try:
@@ -448,6 +455,8 @@ class Reader:
                 if error.sqlstate == "XX000" and self._is_outdated(plan):
                     raise OutdatedError from error
                 raise
+            except _TablesNeeded:
+                needs_tables = True
             except ViewPassed:
                 if attempt + 1 == ATTEMPTS or not owned:
                     raise SqlError(
@@ -550,12 +559,22 @@ class Reader:
             return next(self._private)
         return lent[oid].version if oid in lent else self.core.version_beside(oid)
 
-    def _moment(self, plan: Plan, transaction: Transaction, elsewhere: Container[int]) -> tuple[Moment, bool]:
-        """(moment, whether the caller closes its snapshot); ``elsewhere`` are the views that others have answered."""
+    def _reads_tables(self, views: Iterable[int], elsewhere: Container[int]) -> bool:
+        """Whether some views are computed from tables."""
+        below = self.core.views_below(tuple(views), elsewhere)
+        return any(oid not in elsewhere and self.core.tables_beside(oid) for oid in below)
+
+    def _moment(
+        self, plan: Plan, transaction: Transaction, elsewhere: Container[int], needs_tables: bool
+    ) -> tuple[Moment, bool]:
+        """(moment, whether the caller closes its snapshot); ``elsewhere`` are the views that others have answered.
+        Unless it ``needs_tables``, a moment has none where the rows of all views are kept up to date."""
         views = self.core.views_below(plan.views, elsewhere)
         here = [oid for oid in views if oid not in elsewhere]
-        reads_tables = bool(plan.tables) or any(self.core.tables_beside(oid) for oid in here)
+        reads_tables = bool(plan.tables) or self._reads_tables(plan.views, elsewhere)
         exact = reads_tables or len(views) > 1 or any(self.core.view(oid).program.borrowed for oid in here)
+        is_bare = not needs_tables and reads_tables and self._is_kept(plan, transaction, elsewhere)
+        reads_tables = reads_tables and not is_bare
         if transaction.write is not None and views:
             transaction.write.await_others()  # views and tables are at one position
         beside = {table for oid in here for table in self.core.tables_beside(oid)}
@@ -586,7 +605,15 @@ class Reader:
             versions = self._versions(views, lent)
             if keep and snapshot is not None:
                 self._keep(transaction, lsn, snapshot, catalog)
-        return Moment(lsn, snapshot, versions, exact or keep, self, catalog, lent=lent), not keep
+        is_bare = is_bare and snapshot is None
+        return Moment(lsn, snapshot, versions, exact or keep, self, catalog, lent=lent, is_bare=is_bare), not keep
+
+    def _is_kept(self, plan: Plan, transaction: Transaction, elsewhere: Container[int]) -> bool:
+        """Whether all that a plan reads of tables is rows of views that are kept up to date."""
+        if plan.tables or transaction.write is not None or transaction.snapshot is not None:
+            return False
+        follows = self.services.maintained.follows
+        return not self._reads_tables((oid for oid in plan.views if not follows(self.core.view(oid))), elsewhere)
 
     def _keep(self, transaction: Transaction, lsn: int, snapshot: ReadSnapshot, catalog: Catalog) -> None:
         """All statements of a transaction read this. The caller has the sequencer's lock."""
@@ -678,6 +705,8 @@ class Reader:
             return table.rename_columns([column.name for column in view.stored])
 
         def whole(relation: Relation, bindings: Bindings) -> pa.Table:
+            if moment.is_bare and self.core.plans.get(relation).tables:
+                raise _TablesNeeded
             return moment.query(engine, relation, bindings, values, zone)
 
         def compute(snapshots: Callable[[], Mapping[str, pa.Table]]) -> pa.Table:

@@ -34,7 +34,7 @@ def scaled_text_of(kind: SqlType) -> Callable[[Any, Any], Any]:
         if value is None:
             return None
         least = unknown(value) if shown is None else shown
-        text = f"{value:.{max(scale, least)}f}"  # with a point, as the type has decimals
+        text = f"{Decimal(value):.{max(scale, least)}f}"  # with a point, as the type has decimals
         end = len(text) - max(scale - least, 0)
         return (text[:end] + text[end:].rstrip("0")).rstrip(".")
 

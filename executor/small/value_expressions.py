@@ -19,7 +19,7 @@ from catalog.values.types import SqlType
 from executor.small.quotients import average_of, quotient_scale_of, scaled_text_of, shows
 from executor.small.values import DIGITS, INTEGERS, Cells, Unusual, cells_of
 from planner.algebra.functions import COMPARISONS
-from planner.algebra.nodes import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
+from planner.algebra.nodes import Call, Case, Cast, Column, ColumnRef, Literal, Parameter, Scalar
 
 #: Types whose constants have the same values as cells.
 _VALUES: Final = (*INTEGERS, "numeric", "bool", "text")
@@ -64,10 +64,40 @@ def compiled(scalar: Scalar) -> Computed | None:
             return lambda rows: [rows.parameters[index]] * rows.count
         case Cast() if keeps(scalar.argument.type, scalar.type) and holds(scalar.type, scalar.argument.type):
             return compiled(scalar.argument)
+        case Case():
+            return _case(scalar)
         case Call():
             return _call(scalar)
         case _:
             return None
+
+
+def _case(case: Case) -> Computed | None:
+    """The first result whose condition is true. All conditions and results are computed for all rows, so that one that
+    fails in a row leaves all rows to the engine."""
+    results = [*(result for _, result in case.branches), case.otherwise]
+    if not all(_is_null(item) or item.type == case.type for item in results):
+        return None
+    otherwise = compiled(case.otherwise)
+    branches = [(compiled(condition), compiled(result)) for condition, result in case.branches]
+    if otherwise is None:
+        return None
+    known = [(condition, result) for condition, result in branches if condition is not None and result is not None]
+    if len(known) < len(branches):
+        return None
+
+    def values(rows: Rows) -> Cells:
+        found = list(otherwise(rows))
+        for condition, result in reversed(known):
+            chosen = zip(condition(rows), result(rows), found, strict=True)
+            found = [value if holds else other for holds, value, other in chosen]
+        return found
+
+    return values
+
+
+def _is_null(scalar: Scalar) -> bool:
+    return isinstance(scalar, Literal) and scalar.value is None
 
 
 def keeps(source: SqlType, target: SqlType) -> bool:

@@ -104,7 +104,8 @@ class Propagated(Struct, frozen=True):
 
 
 class Retracted(Struct, frozen=True):
-    """A grouping with a state of sums (``retraction``): a row of ``state`` columns for each group that has rows.
+    """A grouping with a state of sums (``retraction``): a row of ``state`` columns for each group that has rows, first
+    those of the ``group``, of which ``key`` has those by which rows are found, then sums.
 
     ``fill`` makes the states of all groups, ``partial`` those of rows of ``node`` with a ``weight`` of 1 or -1.
     ``merge`` adds up states (``states_trace``), and ``final`` makes groups of states with a ``weight``
@@ -116,6 +117,7 @@ class Retracted(Struct, frozen=True):
     definition: Relation
     node: int
     state: tuple[Column, ...]
+    group: Key
     key: Key
     fill: Relation
     partial: Relation

@@ -82,6 +82,7 @@ def retracted(building: Building, node: Aggregate) -> Snapshot:
             definition,
             below,
             state.columns,
+            names_of(state.key),
             names_of(column for column in state.key if is_keyable(column.type)),
             state.partial(rows, weight),
             state.partial(changed, weight),

@@ -1,0 +1,55 @@
+"""Adds up the states of groups (``planner.incremental.dataflow.retraction``) without an engine.
+
+Owns: for which types and values Arrow's grouping and sums are an engine's. Arrow's sums do not notice an overflow, so
+that states whose sums might have one are the engine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+_compute: Any = pyarrow.compute  # made at its import, where no type checker sees its functions
+#: A half of what 64 bits hold, and of 10^38 in units of 2^64.
+_WHOLE: Final = 1 << 62
+_HIGH: Final = 10**38 // 2 // 2**64 - 1
+
+
+def added_up(states: pa.Table, group: Sequence[str]) -> pa.Table | None:
+    """The sums of states, at most two of each group, without those of no rows, whose number is the first sum. None
+    where the engine must add them up: without a key, and for types and values that Arrow does not treat as SQL does."""
+    sums = states.column_names[len(group) :]
+    if not group or not all(_is_exact(states.schema.field(name).type) for name in group):
+        return None
+    if not all(_adds(states.column(name)) for name in sums):
+        return None
+    grouped = states.group_by(list(group), use_threads=False).aggregate([(name, "sum") for name in sums])
+    found = grouped.select([*group, *(f"{name}_sum" for name in sums)]).rename_columns(states.column_names)
+    if not found.schema.equals(states.schema):
+        return None
+    return found.filter(_compute.not_equal(found.column(sums[0]), 0))
+
+
+def _is_exact(kind: pa.DataType) -> bool:
+    """Whether values of a type are equal for SQL where their bits are."""
+    types = pa.types
+    whole = types.is_integer(kind) or types.is_boolean(kind) or types.is_temporal(kind) or types.is_decimal128(kind)
+    return bool((whole and not types.is_interval(kind)) or types.is_string(kind) or types.is_large_string(kind))
+
+
+def _adds(column: pa.ChunkedArray) -> bool:
+    """Whether the sum of two values of a column is one of its type, without NULL."""
+    if column.null_count:
+        return False
+    if pa.types.is_int64(column.type):
+        values = column.to_numpy()
+        return not values.size or (values.max() < _WHOLE and values.min() > -_WHOLE)
+    if not pa.types.is_decimal128(column.type):
+        return False
+    array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    high = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset + 1 : 2 * (array.offset + len(array)) : 2]
+    return not high.size or (int(high.max()) < _HIGH and int(high.min()) > -_HIGH)
