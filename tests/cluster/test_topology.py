@@ -92,7 +92,8 @@ def test_both_servers_compute_on_one_spark(cluster: Cluster) -> None:
             assert client.execute("SELECT * FROM v ORDER BY k").fetchall() == [(0, 100), (1, 100), (2, 100)]
 
 
-def test_a_view_changes_engines_and_servers_under_copy(cluster: Cluster, whole: bool) -> None:
+@pytest.mark.whole  # tests/server/test_cluster_views has one server without Spark
+def test_a_view_changes_engines_and_servers_under_copy(cluster: Cluster) -> None:
     """The view changes repeatedly while rows arrive: it has every acknowledged row once and in order."""
     one, two = cluster.one, cluster.two
     with one.connect() as writing, one.connect() as client, two.connect() as there:
@@ -100,7 +101,7 @@ def test_a_view_changes_engines_and_servers_under_copy(cluster: Cluster, whole: 
             session.execute("CREATE SCHEMA IF NOT EXISTS e; SET search_path = e")
         client.execute(SETUP)
         with Writer(writing) as writer:
-            for engine in ("spark", "embedded", "spark") if whole else ("spark", "embedded"):
+            for engine in ("spark", "embedded", "spark"):
                 client.execute(f"ALTER VIEW v SET (maintenance_engine = {engine})".encode())
                 for at, target in ((client, "two"), (there, "one")):
                     wait_until(partial(_is_maintained_by, at, engine), 120, f"a job of {engine}")
@@ -117,6 +118,7 @@ def _is_maintained_by(client: Client, engine: str) -> bool:
     return client.execute(last).fetchone() == (engine,)
 
 
+@pytest.mark.whole
 def test_spark_maintains_a_guest_that_has_read_another_view(cluster: Cluster) -> None:
     """One job has the view's own groups and those of the other view."""
     with cluster.one.connect() as client, cluster.two.connect() as there:

@@ -222,6 +222,7 @@ def test_transactions_over_streams_and_a_table_are_whole_though_the_recovery_is_
 
 
 @pytest.mark.spark
+@pytest.mark.whole  # tests/spark/test_process kills a JVM in a job
 def test_spark_killed_while_two_clients_load(whole: bool) -> None:
     """The server survives the death of its JVM: no client notices, the embedded engine catches up, and Spark comes
     back."""

@@ -48,6 +48,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
     started.kill9()
 
 
+@pytest.mark.whole  # the next tests run the same jobs, and others kill drivers
 @pytest.mark.postgres
 @pytest.mark.timeout(300)
 def test_views_equal_their_queries_while_the_endpoint_comes_and_goes(

@@ -91,6 +91,7 @@ def test_plans_outlive_a_job_that_fails(spark: SparkEngine, tmp_path: Path) -> N
             assert tuples(found) == [(expected,)]
 
 
+@pytest.mark.whole
 def test_more_kinds_of_jobs_than_are_kept(spark: SparkEngine, tmp_path: Path) -> None:
     leaf, c = delta("k", "i")
     files = [stored(rows(10 + seed, seed), tmp_path / f"{seed}.parquet") for seed in range(2)]
