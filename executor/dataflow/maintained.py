@@ -6,17 +6,39 @@ time. After any error the object must be given up: its nodes may stand at differ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
+from typing import Protocol
 
 import pyarrow as pa
 
+from executor.dataflow.first_rows import FirstRowsState
 from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
-from executor.dataflow.multiset import Multiset, repeated, weighted
+from executor.dataflow.multiset import Multiset
 from executor.dataflow.operators import Changes, Merge, Query, change_schema, schema_of, shown
-from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Snapshot
-from planner.incremental.dataflow.graph import Constant, Dataflow, Key, Retracted, Source, references, rows_trace
+from executor.dataflow.weighted_rows import repeated, weighted
+from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Snapshot, Sort
+from planner.incremental.dataflow.building import chooses
+from planner.incremental.dataflow.graph import (
+    Constant,
+    Dataflow,
+    FirstRows,
+    Key,
+    Retracted,
+    Source,
+    candidates_trace,
+    references,
+    rows_trace,
+)
 from planner.incremental.names import stored_name
+
+
+class Whole(Protocol):
+    """Evaluates a relation over tables and states as they are at a moment."""
+
+    def __call__(self, relation: Relation, bindings: Mapping[str, pa.Table], /) -> pa.Table:
+        """The relation's rows; ``bindings`` are leaves that stand for neither tables nor states."""
+        ...
 
 
 class MaintainedRows:
@@ -25,26 +47,52 @@ class MaintainedRows:
     def __init__(
         self,
         flow: Dataflow,
-        whole: Callable[[Relation], pa.Table],
+        whole: Whole,
         query: Query,
         merge: Merge,
     ) -> None:
-        """Fills the nodes. ``whole`` evaluates a relation over tables and states as they are at the moment, ``query``
-        one over a few rows of given traces."""
+        """Fills the nodes. ``whole`` evaluates a relation over tables and states as they are at the moment, and over
+        the rows of given traces, ``query`` one over a few rows of given traces."""
         self._flow = flow
         self._shared = flow.shared
         self._query = query
         self._merge = merge
         self._states: dict[int, Multiset] = {}
+        self._first: dict[int, FirstRowsState] = {}
         self._kept: dict[int, Multiset] = {}
+        #: The rows of nodes of which another evaluation may choose others.
+        chosen: dict[str, pa.Table] = {}
         for node in flow.nodes:
-            if node.id in flow.kept:
-                rows = pa.Table.from_arrays(whole(node.definition).columns, schema=schema_of(node.columns))
-                self._kept[node.id] = Multiset(weighted(rows, 1), flow.kept[node.id], partial(merge, node.columns))
             if isinstance(node, Retracted):
-                states = pa.Table.from_arrays(whole(node.fill).columns, schema=schema_of(node.state))
+                states = whole(node.fill, chosen)
                 keys = (node.key,) if node.key else ()
-                self._states[node.id] = Multiset(weighted(states, 1), keys, partial(merge, node.state))
+                self._states[node.id] = self._multiset(node.state, states, keys)
+            if isinstance(node, FirstRows):
+                self._first[node.id] = self._first_rows(node)
+            if node.id in flow.kept:
+                first = self._first.get(node.id)
+                rows = whole(node.definition, chosen) if first is None else first.shown
+                self._kept[node.id] = self._multiset(node.columns, rows, flow.kept[node.id])
+            if chooses(node):
+                chosen |= self._bound(node.id)
+
+    def _multiset(self, columns: tuple[Column, ...], rows: pa.Table, keys: tuple[Key, ...]) -> Multiset:
+        typed = pa.Table.from_arrays(rows.columns, schema=schema_of(columns))
+        return Multiset(weighted(typed, 1), keys, partial(self._merge, columns))
+
+    def _first_rows(self, node: FirstRows) -> FirstRowsState:
+        trace = candidates_trace(self._flow.scope, node.id)
+
+        def choose(relation: Relation, rows: pa.Table) -> pa.Table:
+            return pa.Table.from_arrays(self._query(relation, {f"s_{trace}": rows}).columns, schema=rows.schema)
+
+        everything = partial(self._weighted, node.node)
+        return FirstRowsState(node, everything, choose, partial(self._merge, node.columns))
+
+    def _bound(self, node: int) -> dict[str, pa.Table]:
+        """The rows of a node, by the engine name of its leaf."""
+        rows = self._first[node].shown if node in self._first else self._read(node)
+        return {f"s_{rows_trace(self._flow.scope, node)}": rows}
 
     @property
     def bytes(self) -> int:
@@ -74,7 +122,7 @@ class MaintainedRows:
                 case Constant():
                     pass
                 case _:
-                    changes.run(node, self._states)
+                    changes.run(node, self._states, self._first)
 
     def lookup(self, columns: tuple[Column, ...], values: pa.Table) -> pa.Table | None:
         """The final relation's rows whose ``columns`` have the values of a row of ``values``, and perhaps others; None
@@ -82,6 +130,7 @@ class MaintainedRows:
         final = self._flow.final
         outputs = final.outputs if isinstance(final, Project) else references(final.columns)
         leaf = final.input if isinstance(final, Project) else final
+        leaf = leaf.input if isinstance(leaf, Sort) else leaf
         passed = {column: value.column for column, value in outputs if isinstance(value, ColumnRef)}
         if not isinstance(leaf, Snapshot) or len(self._flow.outputs) != 1 or len(passed) < len(outputs):
             return None
@@ -96,11 +145,15 @@ class MaintainedRows:
 
     def outputs(self) -> dict[str, pa.Table]:
         """The rows of the outputs, by the engine names of the leaves of the dataflow's final relation."""
-        return {f"s_{rows_trace(self._flow.scope, node)}": self._read(node) for node in self._flow.outputs}
+        return {name: rows for node in self._flow.outputs for name, rows in self._bound(node).items()}
 
     def _read(self, node: int, key: Key = (), hashes: Hashes = NO_HASHES) -> pa.Table:
-        """Rows of an output with some keys, or all for an empty key, each as often as it is there."""
+        """Rows of a node with some keys, or all for an empty key, each as often as it is there."""
+        return repeated(self._weighted(node, key, hashes))
+
+    def _weighted(self, node: int, key: Key = (), hashes: Hashes = NO_HASHES) -> pa.Table:
+        """Rows of a node with their weights."""
         shared = self._shared.get(node)
         if shared is None:
-            return repeated(self._kept[node].lookup(key, hashes))
-        return repeated(shown(shared, self._kept[shared.node].lookup(shared.key(key), hashes)))
+            return self._kept[node].lookup(key, hashes)
+        return shown(shared, self._kept[shared.node].lookup(shared.key(key), hashes))

@@ -10,8 +10,8 @@ until its segment becomes part of another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,24 +19,23 @@ import pyarrow as pa
 import pyarrow.compute
 
 from executor.dataflow.hashing import Hashes, hashes_of
+from executor.dataflow.weighted_rows import (
+    WEIGHT,
+    Consolidate,
+    Inconsistent,
+    Integers,
+    batch_of,
+    consolidated,
+    is_grouped,
+    same_bits,
+    some_of,
+    weights_of,
+    with_weights,
+)
 from executor.traces.budget import size_of
 
-#: The column of a change's rows that says by how many such rows there are more.
-WEIGHT: Final = "__weight"
-
-Integers = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int32] | npt.NDArray[np.int64]
-#: Makes one of equal rows, with the sum of their weights.
-Consolidate = Callable[[pa.Table], pa.Table]
-
-_compute: Any = pyarrow.compute  # made at its import, where no type checker sees its functions
 _INDEX_BYTES: Final = 12
-#: Rows of a change that are few.
-_FEW: Final = 32
-
-
-class Inconsistent(Exception):
-    """A change takes away rows that are not there."""
 
 
 class _Segment:
@@ -46,7 +45,7 @@ class _Segment:
 
     def __init__(self, rows: pa.Table, weights: Integers) -> None:
         #: One batch: Arrow takes rows of it in a fifth of the time that a table's take.
-        self.rows = _batch(rows)
+        self.rows = batch_of(rows)
         self.weights = weights
         self.live = len(weights)
         self._indexes: dict[tuple[str, ...], tuple[Hashes, npt.NDArray[np.int32]]] = {}
@@ -144,13 +143,12 @@ class Multiset:
         """Adds rows with their weights. Raises Inconsistent where a row would be there less than not at all."""
         if delta.num_rows == 0:
             return
-        gone = delta.filter(_compute.less(delta.column(WEIGHT), 0))
-        if self._taken_away(gone):
-            self._add(delta.filter(_compute.greater(delta.column(WEIGHT), 0)))
+        if self._taken_away(with_weights(delta, positive=False)):
+            self._add(with_weights(delta, positive=True))
             return
         old = self.take(self._names, hashes_of(delta, self._names))
         merged = self.consolidated(pa.concat_tables([old, delta]) if old.num_rows else delta)
-        weights = merged.column(WEIGHT).to_numpy()
+        weights = weights_of(merged)
         if weights.size and weights.min() < 0:
             raise Inconsistent
         self._add(merged)
@@ -161,9 +159,9 @@ class Multiset:
 
     def _taken_away(self, gone: pa.Table) -> bool:
         """Takes rows away where they are, if each is found in one place; else nothing."""
-        if not all(_is_grouped(field.type) for field in self._schema):
+        if not all(is_grouped(field.type) for field in self._schema):
             return False
-        hashes, weights = hashes_of(gone, self._names), gone.column(WEIGHT).to_numpy()
+        hashes, weights = hashes_of(gone, self._names), weights_of(gone)
         times = np.zeros(weights.size, np.int64)
         found = list[tuple[_Segment, Places, Integers]]()
         for item in self._segments:
@@ -186,7 +184,7 @@ class Multiset:
 
     def _add(self, rows: pa.Table) -> None:
         if rows.num_rows:
-            weights = rows.column(WEIGHT).to_numpy().astype(np.int64)  # a copy, which is written to
+            weights = weights_of(rows).astype(np.int64)  # a copy, which is written to
             self._segments.append(_Segment(rows.select(self._names), weights))
         self._segments = [item for item in self._segments if item.live]
         while len(self._segments) > 1 and self._segments[-2].live <= 2 * self._segments[-1].live:
@@ -202,125 +200,9 @@ class Multiset:
         return pa.concat_tables(found)
 
 
-def consolidated(rows: pa.Table, merge: Consolidate) -> pa.Table:
-    """Equal rows as one with the sum of their weights, without those where it is 0; equal in all bits."""
-    names = [name for name in rows.column_names if name != WEIGHT]
-    kinds = [rows.schema.field(name).type for name in names]
-    if rows.num_rows <= _FEW and not any(map(_is_inexact, kinds)):
-        return _few_consolidated(rows, names)
-    if all(map(_is_grouped, kinds)):
-        rows = _without_pairs(rows, names)
-        if rows.num_rows == 0:
-            return rows
-        # Zeros of both signs, which Arrow's grouping takes apart, are different rows here.
-        grouped = rows.group_by(names, use_threads=False).aggregate([(WEIGHT, "sum")])
-        found = grouped.select([*names, f"{WEIGHT}_sum"]).rename_columns([*names, WEIGHT])
-    else:
-        found = merge(rows)
-    return found.filter(_compute.not_equal(found.column(WEIGHT), 0))
-
-
-def _without_pairs(rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The rows without those that went and came again, as the n-th of those that went and the n-th of those that came:
-    an UPDATE gives such pairs, and grouping takes ten times as long as comparing them."""
-    weights = rows.column(WEIGHT).to_numpy()
-    gone, come = np.flatnonzero(weights == -1), np.flatnonzero(weights == 1)
-    if gone.size != come.size or 2 * gone.size != weights.size:
-        return rows
-    before, after = _some(rows, gone), _some(rows, come)
-    alike = np.ones(gone.size, np.bool_)
-    for name in names:
-        alike &= _same_bits(before.column(name), after.column(name))
-        if not alike.any():
-            return rows
-    if alike.all():
-        return rows.slice(0, 0)
-    return _some(rows, np.sort(np.concatenate([gone[~alike], come[~alike]])))
-
-
 def _are_same(item: _Segment, places: Places, rows: pa.Table, at: Integers, names: Sequence[str]) -> bool:
     """Whether a segment's rows at some places are, one by one, the same as other rows."""
     if not at.size:
         return True
-    mine, others = item.rows.take(pa.array(places)), _some(rows, at)
-    return all(bool(_same_bits(mine.column(name), others.column(name).combine_chunks()).all()) for name in names)
-
-
-def _some(rows: pa.Table, places: Integers) -> pa.Table:
-    """Rows at some places, in order."""
-    if places.size and places[-1] - places[0] + 1 == places.size:
-        return rows.slice(places[0], places.size)
-    return rows.take(pa.array(places))
-
-
-def _same_bits(one: pa.ChunkedArray | pa.Array, other: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.bool_]:
-    """Where two columns have the same value, NULL included."""
-    if pa.types.is_floating(one.type):
-        whole = pa.int32() if one.type.bit_width == 32 else pa.int64()
-        one, other = (item.combine_chunks() if isinstance(item, pa.ChunkedArray) else item for item in (one, other))
-        one, other = one.view(whole), other.view(whole)
-    same = _compute.equal(one, other)
-    if same.null_count:
-        both = _compute.and_(_compute.is_null(one), _compute.is_null(other))
-        same = _compute.or_(_compute.fill_null(same, fill_value=False), both)
-    found: npt.NDArray[np.bool_] = (
-        same.to_numpy(zero_copy_only=False) if isinstance(same, pa.Array) else same.to_numpy()
-    )
-    return found
-
-
-def _few_consolidated(rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    """``consolidated`` of a few rows, as Python values: a call of Arrow's grouping takes ten times as long."""
-    weights = rows.column(WEIGHT).to_pylist()
-    columns = [rows.column(name).to_pylist() for name in names]
-    totals: dict[tuple[object, ...], int] = {}
-    first: dict[tuple[object, ...], int] = {}
-    for place, weight in enumerate(weights):
-        key = tuple([column[place] for column in columns])
-        totals[key] = totals.get(key, 0) + weight
-        first.setdefault(key, place)
-    kept = [(place, totals[key]) for key, place in first.items() if totals[key]]
-    if len(kept) == len(weights):
-        return rows
-    found = pa.Table.from_batches([_batch(rows.select(names)).take(pa.array([place for place, _ in kept], pa.int32()))])
-    return found.append_column(WEIGHT, pa.array([total for _, total in kept], pa.int64()))
-
-
-def _batch(rows: pa.Table) -> pa.RecordBatch:
-    """A table's rows as one batch. Raises Inconsistent for more text than a batch holds."""
-    if rows.num_rows == 0:
-        return pa.RecordBatch.from_pylist([], schema=rows.schema)
-    batches = rows.combine_chunks().to_batches()
-    if len(batches) > 1:
-        raise Inconsistent
-    return batches[0]
-
-
-def _is_inexact(kind: pa.DataType) -> bool:
-    """Whether Python's values of a type are not equal where their bits are, or cannot be keys."""
-    return bool(pa.types.is_floating(kind)) or not _is_grouped(kind)
-
-
-def _is_grouped(kind: pa.DataType) -> bool:
-    """Whether Arrow groups by values of a type."""
-    return not (pa.types.is_nested(kind) or pa.types.is_interval(kind) or pa.types.is_null(kind))
-
-
-def repeated(rows: pa.Table) -> pa.Table:
-    """Rows with weights as rows, each as often as its weight says."""
-    weights = rows.column(WEIGHT).to_numpy()
-    plain = rows.drop_columns([WEIGHT])
-    if not weights.size or weights.max() <= 1:
-        return plain
-    return pa.Table.from_batches([_batch(plain).take(pa.array(np.repeat(np.arange(len(weights)), weights)))])
-
-
-def weighted(rows: pa.Table, weight: int) -> pa.Table:
-    """Rows with a weight each."""
-    return rows.append_column(WEIGHT, pa.array(np.full(rows.num_rows, weight, np.int64)))
-
-
-def negated(rows: pa.Table) -> pa.Table:
-    """Rows with their weights' signs changed."""
-    place = rows.schema.get_field_index(WEIGHT)
-    return rows.set_column(place, WEIGHT, _compute.negate(rows.column(WEIGHT)))
+    mine, others = item.rows.take(pa.array(places)), some_of(rows, at)
+    return all(bool(same_bits(mine.column(name), others.column(name).combine_chunks()).all()) for name in names)

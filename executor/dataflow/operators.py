@@ -12,13 +12,16 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from executor.dataflow.first_rows import FirstRowsState
 from executor.dataflow.group_sums import added_up
 from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
-from executor.dataflow.multiset import WEIGHT, Multiset, consolidated, negated, repeated, weighted
+from executor.dataflow.multiset import Multiset
+from executor.dataflow.weighted_rows import WEIGHT, consolidated, negated, repeated, weighted
 from planner.algebra.nodes import Column, Relation
 from planner.incremental.dataflow.graph import (
     DataflowNode,
     Fetch,
+    FirstRows,
     Key,
     Operator,
     Propagated,
@@ -69,8 +72,9 @@ class Changes:
         if found.num_rows:
             self._deltas[node.id] = found
 
-    def run(self, node: Operator, states: Mapping[int, Multiset]) -> None:
-        """Changes a node as the changes of its inputs demand. ``states`` are those of groupings, by node."""
+    def run(self, node: Operator, states: Mapping[int, Multiset], first: Mapping[int, FirstRowsState]) -> None:
+        """Changes a node as the changes of its inputs demand. ``states`` are those of groupings, by node; so are
+        ``first`` rows."""
         if all(below not in self._deltas for below in node.inputs):
             return
         match node:
@@ -81,6 +85,11 @@ class Changes:
                 parts = [part for place, term in enumerate(node.terms) for part in self._term(node, place, term)]
             case Retracted():
                 parts = [self._regrouped(node, states[node.id])]
+            case FirstRows():
+                chosen = first[node.id]
+                old = chosen.shown
+                chosen.change(self._deltas[node.node])
+                parts = [weighted(old, -1), weighted(chosen.shown, 1)]
             case Recomputed():
                 touched = self._touched(node)
                 if node.own_key is not None:

@@ -6,15 +6,16 @@ Owns: what the inputs of a dataflow are, and how far each has been read. Used wi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
 import pyarrow as pa
 
 from catalog.objects import Table
 from executor.core.core import Core
 from executor.dataflow.hashing import hashes_of
-from executor.dataflow.maintained import MaintainedRows
-from executor.dataflow.multiset import WEIGHT, Multiset, negated, weighted
+from executor.dataflow.maintained import MaintainedRows, Whole
+from executor.dataflow.multiset import Multiset
+from executor.dataflow.weighted_rows import WEIGHT, negated, weighted
 from executor.queries.expanded_views import Expanded
 from executor.tables.change_trace import TableChanges
 from executor.traces.bookmark import Bookmark
@@ -32,14 +33,6 @@ _SNAPSHOTS: Final = kinds_of(Snapshot)
 #: More changed rows than this, and than the share of what is kept, make it cheaper to compute anew.
 FEW: Final = 10_000
 SHARE: Final = 0.1
-
-
-class Whole(Protocol):
-    """Evaluates a relation at the moment of a read."""
-
-    def __call__(self, relation: Relation, bindings: Mapping[str, pa.Table], /) -> pa.Table:
-        """The relation's rows; ``bindings`` are leaves that stand for neither tables nor states."""
-        ...
 
 
 class Unknown(Exception):
@@ -139,7 +132,10 @@ class KeptRows:
                     self._read(node)
             snapshots = expanded.snapshots()
             self._rows = MaintainedRows(
-                self._flow, lambda relation: whole(relation, snapshots), self._query, self._merge
+                self._flow,
+                lambda relation, chosen: whole(relation, {**snapshots, **chosen}),
+                self._query,
+                self._merge,
             )
         except BaseException:
             self.close()

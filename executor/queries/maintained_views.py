@@ -20,9 +20,10 @@ from msgspec import Struct, field
 
 from catalog.values.errors import SqlError
 from executor.core.core import Core
-from executor.dataflow.multiset import Inconsistent
+from executor.dataflow.maintained import Whole
+from executor.dataflow.weighted_rows import Inconsistent
 from executor.queries.expanded_views import Expanded, expanded_view
-from executor.queries.kept_rows import KeptRows, Unknown, Whole
+from executor.queries.kept_rows import KeptRows, Unknown
 from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Column
 from planner.incremental.dataflow.planning import Planned, dataflow_of

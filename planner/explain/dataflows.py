@@ -14,6 +14,7 @@ from planner.algebra.walk import walk
 from planner.incremental.dataflow.graph import (
     Constant,
     DataflowNode,
+    FirstRows,
     Propagated,
     Recomputed,
     Retracted,
@@ -72,6 +73,8 @@ def _how(node: DataflowNode) -> str:
             return "grouping, from which rows are taken back"
         case Shared():
             return f"the rows of {node.node}"
+        case FirstRows():
+            return f"the first {node.last:,} rows in an order, with some to spare"
         case Recomputed():
             return f"recomputation of touched keys of {_keyed(node.relation)}"
 

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from executor.dataflow.hashing import NO_HASHES, hashes_of
-from executor.dataflow.multiset import WEIGHT, Inconsistent, Multiset, consolidated, repeated
+from executor.dataflow.multiset import Multiset
+from executor.dataflow.weighted_rows import WEIGHT, Inconsistent, consolidated, repeated
 
 SCHEMA = pa.schema([("k", pa.int64()), ("t", pa.string()), ("n", pa.decimal128(12, 2)), (WEIGHT, pa.int64())])
 

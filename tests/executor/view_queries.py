@@ -58,14 +58,21 @@ MAINTAINED = (
     "WITH r AS (SELECT g, sum(v) s FROM a GROUP BY g) SELECT r1.g, r2.s FROM r r1 JOIN r r2 ON r1.s = r2.g",
     "SELECT a.k, v.n FROM a JOIN (VALUES (1, 'one'), (2, 'two')) v(g, n) ON v.g = a.g",
     "SELECT 5 AS five FROM a GROUP BY CUBE (g)",
+    "SELECT g, sum(v) s FROM a GROUP BY g ORDER BY s DESC, g LIMIT 2",
+    "SELECT k, v, t FROM a ORDER BY v NULLS FIRST, k OFFSET 1 LIMIT 3",
+    "SELECT x.k, b.k bk FROM (SELECT k, g FROM a ORDER BY v, k LIMIT 3) x JOIN b ON b.g = x.g",
+    "SELECT sum(v), min(t) FROM (SELECT v, t FROM a ORDER BY v DESC, k LIMIT 4) x",
+    "SELECT max(v) AS x, min(v), max(n) FILTER (WHERE g > 1) AS y, min(t) FROM a",
+    "SELECT count(*) FROM (SELECT k, row_number() OVER (PARTITION BY g ORDER BY v, k) n FROM a) x WHERE n % 2 = 1",
+    "SELECT DISTINCT ON (g) g, k, v FROM a ORDER BY g, v, k",
+    "SELECT g, s FROM (SELECT g, sum(v) s FROM a GROUP BY g) x WHERE s > ALL (SELECT k FROM c)",
     "SELECT max(s), max(2.25) FROM (SELECT g, sum(v) s FROM a GROUP BY g) x HAVING max(1) < 3",
 )
 #: Queries with an operator that is computed at each read, over others that are not.
 PARTLY = (
-    "SELECT g, sum(v) s FROM a GROUP BY g ORDER BY s DESC, g LIMIT 2",
     "SELECT g, s, rank() OVER (ORDER BY s, g) FROM (SELECT g, sum(v) s FROM a GROUP BY g) x",
-    "SELECT DISTINCT ON (g) g, k, v FROM a ORDER BY g, v, k",
-    "SELECT g, s FROM (SELECT g, sum(v) s FROM a GROUP BY g) x WHERE s > ALL (SELECT k FROM c)",
+    "SELECT x.g, y.k FROM (SELECT g, sum(v) s FROM a GROUP BY g) x,"
+    " LATERAL (SELECT k FROM c WHERE c.k < x.s ORDER BY k LIMIT 1) y",
 )
 #: Queries of which nothing is kept: what they read is as quick to compute.
 NOT_MAINTAINED = (

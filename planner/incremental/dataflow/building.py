@@ -17,8 +17,10 @@ from planner.algebra.walk import descend, find, kinds_of
 from planner.incremental.dataflow.graph import (
     Constant,
     DataflowNode,
+    FirstRows,
     Operator,
     Propagated,
+    Recomputed,
     Shared,
     Source,
     leaf,
@@ -88,11 +90,12 @@ class Building:
         return [item for item in find(relation, _SNAPSHOTS) if item.trace in self._by_trace]
 
     def expanded(self, relation: Any) -> Any:
-        """The tree with what each node is instead of its leaf."""
+        """The tree with what each node is instead of its leaf, as far as that is the same each time it is evaluated:
+        ties, and sums of floats, come out otherwise, so that a node that has them stays a leaf."""
 
         def change(item: Any) -> Any:
             node = self.node_of(item)
-            return item if node is None else self.nodes[node].definition
+            return item if node is None or chooses(self.nodes[node]) else self.nodes[node].definition
 
         return descend(relation, change, _SNAPSHOTS)
 
@@ -110,6 +113,11 @@ class Building:
     def leaf(self, node: int) -> Snapshot:
         """The leaf that stands for a node."""
         return leaf(rows_trace(self.scope, node), self.nodes[node].columns)
+
+
+def chooses(node: DataflowNode) -> bool:
+    """Whether another evaluation of a node's definition may have other rows."""
+    return isinstance(node, FirstRows) or (isinstance(node, Recomputed) and node.own_key is not None)
 
 
 def _is_chain(node: Operator) -> bool:

@@ -151,7 +151,33 @@ class Recomputed(Struct, frozen=True):
         return tuple(node for node, _ in self.keys)
 
 
-Operator = Propagated | Retracted | Recomputed | Shared
+class FirstRows(Struct, frozen=True):
+    """The rows of ``node`` at the places ``first`` to ``last`` of an order, the latter not among them (``first_rows``).
+
+    At least ``last`` rows are kept, and ``spare`` where they are made anew. ``ordered`` sorts candidates
+    (``candidates_trace``), which are rows with a ``weight`` and whether they ``were_kept``; ``filled`` has the first
+    ``spare`` of them.
+    """
+
+    id: int
+    columns: tuple[Column, ...]
+    definition: Relation
+    node: int
+    first: int
+    last: int
+    spare: int
+    weight: Column
+    were_kept: Column
+    ordered: Relation
+    filled: Relation
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The node that it reads."""
+        return (self.node,)
+
+
+Operator = Propagated | Retracted | Recomputed | FirstRows | Shared
 DataflowNode = Source | Constant | Operator
 
 
@@ -189,6 +215,11 @@ def states_trace(scope: str, node: int) -> str:
 def groups_trace(scope: str, node: int) -> str:
     """The trace to which the states of a grouping are bound that are shown."""
     return f"{scope}_{node}_groups"
+
+
+def candidates_trace(scope: str, node: int) -> str:
+    """The trace to which the rows are bound of which the first ones are chosen."""
+    return f"{scope}_{node}_candidates"
 
 
 def leaf(trace: str, columns: tuple[Column, ...]) -> Snapshot:

@@ -4,7 +4,8 @@
 
 with D(R; k, x) the distinct pairs of k and an aggregate's arguments x, which are counted and so can be taken back. What
 means the same of a value seen twice (min, max, count(DISTINCT x)) is then computed anew of the distinct values of the
-touched groups, not of their rows. D is Exists of counts in DBToaster, section 3.2.2 (example 3.2).
+touched groups, not of their rows; the least and the greatest value of all rows is the first one in an order
+(``first_rows``). D is Exists of counts in DBToaster, section 3.2.2 (example 3.2).
 
 A grouping with any other aggregate, such as a list or a sum of floats, is computed anew of the rows of touched groups.
 """
@@ -16,7 +17,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from catalog.values.types import BOOL
+from catalog.values.types import BOOL, INT8
 from planner.algebra.construction import TRUE, conjunction
 from planner.algebra.identity import NodeMap
 from planner.algebra.nodes import (
@@ -25,18 +26,25 @@ from planner.algebra.nodes import (
     Call,
     Column,
     ColumnRef,
+    Filter,
     Join,
+    Limit,
+    Literal,
     Project,
     Relation,
     Scalar,
     Snapshot,
+    Sort,
+    SortKey,
 )
 from planner.algebra.signature import key_of
 from planner.algebra.walk import replace_columns, used_columns
-from planner.incremental.dataflow import recomputation, retraction
+from planner.incremental.dataflow import first_rows, recomputation, retraction
 from planner.incremental.dataflow.building import Building, NotMaintained
 from planner.incremental.dataflow.graph import references
 
+#: Aggregates that are one of the values.
+_EXTREMES: Final = ("min", "max")
 #: Aggregates for which a value seen twice is a value seen once.
 _IDEMPOTENT: Final = frozenset(("min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or"))
 
@@ -55,7 +63,7 @@ def grouped(building: Building, node: Aggregate, closed: Closed) -> Relation:
         return retraction.retracted(building, below)
     if not all(_is_of_values(call) for _, call in others):
         return recomputation.grouping(building, below)
-    parts = [_of_values(building, below, calls) for calls in _by_arguments(others)]
+    parts = [_of_values(building, below, calls, closed) for calls in _by_arguments(others, not below.keys)]
     if sums:
         parts.insert(0, retraction.retracted(building, replace(below, aggregates=sums)))
     return _joined(building, below, parts)
@@ -81,16 +89,17 @@ def _is_of_values(call: AggregateCall) -> bool:
     return (call.distinct or call.function in _IDEMPOTENT) and not call.order_by
 
 
-def _by_arguments(calls: Calls) -> list[Calls]:
-    """Calls over the same values together."""
+def _by_arguments(calls: Calls, is_one_group: bool) -> list[Calls]:
+    """Calls over the same values together, but for the least and the greatest one of all rows."""
     found: dict[Hashable, Calls] = {}
     for column, call in calls:
-        key = tuple(map(key_of, (*call.arguments, *(() if call.filter is None else (call.filter,)))))
+        values = tuple(map(key_of, (*call.arguments, *(() if call.filter is None else (call.filter,)))))
+        key = (call.function if is_one_group and call.function in _EXTREMES else "", *values)
         found[key] = (*found.get(key, ()), (column, call))
     return list(found.values())
 
 
-def _of_values(building: Building, node: Aggregate, calls: Calls) -> Snapshot:
+def _of_values(building: Building, node: Aggregate, calls: Calls, closed: Closed) -> Snapshot:
     """Calls over the same arguments, computed of the distinct values of each group."""
     used = sorted({column for _, call in calls for column in used_columns(call)}, key=lambda column: column.id)
     keys = tuple((building.fresh.copy(column), value) for column, value in node.keys)
@@ -100,7 +109,18 @@ def _of_values(building: Building, node: Aggregate, calls: Calls) -> Snapshot:
     below: dict[Column, Scalar] = {value.column: ColumnRef(column) for column, value in values}
     outer = tuple((building.fresh.copy(column), ColumnRef(column)) for column, _ in keys)
     moved = tuple((column, replace_columns(call, below)) for column, call in calls)
+    if not keys and moved[0][1].function in _EXTREMES:
+        distinct = first_rows.first_rows(building, _extreme(distinct, moved[0][1]), closed)
     return recomputation.grouping(building, Aggregate(distinct, outer, moved), is_small=True)
+
+
+def _extreme(values: Relation, call: AggregateCall) -> Limit:
+    """The row with the least or the greatest value."""
+    (value,) = call.arguments
+    counted: Relation = Filter(values, Call("is_not_null", (value,), BOOL))
+    if call.filter is not None:
+        counted = Filter(counted, call.filter)
+    return Limit(Sort(counted, (SortKey(value, descending=call.function == "max"),)), Literal(1, INT8), None)
 
 
 def _joined(building: Building, node: Aggregate, parts: list[Snapshot]) -> Relation:

@@ -45,11 +45,12 @@ from planner.algebra.walk import (
     kinds_of,
     transform_relations,
 )
-from planner.incremental.dataflow import groupings, propagation, recomputation
+from planner.incremental.dataflow import first_rows, groupings, propagation, recomputation
 from planner.incremental.dataflow.building import Building, NotMaintained, with_columns
 from planner.incremental.dataflow.graph import (
     Dataflow,
     DataflowNode,
+    FirstRows,
     Key,
     Operator,
     Propagated,
@@ -117,20 +118,39 @@ class _Planning:
         self._constants = constants
         #: Relations that consist of regions' operators over leaves.
         self._open = NodeSet()
+        #: Sorts of such relations, which LIMIT may take.
+        self._sorted = NodeSet()
         self._outputs: dict[int, None] = {}
         self._reasons: dict[str, None] = {}
 
     def planned(self, relation: Relation) -> Planned:
         """The dataflow."""
-        final = transform_relations(self._alike(relation), self._change)
-        if final in self._open:
-            final = self._output(final)
+        final = self._presented(self._alike(relation))
         final = self._restored(with_columns(final, relation.columns))
         reasons, nodes = tuple(self._reasons), self._needed()
         kept = _kept(nodes, self._outputs)
         if all(self._building.is_plain(self._building.leaf(node)) for node in kept):
             return Planned(None, reasons)
         return Planned(Dataflow(self._building.scope, nodes, kept, tuple(self._outputs), final), reasons)
+
+    def _presented(self, relation: Relation) -> Relation:
+        """The final relation, in which the order of the rows stays what it is: to show rows in order is no part of
+        their maintenance."""
+        if isinstance(relation, Project) and _is_ordered(relation):
+            return replace(relation, input=self._presented(relation.input))
+        if isinstance(relation, Sort) and _is_ordered(relation):
+            return replace(relation, input=self._presented(relation.input))
+        found: Relation = transform_relations(relation, self._change)
+        if found in self._sorted:
+            return self._left(found)
+        if found not in self._open:
+            return found
+        output = self._output(found)
+        match relation:
+            case Limit(input=Sort(keys=keys)) if _is_ordered(relation) and isinstance(output, Snapshot):
+                return Sort(output, keys)
+            case _:
+                return output
 
     def _alike(self, relation: Relation) -> Relation:
         """The relation whose scans of one table read the same columns, so that one node has their rows."""
@@ -160,6 +180,9 @@ class _Planning:
         if made is not None:
             self._open.add(made)
             return made
+        if isinstance(node, Sort) and node.input in self._open:
+            self._sorted.add(node)
+            return node
         return self._left(node)
 
     def _made(self, node: Relation) -> Relation | None:
@@ -175,7 +198,7 @@ class _Planning:
                 return self._building.constant(node)
             case _:
                 pass
-        if any(item not in self._open for item in inputs(node)):
+        if isinstance(node, Sort) or any(item not in self._open for item in _inputs(node)):
             return None
         try:
             if _is_lateral(node):
@@ -207,6 +230,8 @@ class _Planning:
                 return self._distinct(node)
             case SetOperation():
                 return recomputation.set_operation(self._building, node, self._closed)
+            case Limit() if node.count is not None:
+                return first_rows.first_rows(self._building, node, self._closed)
             case Join(kind="full") if node.predicate is not None and not has_subquery(node.predicate):
                 return recomputation.full_join(self._building, node, self._closed)
             case _:
@@ -240,8 +265,12 @@ class _Planning:
 
     def _left(self, node: Relation) -> Relation:
         """An operator that is computed when the rows are read, over what is maintained below it."""
+        if node in self._sorted:
+            self._reasons["sort is computed from all rows"] = None
         sides = {"input", "left", "right", "base", "step", "body"}.intersection(node.__struct_fields__)
-        changed = {name: self._output(side) for name in sides if (side := getattr(node, name)) in self._open}
+        found = {name: side for name in sides if (side := getattr(node, name)) is not None}
+        changed = {name: self._output(side) for name, side in found.items() if side in self._open}
+        changed |= {name: self._left(side) for name, side in found.items() if side in self._sorted}
         return replace(node, **changed) if changed else node
 
     def _output(self, relation: Relation) -> Relation:
@@ -262,7 +291,7 @@ class _Planning:
             node = self._building.node_of(item)
             if node is None or node in self._outputs:
                 return item
-            return self._building.nodes[node].definition
+            return self._restored(self._building.nodes[node].definition)
 
         changed: Relation = transform_relations(final, change)
         return changed
@@ -286,6 +315,9 @@ def _kept(nodes: Sequence[DataflowNode], outputs: Iterable[int]) -> dict[int, tu
             case Propagated():
                 fetched = [(fetch.node, fetch.key) for term in node.terms for fetch in term.fetches]
                 own = [(term.node, term.own_key) for term in node.terms if term.own_key is not None]
+            case FirstRows():
+                found.setdefault(node.node, {})
+                continue
             case Recomputed():
                 fetched = list(node.keys)
                 own = [] if node.own_key is None else [(node.id, node.own_key)]
@@ -297,6 +329,24 @@ def _kept(nodes: Sequence[DataflowNode], outputs: Iterable[int]) -> dict[int, tu
         if isinstance(node, Shared) and node.id in found:
             found.setdefault(node.node, {}).update(dict.fromkeys(map(node.key, found.pop(node.id))))
     return {node: tuple(key for key in keys if key) for node, keys in found.items()}
+
+
+def _inputs(node: Relation) -> Iterable[Relation]:
+    """An operator's inputs; below LIMIT those of the order that it takes."""
+    return inputs(node.input) if isinstance(node, Limit) and isinstance(node.input, Sort) else inputs(node)
+
+
+def _is_ordered(relation: Relation) -> bool:
+    """Whether a relation is nothing but projections of ordered rows, without subqueries."""
+    match relation:
+        case Project():
+            return not any(has_subquery(value) for _, value in relation.outputs) and _is_ordered(relation.input)
+        case Limit():
+            return isinstance(relation.input, Sort) and _is_ordered(relation.input)
+        case Sort():
+            return not any(has_subquery(key.expression) for key in relation.keys)
+        case _:
+            return False
 
 
 def _is_lateral(node: Relation) -> bool:
