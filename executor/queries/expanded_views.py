@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from executor.core.core import Core
 from executor.views.runtime import ViewRuntime
-from planner.algebra.construction import Fresh, has_subquery
+from planner.algebra.construction import Fresh
 from planner.algebra.nodes import ColumnRef, Project, Relation, Scan, Snapshot
 from planner.algebra.walk import descend, find, is_larger, kinds_of, transform
 from planner.incremental.dataflow.planning import joined
@@ -97,7 +97,7 @@ def expanded_view(core: Core, runtime: ViewRuntime) -> Expanded:
             reason = "the views that it reads are too large together"
     traces = {_scoped(owner, name): (owner, name) for owner, _ in views.values() for name in owner.states}
     constants = frozenset(_scoped(owner, name) for owner, _ in views.values() for name in owner.runner.statics)
-    if not reason and (len(views) > 1 or has_subquery(found_relation)):
+    if not reason:
         found_relation = joined(found_relation)
     return Expanded(found_relation, tuple(views.values()), traces, constants, runtime.time_zone, reason)
 

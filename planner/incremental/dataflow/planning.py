@@ -59,7 +59,8 @@ from planner.incremental.dataflow.graph import (
     Term,
     references,
 )
-from planner.rules import decorrelate, optimise
+from planner.rules import optimise, unnest
+from planner.rules.row_order.forget_orders import forget_orders
 
 _SCANS: Final = kinds_of(Scan)
 #: Relations with all columns of their inputs.
@@ -79,7 +80,7 @@ def dataflow_of(relation: Relation, scope: str, constants: frozenset[str] = froz
     unlike that of any other dataflow.
 
     The relation has no subqueries in expressions where these are to be maintained
-    (``planner.rules.subqueries.decorrelate``)."""
+    (``joined``)."""
     if volatility(relation) != "immutable":
         return Planned(None, ("a function depends on more than its arguments",))
     if any(scan.kind != "table" for scan in find(relation, _SCANS)):
@@ -92,7 +93,7 @@ def dataflow_of(relation: Relation, scope: str, constants: frozenset[str] = froz
 def joined(relation: Relation) -> Relation:
     """The relation with its subqueries as joins, as far as there are such, optimised."""
     try:
-        return optimise(decorrelate(relation))
+        return optimise(forget_orders(unnest(relation)))
     except SqlError:  # what has no join stays, and is computed at each read
         return optimise(relation)
 
