@@ -132,6 +132,8 @@ class MaintainedViews:
         """The rows of a view's final relation at an LSN, at which its states are; ``compute`` evaluates it anew. With
         the locks of the view and of those that it reads."""
         known = self._of(runtime)
+        if known.method == "recompute":
+            known.drop()
         if (known.kept is None and not self._is_worth(known)) or not known.expanded.advance(lsn):
             return self._computed(known, compute)
         if known.kept is not None and lsn < known.kept.lsn:

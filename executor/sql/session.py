@@ -40,6 +40,7 @@ from executor.transactions.transaction import OutdatedError, Transaction
 from planner.algebra.nodes import Value
 from planner.statements.definitions import Truncate
 from planner.statements.statement import (
+    AlterView,
     CopyIn,
     CopyOut,
     CreateTableAs,
@@ -242,7 +243,7 @@ class DatabaseSession(Environment):
 
     def _define(self, statement: ddl.Definition, transaction: Transaction) -> Result:
         transaction.writer()
-        if isinstance(statement, CreateView):
+        if isinstance(statement, CreateView) or (isinstance(statement, AlterView) and statement.tag == "CREATE VIEW"):
             statement = replace(statement, view=self._with_engine(statement.view))
         before = self.catalog
         result = ddl.define(self, transaction, statement)
