@@ -21,7 +21,6 @@ from catalog.objects import (
     SystemView,
     Table,
     View,
-    as_plain,
     is_temporary,
     null_value,
 )
@@ -39,7 +38,7 @@ from executor.files.arrived_files import FileFeed
 from executor.sql.alter_table import alter_rows
 from executor.sql.environment import Environment
 from executor.sql.view_options import alter_options
-from executor.sql.view_plans import WARNING, planned_view, require_policy
+from executor.sql.view_plans import WARNING, planned_view, require_policy, view_of
 from executor.tables.temporary import drop_temporary
 from executor.transactions.result import Result
 from executor.transactions.transaction import NewView, OutdatedError, Transaction
@@ -277,7 +276,8 @@ def _alter_sequence(core: Core, transaction: Transaction, catalog: Catalog, stat
 
 
 def _create_view(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
-    core, view = database.core, statement.view
+    core = database.core
+    view = view_of(core, catalog, statement)
     tag = "CREATE MATERIALIZED VIEW" if view.materialized else "CREATE VIEW"
     if statement.refreshed is not None:
         return _refresh_view(core, transaction, catalog, statement)
@@ -289,7 +289,7 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     rights = None
     old = catalog.at(view.schema, view.name) if statement.replaces else None
     if isinstance(old, View) and not (old.keeps_rows or view.keeps_rows or (old.derived and view.derived)):
-        _replace_view(core, transaction, catalog, old, statement)
+        _replace_view(core, transaction, catalog, old, replace(statement, view=view))
         return Result(tag, notices=tuple(SqlError("00000", text) for text in statement.notices))
     if isinstance(old, View):
         rights = catalog.rights_of(old.oid)
@@ -300,7 +300,7 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     warnings = [SqlError(WARNING, text) for text in statement.warnings]
     planned = planned_view(core, catalog, replace(statement, view=view)) if view.continuous else None
     if planned is None:
-        require_policy(view, None)
+        require_policy(core, view, None)
     elif view.derived:
         transaction.views.append(NewView(view, planned.program, {}))
     else:
@@ -374,9 +374,7 @@ def _replace_view(core: Core, transaction: Transaction, catalog: Catalog, old: V
         raise OutdatedError
     view = _kept(statement.view, old)
     if not view.continuous:
-        require_policy(view, None)
-    if view.derived and core.find_view(view.oid) is not None:
-        view = as_plain(view)  # storage still has the program that it had before
+        require_policy(core, view, None)
     if view.derived:
         transaction.views.append(_derived(core, catalog, view, statement))
     change_object(transaction, catalog, view)

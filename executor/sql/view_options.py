@@ -113,7 +113,7 @@ def _refused(statement: AlterView, reason: str) -> SqlError:
 
 
 def _require_policy(core: Core, catalog: Catalog, statement: AlterView, before: Altered) -> Altered:
-    require_policy(before.view, before.program)
+    require_policy(core, before.view, before.program)
     return before
 
 

@@ -10,17 +10,20 @@ from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.objects import View
+from catalog.objects import View, as_plain
 from catalog.values.errors import SqlError, unsupported
 from executor.core.core import Core
 from executor.moving.change_guards import require_own
+from executor.queries.expanded_views import Prospect, planned_rows
 from executor.queries.statistics import statistics_of
+from executor.sql.environment import Environment
 from planner.algebra.event_time import Keeping
 from planner.algebra.nodes import Scan
 from planner.algebra.walk import walk
-from planner.incremental.dataflow.planning import require_incremental
+from planner.incremental.dataflow.planning import refuse_recomputation, require_incremental
 from planner.incremental.methods.collect import Collected
 from planner.incremental.plan import Planned, Tables, derived, plan
 from planner.incremental.programs.canonical import Origin
@@ -49,8 +52,25 @@ def planned_view(core: Core, catalog: Catalog, statement: CreateView) -> ViewPla
         for oid in planned.program.inputs:
             require_own(catalog.objects[oid])
         found = ViewPlan(planned.program, (*_frozen(planned), *map(_growing, planned.collected)))
-    require_policy(view, found.program)
+    require_policy(core, view, found.program)
     return found
+
+
+def view_of(core: Core, catalog: Catalog, statement: CreateView) -> View:
+    """The view that a statement makes: an ordinary one where it would be a continuous one over tables under an identity
+    under which storage still has another program."""
+    view = statement.view
+    old = catalog.at(view.schema, view.name) if statement.replaces else None
+    is_taken = isinstance(old, View) and not old.continuous and core.find_view(old.oid) is not None
+    return as_plain(view) if view.derived and is_taken else view
+
+
+def with_engine(session: Environment, view: View) -> View:
+    """A view over streams without an engine of its own keeps the session's, where that is not the server's."""
+    engine, name = session.maintenance_engine, "maintenance_engine"
+    if not view.keeps_rows or engine == session.core.options.maintenance_engine or name in dict(view.options):
+        return view
+    return replace(view, options=(*view.options, (name, engine)))
 
 
 def altered_program(core: Core, catalog: Catalog, statement: AlterView) -> Program:
@@ -79,7 +99,7 @@ def origin_of(core: Core, view: View) -> Origin:
     return Origin(view.time_zone, core.options.server_name)
 
 
-def require_policy(view: View, program: Program | None) -> None:
+def require_policy(core: Core, view: View, program: Program | None) -> None:
     """Raises 0A000 for a view with refresh_policy = 'incremental' of which something is computed anew at each read;
     an ordinary view has no program."""
     if dict(view.options).get("refresh_policy") != "incremental":
@@ -87,7 +107,11 @@ def require_policy(view: View, program: Program | None) -> None:
     if program is None:
         construct = "an ordinary view with refresh_policy = 'incremental'"
         raise unsupported(construct, "Use CREATE MATERIALIZED VIEW, or leave the option out.")
-    require_incremental(program.final, frozenset(static.name for static in program.statics))
+    below = (item.oid for item in walk(program.final) if isinstance(item, Scan) and item.kind == "view")
+    if all(core.find_view(oid) is not None for oid in below):
+        refuse_recomputation(planned_rows(core, Prospect(view, program)))
+    else:  # one is of this transaction
+        require_incremental(program.final, frozenset(static.name for static in program.statics))
 
 
 def _frozen(planned: Planned) -> Iterator[SqlError]:

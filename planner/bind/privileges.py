@@ -257,6 +257,8 @@ def _require_definition(binding: Binding, statement: Statement, role: int) -> No
             _require_place(binding, before, after, role)
             if isinstance(before, Stream | FileTable) and isinstance(after, Stream | FileTable):
                 _require_files(binding, after, before, role)
+        case Explain(statement=CreateView() | AlterView() as inner):
+            _require_definition(binding, inner, role)
         case AlterView(before=before):
             _require_owner(binding, before, role)
         case AlterSequence(sequence=changed):

@@ -153,7 +153,8 @@ def _require_populated(binding: Binding, statement: Statement) -> None:
 
 def check_streams(binding: Binding, statement: Statement) -> None:
     """A query reads one stream at most (thesis 3.2.1), and what changes tables none. Raises 0A000."""
-    if not binding.streams or isinstance(statement, CreateView | AlterView):
+    defined = statement.statement if isinstance(statement, Explain) else statement
+    if not binding.streams or isinstance(defined, CreateView | AlterView):
         return
     name, position = binding.streams[0]
     if isinstance(statement, CopyOut):

@@ -25,13 +25,23 @@ JOINED = "SELECT name, count(*) AS c FROM s JOIN t ON k = id GROUP BY name"
 RESTART = "restart = true"
 
 
+RELATIONS = f"{STREAM}; CREATE TABLE t (id int, name text); INSERT INTO t VALUES (1, 'a')"
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """A database for all tests, since opening one takes longer than most of them."""
+    database = open_database(tmp_path_factory.mktemp("data"))
+    yield database
+    database.close()
+
+
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    """A database with a stream and a table."""
-    opened = open_database(tmp_path)
-    Client(opened).run(f"{STREAM}; CREATE TABLE t (id int, name text); INSERT INTO t VALUES (1, 'a')")
+def database(opened: Database) -> Iterator[Database]:
+    """The database with a stream and a table."""
+    Client(opened).run(RELATIONS)
     yield opened
-    opened.close()
+    Client(opened).run("DROP FOREIGN TABLE s CASCADE; DROP TABLE t CASCADE")
 
 
 def fill(database: Database, *minutes: int) -> None:
@@ -60,8 +70,10 @@ def settle(database: Database) -> None:
 
 
 @pytest.mark.parametrize("by", ["ALTER VIEW v SET ({})", f"CREATE OR REPLACE VIEW v WITH ({{}}) AS {GROUPS}"])
-def test_a_shorter_retention_keeps_the_rows_that_it_shows(database: Database, tmp_path: Path, by: str) -> None:
+def test_a_shorter_retention_keeps_the_rows_that_it_shows(tmp_path: Path, by: str) -> None:
+    database = open_database(tmp_path)
     client = Client(database)
+    client.run(RELATIONS)
     client.run(f"CREATE VIEW v WITH (retention = '20 minutes') AS {GROUPS}")
     fill(database, *range(30))
     settle(database)
