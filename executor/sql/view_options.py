@@ -74,12 +74,13 @@ def _changed(statement: AlterView) -> tuple[str, ...]:
 
 
 def _program(core: Core, transaction: Transaction, view: View) -> Program | None:
-    """A view's program: None for an ordinary one."""
+    """A view's program as the transaction has it; None for an ordinary one."""
     if not view.continuous:
         return None
-    new = next((item.program for item in transaction.views if item.view.oid == view.oid), None)
-    if new is not None:
-        return new
+    own = [new.program for new in transaction.views if new.view.oid == view.oid]
+    own += [new.program for new in transaction.programs if new.view.oid == view.oid]
+    if own:
+        return own[-1]
     runtime = core.find_view(view.oid)
     return None if runtime is None else runtime.definition.planned
 
