@@ -12,6 +12,7 @@ from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.upkeep.paths import PathTask, Sources
 from tests.executor.client import Client, open_database
+from tests.executor.moving import Servers
 
 STREAM = (
     "CREATE FOREIGN TABLE s (ts timestamp, k int, t text) SERVER stream OPTIONS (watermark 'ts - interval ''1 min''')"
@@ -100,6 +101,40 @@ def test_a_shorter_retention_keeps_the_rows_that_it_shows(tmp_path: Path, by: st
     require_alike(database, [40])
     assert Client(database).run("SELECT reloptions FROM pg_class WHERE relname = 'v'") == [(["retention=5 minutes"],)]
     database.close()
+
+
+def test_a_damaged_view_is_rebuilt_as_it_was_altered(tmp_path: Path) -> None:
+    database = open_database(tmp_path)
+    client = Client(database)
+    client.run(f"{RELATIONS}; CREATE VIEW v WITH (retention = '20 minutes') AS {GROUPS}")
+    fill(database, *range(30))
+    client.run("ALTER VIEW v SET (retention = '5 minutes')")
+    settle(database)
+    database.close()
+    (manifest,) = tmp_path.rglob("manifest.json")
+    manifest.write_bytes(b"{}")
+    database = open_database(tmp_path)
+    assert shown(database) == list(range(23, 30))
+    database.close()
+
+
+def test_an_altered_view_goes_to_another_server_and_back(servers: Servers) -> None:
+    client = servers.client("a")
+    client.run(RELATIONS)
+    client.run(f"CREATE VIEW v WITH (retention = '20 minutes') AS {GROUPS}")
+    fill(servers["a"], *range(30))
+    client.run("ALTER VIEW v SET (retention = '5 minutes')")
+    servers.migrate("a", "b")
+    fill(servers["a"], 31)
+    assert shown(servers["b"]) == shown(servers["a"]) == [25, 26, 27, 28, 29, 31]
+    assert refused(servers["a"], "ALTER VIEW v SET (retention = '1 minute')").sqlstate == "55000"
+    servers.migrate("b", "a")
+    fill(servers["a"], 33)
+    assert shown(servers["a"]) == [27, 28, 29, 31, 33]
+    client.run("ALTER VIEW v SET (retention = '1 minute')")
+    assert shown(servers["a"]) == [31, 33]
+    fill(servers["a"], 34)
+    assert shown(servers["a"]) == [33, 34]
 
 
 @pytest.mark.parametrize(
