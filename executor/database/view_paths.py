@@ -15,7 +15,7 @@ from typing import Any
 from catalog.catalog import Catalog
 from catalog.objects import View, qualified
 from executor.core.core import Core
-from executor.queries.expanded_views import Prospect, planned_rows
+from executor.queries.expanded_views import Prospect, method_of, planned_rows
 from executor.queries.maintained_views import MaintainedViews
 from executor.queries.statistics import all_statistics_of
 from executor.views.runtime import ViewRuntime
@@ -37,13 +37,15 @@ def shown_view(core: Core, maintained: MaintainedViews, runtime: ViewRuntime) ->
         facts = maintained.facts(runtime)
     rows = {name: sum(table.num_rows for table in state.tables) for name, state in runtime.states.items()}
     known = Known({}, rows, estimates(core, core.catalog))
-    return ShownView(runtime.view.name, runtime.program, facts.planned, known, (), facts.counts, facts.measured)
+    planned, at_once = facts.planned, method_of(runtime.view) == "incremental"
+    return ShownView(runtime.view.name, runtime.program, planned, known, (), facts.counts, facts.measured, at_once)
 
 
 def prospective_view(core: Core, catalog: Catalog, view: View, program: Program) -> ShownView:
     """A view that CREATE VIEW would make."""
     known = Known({}, None, estimates(core, catalog))
-    return ShownView(view.name, program, planned_rows(core, Prospect(view, program)), known)
+    planned, at_once = planned_rows(core, Prospect(view, program)), method_of(view) == "incremental"
+    return ShownView(view.name, program, planned, known, at_once=at_once)
 
 
 def estimates(core: Core, catalog: Catalog) -> Callable[[Relation], Rows | None]:

@@ -121,7 +121,17 @@ def expanded_view(core: Core, runtime: ViewRuntime) -> Expanded:
 def planned_rows(core: Core, owner: Owner) -> Planned:
     """How the rows of a view would follow changes."""
     found = _expansion(core, owner)
-    return dataflow(owner.view.oid, found.relation, found.constants, found.reason)
+    return by_method(owner.view, dataflow(owner.view.oid, found.relation, found.constants, found.reason))
+
+
+def method_of(view: View) -> str:
+    """The view's option ``method``."""
+    return dict(view.options).get("method", "auto")
+
+
+def by_method(view: View, planned: Planned) -> Planned:
+    """A view's dataflow as its option ``method`` uses it."""
+    return Planned(None, ("the view has method = 'recompute'",)) if method_of(view) == "recompute" else planned
 
 
 def dataflow(oid: int, relation: Relation, constants: frozenset[str], reason: str) -> Planned:

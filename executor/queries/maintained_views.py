@@ -22,7 +22,7 @@ from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.dataflow.maintained import Whole
 from executor.dataflow.weighted_rows import Inconsistent
-from executor.queries.expanded_views import Expanded, dataflow, expanded_view
+from executor.queries.expanded_views import Expanded, by_method, dataflow, expanded_view, method_of
 from executor.queries.kept_rows import KeptRows, Unknown
 from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Column
@@ -93,7 +93,7 @@ class _Known(Struct):
     @property
     def method(self) -> str:
         """The view's option."""
-        return dict(self.runtime.view.options).get("method", "auto")
+        return method_of(self.runtime.view)
 
     def drop(self) -> None:
         """The rows are not kept any more."""
@@ -132,7 +132,7 @@ class MaintainedViews:
         computed = known.costs.computed * 1000 if known.costs.computes > 1 else None
         followed = known.costs.followed * 1000 if known.costs.followed else None
         counts = None if known.kept is None else known.kept.counts
-        return KeptFacts(known.planned, counts, Measured(computed, followed))
+        return KeptFacts(by_method(runtime.view, known.planned), counts, Measured(computed, followed))
 
     def follows(self, runtime: ViewRuntime) -> bool:
         """Whether a view's rows are most likely kept, and need no table to be read. Without locks."""

@@ -1,7 +1,7 @@
 """ALTER VIEW ... SET and RESET (options), and CREATE OR REPLACE VIEW with an equal definition and other options.
 
 Owns: what happens when an option of a view has another value. An option without an entry in ``_EFFECTS`` is read where
-it counts (``method``, ``maintenance_engine``), so that the new text in the catalog is all there is to do. An option of
+it counts (``maintenance_engine``), so that the new text in the catalog is all there is to do. An option of
 the view's query gives the view another program over the states that it has (``planner.incremental.programs.carried``):
 where they hold less than the view would show, the change is refused.
 """
@@ -123,5 +123,6 @@ _EFFECTS: Final[Mapping[str, tuple[_Effect, ...]]] = {
     "retention": _OF_QUERY,
     "emit": _OF_QUERY,
     "tables": _OF_QUERY,
+    "method": (_require_policy,),
     "refresh_policy": (_require_policy,),
 }

@@ -252,6 +252,9 @@ def test_the_refresh_policy_is_checked(database: Database) -> None:
     client.run("SELECT * FROM summed")
     kept = "SELECT count(*) FROM millstream.paths WHERE view = 'summed' AND rows > 0"
     assert client.run(kept) != [(0,)]
+    error = refused(database, "ALTER MATERIALIZED VIEW summed SET (method = 'recompute')")
+    assert "(the view has method = 'recompute')" in error.message
+    client.run("ALTER MATERIALIZED VIEW summed RESET (refresh_policy)")
     client.run("ALTER MATERIALIZED VIEW summed SET (method = 'recompute')")
     client.run("INSERT INTO t VALUES (2, 'b'); SELECT * FROM summed")
     assert client.run(kept) == [(0,)]

@@ -150,6 +150,27 @@ def test_what_a_read_has_taken_is_shown(client: Client) -> None:
     assert [node["Rows Kept"] for node in method["Nodes"] if "Rows Kept" in node][-1] == 8
 
 
+def test_the_option_method_counts(client: Client) -> None:
+    at_once = document(client, f"CREATE MATERIALIZED VIEW ex_v WITH (method = 'incremental') AS {SUMMED}")
+    assert at_once["Continuous Views"]["ex_v"]["Upper Method"]["Method"] == "by changes, from the first read on"
+    never = document(client, f"CREATE MATERIALIZED VIEW ex_v WITH (method = 'recompute') AS {SUMMED}")
+    reason = "the view has method = 'recompute'"
+    expected = {"Method": "recomputation", "Computed at Each Read": [reason]}
+    assert never["Continuous Views"]["ex_v"]["Upper Method"] == expected
+    with pytest.raises(errors.FeatureNotSupported, match=reason):
+        options = "method = 'recompute', refresh_policy = 'incremental'"
+        client.execute(f"CREATE MATERIALIZED VIEW ex_v WITH ({options}) AS {SUMMED}".encode())
+
+
+def test_a_plan_is_made_again_when_the_catalog_is_another(client: Client) -> None:
+    text = f"EXPLAIN CREATE VIEW ex_v AS {SUMMED}"
+    for _ in range(7):  # the client prepares what it sends often
+        assert lines(client, text)[0] == "Create View ex_v"
+    client.execute(f"CREATE VIEW ex_v AS {SUMMED}".encode())
+    with pytest.raises(errors.DuplicateTable):
+        client.execute(text.encode())
+
+
 def test_several_statements_and_privileges(client: Client) -> None:
     cursor = client.execute(f"SELECT 1; EXPLAIN CREATE VIEW ex_v AS {GROUPS}; SELECT 2".encode())
     assert cursor.fetchall() == [(1,)]
