@@ -196,6 +196,20 @@ def test_the_watermark_must_be_known(database: Database) -> None:
     assert Client(database).run("SELECT count(*) FROM f") == [(2,)]
 
 
+def test_a_state_that_is_not_read_any_more_is_in_nobodys_way(database: Database) -> None:
+    client = Client(database)
+    query = "SELECT tumble(ts, '1 minute') AS w, count(*) AS n FROM s GROUP BY 1"
+    client.run(f"CREATE VIEW v WITH (emit = 'final') AS {query}; CREATE VIEW plain AS {query}")
+    fill(database, 1, 2, 3)
+    client.run("ALTER VIEW v RESET (emit)")
+    assert client.run("SELECT n FROM v WHERE w = '2024-01-01 00:03'") == [(1,)]
+    keys = {runtime.view.name: database.indexes.key_of(runtime.view.oid) for runtime in database.core.runtimes()}
+    assert keys == {"v": (), "plain": ("w",)}, "a row by key comes from the only state"
+    fill(database, 3, 4)
+    settle(database)
+    assert client.run("SELECT * FROM v ORDER BY w") == client.run("SELECT * FROM plain ORDER BY w")
+
+
 def test_rows_of_streams_are_kept_for_less(database: Database) -> None:
     client = Client(database)
     client.run(f"CREATE VIEW joined WITH (retention = '20 minutes') AS {ROWS}")

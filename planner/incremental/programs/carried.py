@@ -7,7 +7,8 @@ are. That is right where the new plan reads no more than they hold::
     each state of the new plan     loses its rows by the same rule as the old one, and not later
 
 The traces keep their names, columns and statements, so that nothing that fills or stores them needs to know. A trace
-that the new plan does not read is filled as before.
+that the new plan does not read is filled as before. A program that has such a trace has no point key, which is the
+group key of the only state.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class _Carrying:
             self._old,
             final=transform(new.final, self._reading),
             columns=new.columns,
-            point_key=new.point_key,
+            point_key=new.point_key if len(self._old.states) == len(new.states) else (),
             expiries=(*map(self._expiry, new.expiries), *unused),
             live=new.live,
         )
