@@ -189,15 +189,19 @@ def _on_large_stack(function: Callable[[str], _Result], argument: str) -> _Resul
 def literal_positions(raw: Raw) -> dict[int, int]:
     """The 1-based positions of the statement's constants, by the nodes' identity; pglast drops their locations.
 
-    libpg_query's JSON has the locations, so both trees are walked in parallel. This parses the text again, so it is for
-    error messages only.
+    libpg_query's JSON has the locations, so both trees are walked in parallel; either may be of what the other one
+    explains. This parses the text again, so it is for error messages only.
     """
     text = blanked(raw.text, explained_views(raw.text))
     json_text = parser.parse_sql_json(text) if len(text) <= _SHALLOW else _on_large_stack(parser.parse_sql_json, text)
     starts = None if text.isascii() else list(accumulate((len(char.encode()) for char in text), initial=0))
     found: dict[int, int] = {}
-    explains = type(raw.node).__name__ == "ExplainStmt" and text != raw.text
-    stack = [(raw.node.query if explains else raw.node, json.loads(json_text)["stmts"][0]["stmt"])]
+    node, document = raw.node, json.loads(json_text)["stmts"][0]["stmt"]
+    if type(node).__name__ == "ExplainStmt" and "ExplainStmt" not in document:
+        node = node.query
+    elif type(node).__name__ != "ExplainStmt" and "ExplainStmt" in document:
+        document = document["ExplainStmt"]["query"]
+    stack = [(node, document)]
     while stack:
         node, shown = stack.pop()
         shown = _unwrap(shown)

@@ -19,6 +19,21 @@ SUMMED = "SELECT name, count(*) AS n FROM ex_t GROUP BY name"
 FIRST = f"{SUMMED} ORDER BY n LIMIT 3"
 
 
+#: Queries that no view may have.
+WRONG = (
+    "SELECT date 'today'",
+    "SELECT k, 'abc'::int FROM ex_s",
+    "WITH x AS (DELETE FROM ex_t RETURNING *) SELECT * FROM x",
+    "SELECT * FROM millstream.changes('ex_t')",
+    "SELECT $1",
+    "SELECT * FROM ex_nowhere",
+    "SELECT id FROM ex_t FOR UPDATE",
+    "SELECT 1 AS a, 2 AS a",
+    "SELECT ex_s FROM ex_s",
+    "SELECT current_user, count(*) FROM ex_s",
+)
+
+
 @pytest.fixture
 def client(sql: Client) -> Iterator[Client]:
     sql.execute("CREATE FOREIGN TABLE ex_s (k int, at timestamp) SERVER stream OPTIONS (watermark 'at')")
@@ -138,6 +153,19 @@ def test_errors_are_those_of_create(client: Client, sqlstate: str, text: str, po
         client.execute(text.encode())
     assert (raised.value.sqlstate, raised.value.diag.statement_position) == (sqlstate, position)
     assert not exists(client, "ex_v")
+
+
+@pytest.mark.parametrize("kind", ["VIEW", "MATERIALIZED VIEW"])
+def test_an_error_in_the_query_is_that_of_create(client: Client, kind: str) -> None:
+    for query in WRONG:
+        found = []
+        for before in ("", "EXPLAIN "):
+            with pytest.raises(psycopg.Error) as raised:
+                client.execute(f"{before}CREATE {kind} ex_v AS {query}".encode())
+            told = raised.value.diag
+            place = None if told.statement_position is None else int(told.statement_position) - len(before)
+            found.append((told.sqlstate, told.message_primary, told.message_hint, place))
+        assert found[0] == found[1]
 
 
 def test_what_a_read_has_taken_is_shown(client: Client) -> None:
