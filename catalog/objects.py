@@ -241,7 +241,8 @@ class View(Struct, frozen=True):
     view that reads no stream itself. Its program has no states, and says what its text says. ``populated``: a
     materialized view may be read; not so WITH NO DATA, until REFRESH. ``timed``: the rows of a continuous view depend
     on when it is read (now(), the system catalogs). ``files_since``: by the oid of a stream that follows a folder, the
-    LSN behind which its files count; rows of other streams count from ``created_lsn`` on.
+    LSN behind which its files count; rows of other streams count from ``created_lsn`` on. ``program`` names the program
+    that a change of its options has given a continuous view; '' for that of its creation.
     """
 
     oid: int
@@ -269,6 +270,7 @@ class View(Struct, frozen=True):
     populated: bool = True
     timed: bool = False
     files_since: tuple[tuple[int, int], ...] = ()
+    program: str = ""
 
     def since(self, stream: int) -> int:
         """The LSN behind which the rows of a stream count."""

@@ -142,10 +142,12 @@ class Committer:
         self._core.tables.require_space(size)
 
     def _prepare(self, transaction: Transaction) -> None:
-        """Static pipelines' results go to storage before the record that makes the view exist, and so do the names of
-        files with which a stream begins."""
+        """Static pipelines' results go to storage before the record that makes the view exist, and so do other programs
+        of views, and the names of files with which a stream begins."""
         for new in transaction.views:
             self._core.storage.prepare(new.view.oid, new.program, new.statics, new.handover)
+        for changed in transaction.programs:
+            self._core.storage.prepare_program(changed.view.oid, changed.view.program, changed.program)
         known = self._core.catalog.objects
         for oid, item in () if transaction.catalog is None else transaction.catalog.objects.items():
             if oid not in known and isinstance(item, Stream) and is_followed(item):

@@ -33,7 +33,7 @@ def reopen(core: Core, view: View, open_view: Callable[[View, StoredView], None]
     """A view is there again at a start, as it was or otherwise: ``open_view`` says so."""
     try:
         owned = _entry(core, view)
-        core.storage.open(view.oid)
+        core.storage.open(view)
         stored = core.storage.load(view.oid)
         if owned is None or owned.worker(core.options.server_name, stored.handover) == core.options.server_name:
             _require_young(core, stored)
@@ -60,7 +60,7 @@ def _without(core: Core, view: View, error: SqlError) -> StoredView:
     owned, known = _entry(core, view), storage.known(view.oid)
     shared = owned.name if owned is not None else "" if known is None else known.shared
     try:
-        program = storage.program(view.oid)
+        program = storage.program(view)
         copy = None if owned is None or not owned.copied else _copy(core, view, owned, program)
         if copy is None and (owned is None or not _is_elsewhere(core, owned, known)):
             _require_rows(core, view, program)

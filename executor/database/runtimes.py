@@ -68,7 +68,7 @@ class Runtimes:
             if isinstance(item, Stream) and item.oid not in self._core.streams:
                 self.open_stream(item)
             if isinstance(item, View) and (runtime := self._core.find_view(item.oid)) is not None:
-                runtime.alter(item)
+                self._alter(runtime, item, lsn)
         for new in views:
             view = catalog.objects[new.view.oid]
             assert isinstance(view, View)
@@ -86,6 +86,15 @@ class Runtimes:
         self._core.refresh_reads()
         for listener in self._listeners:
             listener()
+
+    def _alter(self, runtime: ViewRuntime, view: View, lsn: int) -> None:
+        """A view is defined otherwise. With another program, what is cached of its rows is of no use."""
+        if view.program == runtime.view.program:
+            runtime.alter(view)
+            return
+        runtime.replan(view, self._core.storage.change_program(view))
+        self._indexes.forget(view.oid)
+        self._core.versions.change(view.oid, lsn)
 
     def _forget(self, oid: int) -> None:
         if self._core.remove_view(oid):

@@ -1,49 +1,90 @@
-"""``millstream.paths``: how each part of a continuous view is maintained, and what is computed at each read, with why.
+"""How each part of a continuous view is maintained, and what is computed at each read, with why: of a view that exists,
+and of one that CREATE VIEW would make. EXPLAIN and ``millstream.paths`` show it.
 
 A part is a state, which statements fill as rows arrive or in the background; a node of the dataflow above the states,
 whose rows are in memory once they are kept; or the final relation, where it is computed at each read.
 
-Owns the rows. ``planner.explain.dataflows`` has the words of nodes and reasons; ``system_relations`` has the columns.
+Owns where the facts come from, and the rows. ``planner.explain`` has the words; ``system_relations`` has the columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from catalog.objects import qualified
+from catalog.catalog import Catalog
+from catalog.objects import View, qualified
 from executor.core.core import Core
+from executor.queries.expanded_views import Prospect, method_of, planned_rows
 from executor.queries.maintained_views import MaintainedViews
+from executor.queries.statistics import all_statistics_of
 from executor.views.runtime import ViewRuntime
-from planner.algebra.nodes import Delta
+from planner.algebra.nodes import Delta, Relation, Scan, Snapshot
 from planner.algebra.walk import walk
 from planner.explain.dataflows import dataflow_json
+from planner.explain.plans import Rows
+from planner.explain.programs import Known
+from planner.explain.views import ShownView
+from planner.incremental.programs.program import Program
+from planner.rules.joins.cardinality import Cardinality
 
 _Row = tuple[Any, ...]
+
+
+def shown_view(core: Core, maintained: MaintainedViews, runtime: ViewRuntime) -> ShownView:
+    """A view that exists."""
+    with runtime.lock:
+        facts = maintained.facts(runtime)
+    rows = {name: sum(table.num_rows for table in state.tables) for name, state in runtime.states.items()}
+    known = Known({}, rows, estimates(core, core.catalog))
+    planned, at_once = facts.planned, method_of(runtime.view) == "incremental"
+    return ShownView(runtime.view.name, runtime.program, planned, known, (), facts.counts, facts.measured, at_once)
+
+
+def prospective_view(core: Core, catalog: Catalog, view: View, program: Program) -> ShownView:
+    """A view that CREATE VIEW would make."""
+    known = Known({}, None, estimates(core, catalog))
+    planned, at_once = planned_rows(core, Prospect(view, program)), method_of(view) == "incremental"
+    return ShownView(view.name, program, planned, known, at_once=at_once)
+
+
+def estimates(core: Core, catalog: Catalog) -> Callable[[Relation], Rows | None]:
+    """Estimated rows of relations over tables alone, of which there are statistics."""
+
+    def found(relation: Relation) -> Rows | None:
+        scans = [node for node in walk(relation) if isinstance(node, Scan)]
+        if not scans or any(scan.kind != "table" for scan in scans) or _reads_traces(relation):
+            return None
+        statistics = all_statistics_of(relation, catalog, core.tables, {})
+        return Cardinality(relation, statistics).rows if all(scan.oid in statistics for scan in scans) else None
+
+    return found
+
+
+def _reads_traces(relation: Relation) -> bool:
+    return any(isinstance(node, Snapshot | Delta) for node in walk(relation))
 
 
 def path_rows(core: Core, maintained: MaintainedViews) -> list[_Row]:
     """Rows of view, part, method, what it reads, how many rows are kept, and the reason for a recomputation."""
     found: list[_Row] = []
     for runtime in core.runtimes():
-        name = qualified(runtime.view)
-        found += [(name, *row) for row in (*_states(runtime), *_above(runtime, maintained))]
+        view = shown_view(core, maintained, runtime)
+        found += [(qualified(runtime.view), *row) for row in (*_states(view), *_above(view))]
     return found
 
 
-def _states(runtime: ViewRuntime) -> Iterator[_Row]:
-    for path in runtime.program.paths:
+def _states(view: ShownView) -> Iterator[_Row]:
+    for path in view.program.paths:
         for statement in path.statements:
             names = {node.name for node in walk(statement.relation) if isinstance(node, Delta)}
-            rows = sum(table.num_rows for table in runtime.states[statement.target].tables)
+            rows = None if view.known.rows is None else view.known.rows[statement.target]
             yield statement.target, statement.method, ", ".join(sorted(names)), rows, None
 
 
-def _above(runtime: ViewRuntime, maintained: MaintainedViews) -> Iterator[_Row]:
+def _above(view: ShownView) -> Iterator[_Row]:
     """What stands above the states."""
-    with runtime.lock:
-        planned, kept = maintained.facts(runtime)
-    told = dataflow_json(planned, kept)
+    told = dataflow_json(view.planned, view.kept)
     for node in told.get("Nodes", ()):
         yield f"node {node['Node']}", node["How"], node.get("Reads"), node.get("Rows Kept"), None
     reasons = told.get("Computed at Each Read", ())

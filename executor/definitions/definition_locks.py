@@ -20,12 +20,12 @@ from executor.locks.targets import Definition, Name, Relation
 from executor.tables.statements.lock_needs import Need
 from planner.algebra.nodes import Scan
 from planner.algebra.walk import walk
+from planner.bind.definitions.dependents import readers
 from planner.statements.definitions import (
     AlterSchema,
     AlterSequence,
     AlterTable,
     AlterType,
-    AlterView,
     ChangeRights,
     CreateSchema,
     CreateSequence,
@@ -36,7 +36,7 @@ from planner.statements.definitions import (
     DropType,
     Redefine,
 )
-from planner.statements.statement import CreateTableAs, CreateView
+from planner.statements.statement import AlterView, CreateTableAs, CreateView
 
 #: All definitions of the server.
 EVERY_DEFINITION: Final = Definition(0)
@@ -85,8 +85,9 @@ def definition_needs(statement: Any, catalog: Catalog) -> Iterator[Need]:
             yield from _changed(catalog, [before], _MODES.get(tag, Mode.ACCESS_EXCLUSIVE))
             yield from _renamed(before, item)
             yield from _followed(catalog, changes)
-        case AlterView(view=view):
-            yield from _changed(catalog, [view], Mode.ACCESS_EXCLUSIVE)
+        case AlterView(view=view, query=query):
+            above = () if query is None else readers(catalog, view.oid)  # they show what it shows
+            yield from _changed(catalog, [view, *above], Mode.ACCESS_EXCLUSIVE)
         case AlterSequence(sequence=sequence):
             yield from _changed(catalog, [sequence], Mode.SHARE_ROW_EXCLUSIVE)
         case ChangeRights(changes=changes, columns=columns):

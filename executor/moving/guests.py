@@ -154,6 +154,7 @@ def over_streams(view: View, streams: Mapping[int, int], retyped: enums.Retyped)
         reads=tuple((streams[oid], columns) for oid, columns in view.reads if oid in streams),
         moved=tuple((streams[oid], before, now) for oid, before, now in view.moved if oid in streams),
         files_since=(),  # its states have all files up to where it continues
+        program="",  # it comes with the one that it has now
     )
 
 

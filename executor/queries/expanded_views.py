@@ -7,17 +7,19 @@ by their view, since views may have equal ones that began at other moments.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 from msgspec import Struct
 
+from catalog.objects import View
 from executor.core.core import Core
 from executor.views.runtime import ViewRuntime
 from planner.algebra.construction import Fresh
 from planner.algebra.nodes import ColumnRef, Project, Relation, Scan, Snapshot
 from planner.algebra.walk import descend, find, is_larger, kinds_of, transform
-from planner.incremental.dataflow.planning import joined
+from planner.incremental.dataflow.planning import Planned, dataflow_of, joined
+from planner.incremental.programs.program import Program
 
 _SCANS: Final = kinds_of(Scan)
 _SNAPSHOTS: Final = kinds_of(Snapshot)
@@ -59,17 +61,94 @@ class Expanded(Struct, frozen=True):
         return found
 
 
+class Owner(Protocol):
+    """A view with a program: one that runs, or one that CREATE VIEW would make."""
+
+    @property
+    def view(self) -> View:
+        """The view as it is defined."""
+        ...
+
+    @property
+    def program(self) -> Program:
+        """Its program."""
+        ...
+
+    @property
+    def time_zone(self) -> str:
+        """The TimeZone setting of its creation."""
+        ...
+
+    def final(self, view: View) -> Relation:
+        """The relation that makes its rows."""
+        ...
+
+
+class Prospect(Struct, frozen=True):
+    """A view that CREATE VIEW would make."""
+
+    view: View
+    program: Program
+
+    @property
+    def time_zone(self) -> str:
+        """The TimeZone setting of its creation."""
+        return self.view.time_zone
+
+    def final(self, view: View) -> Relation:
+        """The relation that makes its rows."""
+        return self.program.final
+
+
+class _Expansion(Struct, frozen=True):
+    """A view's final relation over tables and traces, and those of the views, by oid, of which it consists."""
+
+    relation: Relation
+    views: Mapping[int, tuple[Owner, Relation]]
+    constants: frozenset[str]
+    reason: str
+
+
 def expanded_view(core: Core, runtime: ViewRuntime) -> Expanded:
     """A view's final relation over tables and states alone."""
-    views: dict[int, tuple[ViewRuntime, Relation]] = {}
+    found = _expansion(core, runtime)
+    own = runtime.view.oid
+    views = [(runtime if oid == own else core.view(oid), relation) for oid, (_, relation) in found.views.items()]
+    traces = {_scoped(owner, name): (owner, name) for owner, _ in views for name in owner.states}
+    return Expanded(found.relation, tuple(views), traces, found.constants, runtime.time_zone, found.reason)
+
+
+def planned_rows(core: Core, owner: Owner) -> Planned:
+    """How the rows of a view would follow changes."""
+    found = _expansion(core, owner)
+    return by_method(owner.view, dataflow(owner.view.oid, found.relation, found.constants, found.reason))
+
+
+def method_of(view: View) -> str:
+    """The view's option ``method``."""
+    return dict(view.options).get("method", "auto")
+
+
+def by_method(view: View, planned: Planned) -> Planned:
+    """A view's dataflow as its option ``method`` uses it."""
+    return Planned(None, ("the view has method = 'recompute'",)) if method_of(view) == "recompute" else planned
+
+
+def dataflow(oid: int, relation: Relation, constants: frozenset[str], reason: str) -> Planned:
+    """The dataflow of an expanded view, unless there is a reason against it."""
+    return Planned(None, (reason,)) if reason else dataflow_of(relation, f"v{oid}", constants)
+
+
+def _expansion(core: Core, view: Owner) -> _Expansion:
+    views: dict[int, tuple[Owner, Relation]] = {}
     reason = ""
 
-    def scoped(owner: ViewRuntime) -> Relation:
+    def scoped(owner: Owner) -> Relation:
         nonlocal reason
         relation = _final(core, owner)
         views.setdefault(owner.view.oid, (owner, relation))
         program = owner.program
-        if program.expiries or program.borrowed or owner.time_zone != runtime.time_zone:
+        if program.expiries or program.borrowed or owner.time_zone != view.time_zone:
             reason = "rows of its states expire, or are another server's, or mean another time zone"
         if owner.view.timed:
             reason = _TIMED
@@ -89,34 +168,33 @@ def expanded_view(core: Core, runtime: ViewRuntime) -> Expanded:
             found, tuple((c, ColumnRef(places[name])) for c, name in zip(node.columns, node.sources, strict=True))
         )
 
-    found_relation = scoped(runtime)
-    fresh = Fresh(found_relation)
-    while not reason and any(scan.kind != "table" for scan in find(found_relation, _SCANS)):
-        found_relation = descend(found_relation, change, _SCANS)
-        if is_larger(found_relation, _LARGE):
+    relation = scoped(view)
+    fresh = Fresh(relation)
+    while not reason and any(scan.kind != "table" for scan in find(relation, _SCANS)):
+        relation = descend(relation, change, _SCANS)
+        if is_larger(relation, _LARGE):
             reason = "the views that it reads are too large together"
-    traces = {_scoped(owner, name): (owner, name) for owner, _ in views.values() for name in owner.states}
-    constants = frozenset(_scoped(owner, name) for owner, _ in views.values() for name in owner.runner.statics)
     if not reason:
-        found_relation = joined(found_relation)
-    return Expanded(found_relation, tuple(views.values()), traces, constants, runtime.time_zone, reason)
+        relation = joined(relation)
+    constants = frozenset(_scoped(owner, item.name) for owner, _ in views.values() for item in owner.program.statics)
+    return _Expansion(relation, views, constants, reason)
 
 
-def _final(core: Core, runtime: ViewRuntime) -> Relation:
-    return core.plans.get(runtime.final(runtime.view)).relation
+def _final(core: Core, owner: Owner) -> Relation:
+    return core.plans.get(owner.final(owner.view)).relation
 
 
-def _scoped(runtime: ViewRuntime, trace: str) -> str:
-    return f"v{runtime.view.oid}_{trace}"
+def _scoped(owner: Owner, trace: str) -> str:
+    return f"v{owner.view.oid}_{trace}"
 
 
-def _renamed(relation: Relation, runtime: ViewRuntime) -> Relation:
+def _renamed(relation: Relation, owner: Owner) -> Relation:
     """The relation with the traces of a view called by it."""
 
     def change(node: Any) -> Any:
         if not isinstance(node, Snapshot):
             return node
-        return Snapshot(_scoped(runtime, node.trace), node.columns, node.sources)
+        return Snapshot(_scoped(owner, node.trace), node.columns, node.sources)
 
     found: Relation = transform(relation, change, _SNAPSHOTS)
     return found

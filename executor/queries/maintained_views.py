@@ -22,11 +22,12 @@ from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.dataflow.maintained import Whole
 from executor.dataflow.weighted_rows import Inconsistent
-from executor.queries.expanded_views import Expanded, expanded_view
+from executor.queries.expanded_views import Expanded, by_method, dataflow, expanded_view, method_of
 from executor.queries.kept_rows import KeptRows, Unknown
 from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Column
-from planner.incremental.dataflow.planning import Planned, dataflow_of
+from planner.explain.views import Measured
+from planner.incremental.dataflow.planning import Planned
 
 _LOGGER: Final = logging.getLogger(__name__)
 #: Seconds of an evaluation from which on a view's rows are kept.
@@ -92,13 +93,21 @@ class _Known(Struct):
     @property
     def method(self) -> str:
         """The view's option."""
-        return dict(self.runtime.view.options).get("method", "auto")
+        return method_of(self.runtime.view)
 
     def drop(self) -> None:
         """The rows are not kept any more."""
         if self.kept is not None:
             self.kept.close()
             self.kept = None
+
+
+class KeptFacts(Struct, frozen=True):
+    """A view's dataflow, how many rows are kept of its nodes (None where none are), and what reads have taken."""
+
+    planned: Planned
+    counts: dict[int, int] | None
+    measured: Measured
 
 
 class MaintainedViews:
@@ -117,10 +126,13 @@ class MaintainedViews:
                 if known.kept is None:
                     self._known.pop(oid, None)
 
-    def facts(self, runtime: ViewRuntime) -> tuple[Planned, dict[int, int] | None]:
-        """A view's dataflow, and how many rows are kept of its nodes; None for that where none are."""
+    def facts(self, runtime: ViewRuntime) -> KeptFacts:
+        """How a view's rows are maintained now."""
         known = self._of(runtime)
-        return known.planned, None if known.kept is None else known.kept.counts
+        computed = known.costs.computed * 1000 if known.costs.computes > 1 else None
+        followed = known.costs.followed * 1000 if known.costs.followed else None
+        counts = None if known.kept is None else known.kept.counts
+        return KeptFacts(by_method(runtime.view, known.planned), counts, Measured(computed, followed))
 
     def follows(self, runtime: ViewRuntime) -> bool:
         """Whether a view's rows are most likely kept, and need no table to be read. Without locks."""
@@ -132,6 +144,8 @@ class MaintainedViews:
         """The rows of a view's final relation at an LSN, at which its states are; ``compute`` evaluates it anew. With
         the locks of the view and of those that it reads."""
         known = self._of(runtime)
+        if known.method == "recompute":
+            known.drop()
         if (known.kept is None and not self._is_worth(known)) or not known.expanded.advance(lsn):
             return self._computed(known, compute)
         if known.kept is not None and lsn < known.kept.lsn:
@@ -185,7 +199,8 @@ class MaintainedViews:
             if known is not None:
                 known.drop()
             expanded = expanded_view(self._core, runtime)
-            known = self._known[oid] = _Known(runtime, expanded, _planned(oid, expanded))
+            planned = dataflow(oid, expanded.relation, expanded.constants, expanded.reason)
+            known = self._known[oid] = _Known(runtime, expanded, planned)
         return known
 
     def _is_worth(self, known: _Known) -> bool:
@@ -224,9 +239,3 @@ def _looked_up(kept: KeptRows, lsn: int, columns: tuple[Column, ...], values: pa
 
 def _mean(before: float, now: float) -> float:
     return before + _RECENT * (now - before)
-
-
-def _planned(oid: int, expanded: Expanded) -> Planned:
-    if expanded.reason:
-        return Planned(None, (expanded.reason,))
-    return dataflow_of(expanded.relation, f"v{oid}", expanded.constants)

@@ -586,7 +586,7 @@ class Reader:
             catalog = transaction.sees(self.core.catalog)
             lsn, kept = self.core.sequencer.visible, transaction.snapshot
             if transaction.write is not None and kept is None:
-                _require_committed(plan.views, catalog, self.core.catalog)
+                _require_committed((*plan.views, *views), catalog, self.core.catalog)
                 own, lent = {oid: next(self._private) for oid in views}, self.services.borrowing.at(views)
                 return Moment(lsn, None, own, exact, self, catalog, transaction.write, lent=lent), True
             if kept is not None:
@@ -791,11 +791,16 @@ def _have_come(feed: InputTrace, after: int, upto: int) -> bool:
 
 
 def _require_committed(views: Iterable[int], own: Catalog, committed: Catalog) -> None:
-    """A continuous view begins with its transaction's commit. Raises 0A000 where that is still to come."""
+    """A continuous view begins, or has another program, with its transaction's commit. Raises 0A000 where that is still
+    to come."""
     for oid in views:
         if oid not in committed.objects and (view := own.objects.get(oid)) is not None:
             what = f'reading continuous view "{view.name}" in the transaction that creates it'
             raise unsupported(what, "Commit first: the view has the rows from then on.")
+        known, now = own.objects.get(oid), committed.objects.get(oid)
+        if isinstance(known, View) and isinstance(now, View) and known.program != now.program:
+            what = f'reading continuous view "{known.name}" in the transaction that changes its options'
+            raise unsupported(what, "Commit first.")
 
 
 def _as_read(plan: Plan, oid: int, table: pa.Table) -> pa.Table:

@@ -3,7 +3,8 @@
 1. ``session`` takes a planned statement; ``statement_locks`` takes its locks; ``replanning`` plans it again where the
    catalog has changed meanwhile.
 2. A query goes to ``executor.queries``. ``modifications`` and ``copy_from`` change rows; ``ddl`` changes the catalog,
-   and ``alter_table`` the columns and rows of a table.
+   ``alter_table`` the columns and rows of a table, and ``view_options`` the options of a view. ``view_plans`` makes the
+   program of a view, for CREATE VIEW and for EXPLAIN (``explain``, ``explained_views``).
 3. ``executor.transactions`` collects what a transaction has changed; ``transaction_block`` says where one begins and
    ends, and ``executor.database.committer`` commits it.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,11 +21,10 @@ from catalog.objects import (
     SystemView,
     Table,
     View,
-    as_plain,
     is_temporary,
     null_value,
 )
-from catalog.values.errors import SqlError, undefined_table, unsupported
+from catalog.values.errors import SqlError, undefined_table
 from catalog.values.times.infinite_dates import require_finite
 from executor.core.core import Core
 from executor.database.database import Database
@@ -37,24 +35,18 @@ from executor.definitions.routines import create_function, forget_functions, mov
 from executor.definitions.unchanged_objects import require_free, require_same
 from executor.definitions.user_types import define_type, forget_types, move_types
 from executor.files.arrived_files import FileFeed
-from executor.moving.change_guards import require_own
-from executor.queries.statistics import statistics_of
 from executor.sql.alter_table import alter_rows
 from executor.sql.environment import Environment
+from executor.sql.view_options import alter_options
+from executor.sql.view_plans import WARNING, planned_view, require_policy, view_of
 from executor.tables.temporary import drop_temporary
 from executor.transactions.result import Result
 from executor.transactions.transaction import NewView, OutdatedError, Transaction
-from planner.algebra.nodes import Scan
-from planner.algebra.walk import walk
 from planner.bind.definitions.dependents import readers
 from planner.bind.definitions.sequences import call_of, require_within
-from planner.incremental.dataflow.planning import require_incremental
-from planner.incremental.methods.collect import Collected
 from planner.incremental.names import stored_name
-from planner.incremental.plan import Planned, Tables, derived, plan
-from planner.incremental.programs.canonical import Origin
 from planner.incremental.programs.labels import labels_of
-from planner.incremental.programs.program import Static
+from planner.incremental.programs.program import Program, Static
 from planner.statements import definitions
 from planner.statements.definitions import (
     AlterExtension,
@@ -62,7 +54,6 @@ from planner.statements.definitions import (
     AlterSequence,
     AlterTable,
     AlterType,
-    AlterView,
     ChangeDefaults,
     ChangeRights,
     ChangeRoles,
@@ -80,15 +71,10 @@ from planner.statements.definitions import (
     Redefine,
     Truncate,
 )
-from planner.statements.statement import CreateView
-from planner.statistics import Statistics
+from planner.statements.statement import AlterView, CreateView
 
 #: What ``define`` runs.
-Definition = definitions.Definition | CreateView
-
-
-#: A notice with this SQLSTATE is a WARNING.
-_WARNING: Final = "01000"
+Definition = definitions.Definition | CreateView | AlterView
 
 
 def check_not_null(stream: Stream, rows: pa.Table | pa.RecordBatch) -> None:
@@ -141,9 +127,9 @@ def define(session: Environment, transaction: Transaction, statement: Definition
             return Result("CREATE FOREIGN TABLE")
         case CreateView():
             return _create_view(session.database, transaction, catalog, statement)
-        case AlterView(view=view):
-            change_object(transaction, catalog, view)
-            return Result("ALTER VIEW")
+        case AlterView(tag=tag):
+            alter_options(core, transaction, catalog, statement)
+            return Result(tag)
         case ChangeRoles():
             return change_roles(transaction, catalog, statement)
         case ChangeRights():
@@ -290,24 +276,20 @@ def _alter_sequence(core: Core, transaction: Transaction, catalog: Catalog, stat
 
 
 def _create_view(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
-    core, view = database.core, statement.view
+    core = database.core
+    view = view_of(core, catalog, statement)
     tag = "CREATE MATERIALIZED VIEW" if view.materialized else "CREATE VIEW"
     if statement.refreshed is not None:
         return _refresh_view(core, transaction, catalog, statement)
     if statement.exists:
         return Result(tag, notices=(_skipped(view.name),))
-    if statement.kept is not None:
-        require_same(catalog, statement.kept)
-        if view != statement.kept:
-            change_object(transaction, catalog, view)
-        return Result(tag)
     missing = [oid for oid in view.depends_on if oid not in catalog.objects]
     if missing:
         raise undefined_table(str(missing[0]))
     rights = None
     old = catalog.at(view.schema, view.name) if statement.replaces else None
     if isinstance(old, View) and not (old.keeps_rows or view.keeps_rows or (old.derived and view.derived)):
-        _replace_view(core, transaction, catalog, old, statement)
+        _replace_view(core, transaction, catalog, old, replace(statement, view=view))
         return Result(tag, notices=tuple(SqlError("00000", text) for text in statement.notices))
     if isinstance(old, View):
         rights = catalog.rights_of(old.oid)
@@ -315,48 +297,40 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         catalog = drop_object(transaction, catalog, old.oid)
     view = replace(view, oid=free_oid(core, catalog, view))
     notices = list(statement.notices)
-    warnings = [SqlError(_WARNING, text) for text in statement.warnings]
-    if view.derived:
-        transaction.views.append(_derived(core, view, statement))
-    elif view.continuous:
-        _refuse_files(statement)
-        statistics = statistics_of(statement.query.relation, catalog, core.tables, {})
-        planned = _plan(statement, Origin(view.time_zone, core.options.server_name), statistics)
-        statics = {static.name: _evaluate(transaction, static, statement) for static in planned.program.statics}
-        for table in statics.values():
-            require_finite(table.to_batches(), "a continuous view")
-        for oid in planned.program.inputs:
-            require_own(catalog.objects[oid])
-        labels, kept_labels = labels_of(planned.program)
-        since = _files_since(core, planned.program.inputs)
-        view = replace(view, labels=labels, kept_labels=kept_labels, files_since=since)
-        transaction.views.append(NewView(view, planned.program, statics))
-        warnings += [*_frozen(planned), *map(_growing, planned.collected)]
+    warnings = [SqlError(WARNING, text) for text in statement.warnings]
+    planned = planned_view(core, catalog, replace(statement, view=view)) if view.continuous else None
+    if planned is None:
+        require_policy(core, view, None)
+    elif view.derived:
+        transaction.views.append(NewView(view, planned.program, {}))
+    else:
+        view = _begin_view(core, transaction, view, planned.program)
+        warnings += planned.notices
         notices += _missing_files(core, view)
         if transaction.explicit:
             words = "begins with the COMMIT of this transaction: rows that it inserts are not in the view"
             notices.append(f'continuous view "{view.name}" {words}')
-    if dict(view.options).get("refresh_policy") == "incremental":
-        _require_incremental(transaction, view)
     add_object(transaction, catalog, view)
     if rights is not None and not is_temporary(view):
         set_rights(transaction, view.oid, rights)
     return Result(tag, notices=(*warnings, *(SqlError("00000", text) for text in notices)))
 
 
-def _require_incremental(transaction: Transaction, view: View) -> None:
-    """Raises 0A000 for a view of which something is computed anew at each read."""
-    program = next((new.program for new in transaction.views if new.view.oid == view.oid), None)
-    if program is None:
-        construct = "an ordinary view with refresh_policy = 'incremental'"
-        raise unsupported(construct, "Use CREATE MATERIALIZED VIEW, or leave the option out.")
-    require_incremental(program.final, frozenset(static.name for static in program.statics))
+def _begin_view(core: Core, transaction: Transaction, view: View, program: Program) -> View:
+    """A view over streams starts with the commit; its static pipelines' results are of now."""
+    statics = {static.name: _evaluate(transaction, static, view) for static in program.statics}
+    for table in statics.values():
+        require_finite(table.to_batches(), "a continuous view")
+    labels, kept_labels = labels_of(program)
+    since = _files_since(core, program.inputs)
+    begun = replace(view, labels=labels, kept_labels=kept_labels, files_since=since)
+    transaction.views.append(NewView(begun, program, statics))
+    return begun
 
 
-def _derived(core: Core, view: View, statement: CreateView) -> NewView:
+def _derived(core: Core, catalog: Catalog, view: View, statement: CreateView) -> NewView:
     """The program of a view that reads no stream; what it reads is looked at when it is read."""
-    origin = Origin(view.time_zone, core.options.server_name)
-    return NewView(view, derived(statement.query, origin), {})
+    return NewView(view, planned_view(core, catalog, replace(statement, view=view)).program, {})
 
 
 def _refresh_view(core: Core, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
@@ -366,30 +340,10 @@ def _refresh_view(core: Core, transaction: Transaction, catalog: Catalog, statem
     require_same(catalog, before)
     if core.find_view(view.oid) is None:
         change_object(transaction, catalog, view)
-        transaction.views.append(_derived(core, view, statement))
+        transaction.views.append(_derived(core, catalog, view, statement))
     elif not before.populated:
         change_object(transaction, catalog, replace(before, populated=True))
     return Result("REFRESH MATERIALIZED VIEW")
-
-
-def _frozen(planned: Planned) -> list[SqlError]:
-    """Warnings of tables that the view reads once, with the reason; notices where the view's options ask for it."""
-    if not planned.obstacles:
-        return [SqlError("00000", text) for text in planned.notices]
-    reasons = ", ".join(item.construct for item in planned.obstacles)
-    hint = " ".join(dict.fromkeys(item.instead for item in planned.obstacles))
-    detail = f"Tables cannot be read as they are because of {reasons}."
-    return [SqlError(_WARNING, text, detail, hint) for text in planned.notices]
-
-
-def _growing(collected: Collected) -> SqlError:
-    """A notice of a stream whose rows the view keeps."""
-    text = f'the view keeps the rows of stream "{collected.stream}": {collected.reason}'
-    if not collected.grows:
-        return SqlError("00000", text, "Rows leave its state once they are older than the query looks back.")
-    detail = "Its state grows with the stream, by the columns and rows that the query uses."
-    hint = "Filter the stream, group it by a key before it meets anything else, or bound its rows by retention."
-    return SqlError("00000", text, detail, hint)
 
 
 def _files_since(core: Core, inputs: Iterable[int]) -> tuple[tuple[int, int], ...]:
@@ -419,10 +373,10 @@ def _replace_view(core: Core, transaction: Transaction, catalog: Catalog, old: V
     if old.oid != statement.view.oid or {item.oid for item in readers(catalog, old.oid)} != above:
         raise OutdatedError
     view = _kept(statement.view, old)
-    if view.derived and core.find_view(view.oid) is not None:
-        view = as_plain(view)  # storage still has the program that it had before
+    if not view.continuous:
+        require_policy(core, view, None)
     if view.derived:
-        transaction.views.append(_derived(core, view, statement))
+        transaction.views.append(_derived(core, catalog, view, statement))
     change_object(transaction, catalog, view)
     follow(transaction, catalog, statement.above)
 
@@ -439,30 +393,9 @@ def _kept(new: View, old: View) -> View:
     return replace(new, columns=tuple(kept), comment=old.comment)
 
 
-def _refuse_files(statement: CreateView) -> None:
-    """Files can change at any time, and a view would not notice."""
-    for item in walk(statement.query.relation):
-        if isinstance(item, Scan) and item.kind == "files":
-            instead = "Copy its rows into a table (CREATE TABLE AS), or join it in the query that reads the view."
-            construct = f'foreign table "{item.name}" of files in a continuous view'
-            raise unsupported(construct, instead)
-
-
-def _plan(statement: CreateView, origin: Origin, statistics: Statistics) -> Planned:
-    """The view's program. An error says where the query names its stream."""
-    try:
-        chosen = dict(statement.view.options).get("tables")
-        tables: Tables | None = "frozen" if chosen == "frozen" else "live" if chosen == "live" else None
-        return plan(statement.query, statement.keeping, False, statistics, origin, tables)
-    except SqlError as error:
-        if error.position is None:
-            error.position = statement.position
-        raise
-
-
-def _evaluate(transaction: Transaction, static: Static, statement: CreateView) -> pa.Table:
+def _evaluate(transaction: Transaction, static: Static, view: View) -> pa.Table:
     """A static pipeline's rows now; locks keep the tables as they are until the view is committed."""
-    table = transaction.writer().query(static.relation, {}, (), statement.view.time_zone)
+    table = transaction.writer().query(static.relation, {}, (), view.time_zone)
     return table.rename_columns([stored_name(column) for column in static.columns])
 
 

@@ -1,7 +1,7 @@
-"""EXPLAIN: the plan of a query, and the four answers of each continuous view that it reads.
+"""EXPLAIN: the plan of a query or a change, and of each continuous view that it reads; of CREATE VIEW that of the view.
 
-Owns: adding to the planner's text what only a running server knows: when and where each path runs now, and with ANALYZE
-the measured rows and times. The text itself is planner.explain's and planner.explain_changes'.
+Owns: adding to the planner's text what only a running server knows: files, engines, and with ANALYZE the measured rows
+and times. The text itself is ``planner.explain``'s; ``explained_views`` has what is known of views.
 """
 
 from __future__ import annotations
@@ -24,22 +24,20 @@ from executor.queries.engine_choice import Choice
 from executor.queries.reader import Reader
 from executor.queries.spark_queries import SparkQuery
 from executor.queries.stream_query import with_values
-from executor.replicas.replica import replica_of
 from executor.separation.step_texts import pipelines_json, pipelines_text
 from executor.separation.steps import CALLING
 from executor.sql.environment import Environment
+from executor.sql.explained_views import explain_definition, running_view
 from executor.transactions.result import Result
 from executor.transactions.transaction import Transaction
-from executor.views.location import Away
 from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Relation, Value
 from planner.explain.changes import change_json, explain_change, relations_of
-from planner.explain.dataflows import dataflow_json, explain_dataflow
-from planner.explain.plans import Facts, Rows, explain_program, explain_relation, program_json, relation_json
-from planner.incremental.dataflow.planning import Planned
-from planner.incremental.programs.program import Path
+from planner.explain.plans import Rows, explain_relation, relation_json
+from planner.explain.views import explain_view, view_json
 from planner.rules.joins.cardinality import Cardinality
 from planner.statements.statement import (
+    AlterView,
     CreateTableAs,
     CreateView,
     DeclareCursor,
@@ -63,12 +61,15 @@ def explain(
     transaction: Transaction,
     run: Callable[[Transaction], Result],
 ) -> Result:
-    """EXPLAIN's rows. ANALYZE runs the statement, and makes its changes; of DECLARE it runs the query."""
+    """EXPLAIN's rows. ANALYZE runs the statement, and makes its changes; of DECLARE it runs the query.
+    CREATE VIEW is planned and not run."""
     match statement.statement:
         case Query() as query:
             return _explain_query(session, statement, query, parameters, transaction)
-        case DeclareCursor(query=query) | CreateView(query=query):
+        case DeclareCursor(query=query):
             return _explain_query(session, statement, query, parameters, transaction)
+        case CreateView() | AlterView() as defined:
+            return _result(explain_definition(session, defined, transaction, statement.format == "json"))
         case CreateTableAs(query=query):
             return _explain_change(session, statement, query, parameters, transaction, run)
         case Insert() | Update() | Delete() | Merge() | Modifying() as change:
@@ -185,74 +186,12 @@ def _files_in_words(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -
 
 def _text(database: Database, lines: list[str], runtimes: list[ViewRuntime], measured: dict[str, Any]) -> list[str]:
     for runtime in runtimes:
-        lines.append(f"Continuous View {runtime.view.name}")
-        lines += [f"  {name.title()}: {text}" for name, text in _keeping(database, runtime)]
-        lines += [f"  {line}" for line in explain_program(runtime.program, path_facts(database, runtime))]
-        lines += [f"    {line}" for line in explain_dataflow(*_kept(database, runtime))]
+        lines += explain_view(running_view(database, runtime))
     return lines + [f"{name}: {value}" for name, value in measured.items()]
 
 
 def _document(
     database: Database, plan: dict[str, Any], runtimes: list[ViewRuntime], measured: dict[str, Any]
 ) -> dict[str, Any]:
-    views = {
-        runtime.view.name: {
-            **{name.title(): text for name, text in _keeping(database, runtime)},
-            **program_json(runtime.program, path_facts(database, runtime)),
-            "Upper Method": dataflow_json(*_kept(database, runtime)),
-        }
-        for runtime in runtimes
-    }
+    views = {runtime.view.name: view_json(running_view(database, runtime)) for runtime in runtimes}
     return {"Plan": plan, **({"Continuous Views": views} if views else {}), **measured}
-
-
-def _kept(database: Database, runtime: ViewRuntime) -> tuple[Planned, dict[int, int] | None]:
-    with runtime.lock:
-        return database.read_services.maintained.facts(runtime)
-
-
-def _keeping(database: Database, runtime: ViewRuntime) -> list[tuple[str, str]]:
-    """The options that say which groups the view shows, and the servers that are asked for its rows or for those of
-    tables, if these are elsewhere."""
-    away = [] if runtime.away is None else [_asked(runtime.away)]
-    replica = replica_of(database.replicas, runtime)
-    if replica is not None and runtime.program.borrowed:
-        called = ", ".join(item.called for item in runtime.program.borrowed)
-        away.append(("tables", f"{called} (server {replica.home} is asked for their rows when they have changed)"))
-    return away + [(name, text) for name, text in runtime.view.options if name in ("retention", "emit")]
-
-
-def _asked(away: Away) -> tuple[str, str]:
-    return ("server", f"{away.server} (asked for what the query reads)") if away.server else ("state", "suspended")
-
-
-def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
-    """When and where each path runs, by its id."""
-    core, away = database.core, runtime.away
-    options, setting = core.options, core.engine_setting(runtime.view)
-    when = (
-        f"in the background after {options.maintenance_rows} rows or {options.maintenance_idle:g} s without any; "
-        "the rest when the view is read"
-    )
-    found = {}
-    for progress in runtime.paths:
-        path = progress.path
-        where = _where(database, runtime, path, setting)
-        reached = f"durable up to LSN {progress.durable}, fresh up to LSN {progress.reached}"
-        watermark = ", ".join(filter(None, (core.streams[oid].stream.option("watermark") for oid in path.inputs)))
-        if away is not None:
-            when = "in the background; the rest when the view is read"
-            facts = Facts(when, f'on server "{away.server}"', watermark)
-            found[path.id] = facts if away.server else Facts("once the view is resumed", "-", watermark)
-            continue
-        found[path.id] = Facts(f"{when} ({reached})", where, watermark)
-    return found
-
-
-def _where(database: Database, runtime: ViewRuntime, path: Path, setting: str) -> str:
-    if setting == "embedded":
-        return "embedded engine (maintenance_engine = embedded)"
-    spark, why = database.maintenance.spark_for(runtime, path)
-    if spark:
-        return f"Spark in the background, the embedded engine for what a reader waits for ({setting})"
-    return f"embedded engine ({setting}: {why})"

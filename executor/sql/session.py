@@ -13,7 +13,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from catalog.objects import PG_TEMP, View
+from catalog.objects import PG_TEMP
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.embedded.connection import plainly
@@ -34,12 +34,14 @@ from executor.sql.skip_locked import run as skip_locked
 from executor.sql.skip_locked import skipping
 from executor.sql.statement_locks import begin_write, is_sharing, lock, lock_table, see_rows
 from executor.sql.transaction_block import Block
+from executor.sql.view_plans import with_engine
 from executor.tables.temporary import drop_temporary
 from executor.transactions.result import Result
 from executor.transactions.transaction import OutdatedError, Transaction
 from planner.algebra.nodes import Value
 from planner.statements.definitions import Truncate
 from planner.statements.statement import (
+    AlterView,
     CopyIn,
     CopyOut,
     CreateTableAs,
@@ -242,19 +244,12 @@ class DatabaseSession(Environment):
 
     def _define(self, statement: ddl.Definition, transaction: Transaction) -> Result:
         transaction.writer()
-        if isinstance(statement, CreateView):
-            statement = replace(statement, view=self._with_engine(statement.view))
+        if isinstance(statement, CreateView) or (isinstance(statement, AlterView) and statement.tag == "CREATE VIEW"):
+            statement = replace(statement, view=with_engine(self, statement.view))
         before = self.catalog
         result = ddl.define(self, transaction, statement)
         require_changeable(self.core, self.database.view_migration.automatic_copies.end, before, self.catalog)
         return result
-
-    def _with_engine(self, view: View) -> View:
-        """A view over streams without an engine of its own keeps the session's, where that is not the server's."""
-        engine, name = self.maintenance_engine, "maintenance_engine"
-        if not view.keeps_rows or engine == self.core.options.maintenance_engine or name in dict(view.options):
-            return view
-        return replace(view, options=(*view.options, (name, engine)))
 
     # COPY -------------------------------------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ from planner.statements.statement import (
     CopyIn,
     CopyOut,
     CreateTableAs,
+    CreateView,
     DeclareCursor,
     Explain,
     Insert,
@@ -174,6 +175,8 @@ def _changing(statement: Statement) -> Statement:
 def _query_of(statement: Statement) -> Statement | None:
     match statement:
         case CopyOut(query=Query() as query) | DeclareCursor(query=query) | Explain(statement=Query() as query):
+            return query
+        case Explain(statement=CreateView(query=query)):
             return query
         case Query():
             return statement

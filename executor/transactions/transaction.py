@@ -77,6 +77,13 @@ class NewView(Struct, frozen=True):
     handover: Handover | None = None
 
 
+class NewProgram(Struct, frozen=True):
+    """Another program of a continuous view that exists, over the traces that it has."""
+
+    view: View
+    program: Program
+
+
 class Saved(Struct, frozen=True):
     """What a savepoint returns to; the table writes keep a savepoint of the same name."""
 
@@ -108,6 +115,7 @@ class Transaction(Struct):
     base: Catalog | None = None  # what ``catalog`` was made of
     catalog_changes: list[str] = field(default_factory=list)
     views: list[NewView] = field(default_factory=list)
+    programs: list[NewProgram] = field(default_factory=list)
     #: The files that had arrived elsewhere in streams that it creates, by their oids.
     arrived: dict[int, ArrivedFiles] = field(default_factory=dict)
     savepoints: Savepoints[Saved] = field(default_factory=lambda: Savepoints())

@@ -24,10 +24,9 @@ from executor.upkeep.commits import Retries
 from executor.upkeep.embedded_jobs import EmbeddedJobs
 from executor.upkeep.frontiers import Frontiers
 from executor.upkeep.jobs import EngineName, JobList
-from executor.upkeep.paths import PathTask, Sources, all_paths, are_read, is_due
+from executor.upkeep.paths import PathTask, Sources, all_paths, are_read, filled, is_due
 from executor.upkeep.spark_jobs import SparkJobs
-from executor.views.runtime import ViewRuntime
-from planner.incremental.programs.program import Path
+from planner.incremental.programs.program import Path, Program, State, Statement
 
 _LOGGER = logging.getLogger(__name__)
 #: Seconds between looks at all paths: a look costs microseconds, being woken by every commit would cost more.
@@ -100,10 +99,9 @@ class Maintenance:
         status = self.spark.status()
         return [("spark", status.state, status.state == "ready", status.detail)]
 
-    def spark_for(self, runtime: ViewRuntime, path: Path) -> tuple[bool, str]:
-        """Whether Spark maintains a view's path, or why not."""
-        progress = next(item for item in runtime.paths if item.path.id == path.id)
-        return self._spark_can(PathTask(runtime, progress))
+    def spark_for(self, time_zone: str, program: Program, path: Path) -> tuple[bool, str]:
+        """Whether Spark maintains a path of a program of this time zone, or why not."""
+        return self._spark_can(time_zone, path.statements, filled(program, path))
 
     # The queues -------------------------------------------------------------------------------------------------
 
@@ -186,17 +184,19 @@ class Maintenance:
 
     def _queue(self, task: PathTask) -> EngineName:
         """The engine that maintains a path."""
-        if self._core.engine_setting(task.runtime.view) == "embedded":
+        if self._spark_jobs is None or self._core.engine_setting(task.runtime.view) == "embedded":
             return "embedded"
-        return "spark" if self._spark_can(task)[0] else "embedded"
+        return "spark" if self._spark_can(task.runtime.time_zone, *task.scoped)[0] else "embedded"
 
     def _is_spark_coming(self) -> bool:
         return self.spark is not None and self.spark.status().state in _COMING
 
-    def _spark_can(self, task: PathTask) -> tuple[bool, str]:
+    def _spark_can(
+        self, time_zone: str, statements: tuple[Statement, ...], states: tuple[State, ...]
+    ) -> tuple[bool, str]:
         if self._spark_jobs is None:
             return False, "Spark is switched off"
-        return self._spark_jobs.can_maintain(task)
+        return self._spark_jobs.can_maintain(time_zone, statements, states)
 
 
 def _spark(core: Core) -> SparkEngine | None:

@@ -31,7 +31,7 @@ class PathTask(Struct, frozen=True):
     @property
     def states(self) -> tuple[State, ...]:
         """The states that the path's statements fill."""
-        return _filled(self.runtime.program, self.progress.path)
+        return filled(self.runtime.program, self.progress.path)
 
     @property
     def scoped(self) -> tuple[tuple[Statement, ...], tuple[State, ...]]:
@@ -39,7 +39,7 @@ class PathTask(Struct, frozen=True):
         name."""
         program = self.runtime.definition.scoped
         path = next(item for item in program.paths if item.id == self.progress.path.id)
-        return path.statements, _filled(program, path)
+        return path.statements, filled(program, path)
 
     @property
     def key(self) -> tuple[int, int]:
@@ -47,7 +47,8 @@ class PathTask(Struct, frozen=True):
         return self.runtime.view.oid, self.progress.path.id
 
 
-def _filled(program: Program, path: Path) -> tuple[State, ...]:
+def filled(program: Program, path: Path) -> tuple[State, ...]:
+    """The states that a path's statements fill."""
     targets = {statement.target for statement in path.statements}
     return tuple(state for state in program.states if state.name in targets)
 

@@ -28,7 +28,7 @@ from executor.upkeep.paths import PathTask, Sources, adjacent, is_due, upper_lsn
 from executor.views.failure import is_of_the_rows
 from planner.algebra.nodes import Delta
 from planner.algebra.walk import walk
-from planner.incremental.programs.program import Statement
+from planner.incremental.programs.program import State, Statement
 
 
 class Interval(Struct, frozen=True):
@@ -46,14 +46,16 @@ class SparkJobs:
         self._core, self._spark, self._jobs = core, spark, jobs
         self._retries, self._embedded = retries, embedded
 
-    def can_maintain(self, task: PathTask) -> tuple[bool, str]:
-        """Whether Spark can maintain a path now, or why not."""
-        if task.runtime.time_zone != "UTC":
-            return False, f"Spark's time zone is UTC, the view's is {task.runtime.time_zone}"
+    def can_maintain(
+        self, time_zone: str, statements: tuple[Statement, ...], states: tuple[State, ...]
+    ) -> tuple[bool, str]:
+        """Whether Spark can maintain a path of a view of this time zone now, or why not."""
+        if time_zone != "UTC":
+            return False, f"Spark's time zone is UTC, the view's is {time_zone}"
         status = self._spark.status()
         if status.state in ("absent", "failed"):
             return False, f"Spark is {status.state}: {status.detail}"
-        reason = self._spark.supports(*task.scoped)
+        reason = self._spark.supports(statements, states)
         return reason is None, reason or ""
 
     def run(self, sources: Sources, tasks: Sequence[PathTask], pressed: bool) -> None:

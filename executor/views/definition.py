@@ -18,11 +18,11 @@ class Definition:
     """One view's. Read by any thread; altered under the sequencer's lock."""
 
     def __init__(self, view: View, planned: Program) -> None:
-        """``planned`` is the program of the view's creation."""
+        """``planned`` is the program as storage has it."""
         self.view = view
-        self._planned = planned
+        self.planned = planned
         self.program = with_labels(planned, view.labels) if view.labels else planned
-        #: How often the labels of enums have changed.
+        #: How often the labels of enums, or the program, have changed.
         self.relabelled = 0
         self._final: tuple[object, Relation] = (((), 0), self.program.final)
         self._scoped: tuple[Program, Program] | None = None
@@ -48,6 +48,13 @@ class Definition:
         labels, self.view = self.view.labels, view
         if view.labels == labels:
             return False
-        self.program = with_labels(self._planned, view.labels)
+        self.program = with_labels(self.planned, view.labels)
         self.relabelled += 1
         return True
+
+    def replan(self, view: View, planned: Program) -> None:
+        """The view is shown by another program over its traces."""
+        self.view, self.planned = view, planned
+        self.program = with_labels(planned, view.labels) if view.labels else planned
+        self._final = (((), 0), self.program.final)
+        self.relabelled += 1

@@ -158,6 +158,12 @@ class ViewRuntime:
             for progress, path in zip(self.paths, self.program.paths, strict=True):
                 progress.path = path
 
+    def replan(self, view: View, program: Program) -> None:
+        """Replaces definition and program by another one over the same traces and paths. Takes no lock: the caller has
+        the sequencer's, and no reader is at work, since the definition was locked."""
+        self._expiries = {expiry.state: expiry for expiry in program.expiries}
+        self.definition.replan(view, program)
+
     def _loaded(self, state: State) -> StateTrace:
         rows = self._stored_rows(state, self._load(state))
         return StateTrace(state, rows, self.runner.engine, lambda table: self._needed(state, table))

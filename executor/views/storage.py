@@ -5,7 +5,8 @@ crash at any moment leaves a view that recovery can open: static runs and the pr
 that creates the view; the manifest after it, or by recovery. Knows nothing of when to commit or of computing runs.
 
     shared/state/v<oid>/           manifest.json and runs (executor/traces/manifest)
-    shared/state/v<oid>-static/    program.json and one Parquet file for each static pipeline; of a view that has come
+    shared/state/v<oid>-static/    program.json, other programs that changes of the view's options have given it, and
+                                   one Parquet file for each static pipeline; of a view that has come
                                    from another server handover.json and a file for each state,
                                    until the view exists
     shared/streams/<oid>/          sealed intervals, and the names of files that arrived
@@ -157,9 +158,30 @@ class ViewStore:
             verify_file(StoredFile(**files[name]), self._statics(oid))
         return self._static(oid, name)
 
-    def program(self, oid: int) -> Program:
-        """A view's program as it was created. Raises XX001."""
-        return self._prepared(oid)[0]
+    def prepare_program(self, oid: int, name: str, program: Program) -> None:
+        """Writes another program of a view before the change that names it is logged. Raises 53100, 58030."""
+        folder = self._statics(oid)
+        try:
+            replace_file(folder / f"{name}.json", pack({"program": encode_program(program)}))
+            sync_folder(folder)
+        except OSError as error:
+            raise disk_error(error, "write the view's program") from error
+
+    def change_program(self, view: View) -> Program:
+        """A view has the program that it names from now on. Raises XX001."""
+        with self._held(view.oid) as entry:
+            program = self.program(view)
+            if entry is not None:
+                self._open[view.oid] = entry[0], program
+        return program
+
+    def program(self, view: View) -> Program:
+        """The program that a view names, else that of its creation. Raises XX001."""
+        if not view.program:
+            return self._prepared(view.oid)[0]
+        path = self._statics(view.oid) / f"{view.program}.json"
+        with as_written(path.name):
+            return decode_program(unpack(path.read_bytes(), f"{path.parent.name}/{path.name}")[1]["program"])
 
     def _prepared(self, oid: int) -> tuple[Program, dict[str, Any], bool]:
         """The program, the files of its static runs, and whether the view came with states."""
@@ -172,7 +194,7 @@ class ViewStore:
     def create(self, view: View) -> None:
         """The view exists from its LSN on. Raises XX001 where what was prepared is not there."""
         oid = view.oid
-        program, files, _ = self._prepared(oid)
+        program, files = self.program(view), self._prepared(oid)[1]
         states = {state.name: describe_state(state) for state in program.states}
         frontiers = _frontiers(view, program)
         shutil.rmtree(self._folder(oid), ignore_errors=True)
@@ -222,11 +244,13 @@ class ViewStore:
             manifest.replace_all(Arrived(runs, handover.shared, handover.name), frontier)
             manifest.delete(before)
 
-    def open(self, oid: int) -> None:
+    def open(self, view: View) -> None:
         """Opens a view at recovery. Raises XX001, also where a crash came between the log and its manifest."""
+        oid = view.oid
         manifest = Manifest.open(self._folder(oid))
         with as_written(f"v{oid}"):
-            self._open[oid] = (manifest, decode_program(manifest.content.program))
+            program = self.program(view) if view.program else decode_program(manifest.content.program)
+            self._open[oid] = (manifest, program)
         self._delete_arrived(oid)
 
     def drop(self, oid: int) -> None:
@@ -339,7 +363,8 @@ class ViewStore:
 
     def begun(self, view: View) -> StoredView:
         """A view as it was created, without a row. Raises XX001, also for one that came with states."""
-        program, files, has_come = self._prepared(view.oid)
+        _, files, has_come = self._prepared(view.oid)
+        program = self.program(view)
         if has_come:
             raise SqlError("XX001", "it has come from another server")
         return StoredView(program, _frontiers(view, program), self._load_statics(view.oid, program, files))

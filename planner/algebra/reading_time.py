@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from catalog.values.types import TIMESTAMPTZ
-from planner.algebra.nodes import Call, Parameter, Relation, Scan
+from catalog.values.types import DATE, TIMESTAMPTZ
+from planner.algebra.nodes import Call, Cast, Parameter, Relation, Scan
 from planner.algebra.walk import calls_of, contains, find, kinds_of, transform
 
 #: The function that tells the time.
@@ -35,4 +35,16 @@ def with_time_as_parameter(relation: Relation) -> Relation:
         return _TIME if isinstance(node, Call) and node.function == NOW else node
 
     found: Relation = transform(relation, change, _OF_TIME)
+    return found
+
+
+def at_one_time(relation: Relation) -> Relation:
+    """The relation with the date of now() for CURRENT_DATE, so that one function tells the time."""
+
+    def change(node: Any) -> Any:
+        if isinstance(node, Call) and node.function == "current_date":
+            return Cast(Call(NOW, (), TIMESTAMPTZ), DATE)
+        return node
+
+    found: Relation = transform(relation, change, calls_of("current_date"))
     return found

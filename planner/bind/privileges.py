@@ -40,7 +40,6 @@ from planner.statements.definitions import (
     AlterSequence,
     AlterTable,
     AlterType,
-    AlterView,
     CreateExtension,
     CreateSchema,
     CreateStream,
@@ -49,6 +48,7 @@ from planner.statements.definitions import (
     Truncate,
 )
 from planner.statements.statement import (
+    AlterView,
     CopyIn,
     CopyOut,
     CreateTableAs,
@@ -100,7 +100,7 @@ def _used(statement: Statement, item: CatalogObject, columns: tuple[Column, ...]
     """The columns of a relation that a statement uses, all where it cannot be looked into; ``columns`` are what they
     are called in it."""
     assert not isinstance(item, Sequence)
-    found = roots(statement.query if isinstance(statement, CreateView) else statement)
+    found = roots(statement.query if isinstance(statement, CreateView | AlterView) else statement)
     used = {node.column for root in found for node in walk(root) if isinstance(node, ColumnRef)}
     pairs = zip(item.columns, columns, strict=False)
     return frozenset(definition.name for definition, column in pairs if column in used or not found)
@@ -257,8 +257,10 @@ def _require_definition(binding: Binding, statement: Statement, role: int) -> No
             _require_place(binding, before, after, role)
             if isinstance(before, Stream | FileTable) and isinstance(after, Stream | FileTable):
                 _require_files(binding, after, before, role)
-        case AlterView(view=changed):
-            _require_owner(binding, catalog.objects[changed.oid], role)
+        case Explain(statement=CreateView() | AlterView() as inner):
+            _require_definition(binding, inner, role)
+        case AlterView(before=before):
+            _require_owner(binding, before, role)
         case AlterSequence(sequence=changed):
             _require_owner(binding, catalog.objects[changed.oid], role)
         case AlterSchema(before=before):

@@ -29,7 +29,6 @@ from planner.scales import with_scales
 from planner.statements.definitions import (
     AlterTable,
     AlterType,
-    AlterView,
     CreateFunction,
     CreateStream,
     CreateTable,
@@ -37,6 +36,7 @@ from planner.statements.definitions import (
     Redefine,
 )
 from planner.statements.statement import (
+    AlterView,
     CopyOut,
     CreateTableAs,
     CreateView,
@@ -143,7 +143,7 @@ def _require_populated(binding: Binding, statement: Statement) -> None:
             runs = filled
         case Explain(analyze=analyze):
             runs = analyze
-        case Prepare():
+        case Prepare() | AlterView():
             runs = False
         case _:
             runs = True
@@ -153,7 +153,8 @@ def _require_populated(binding: Binding, statement: Statement) -> None:
 
 def check_streams(binding: Binding, statement: Statement) -> None:
     """A query reads one stream at most (thesis 3.2.1), and what changes tables none. Raises 0A000."""
-    if not binding.streams or isinstance(statement, CreateView):
+    defined = statement.statement if isinstance(statement, Explain) else statement
+    if not binding.streams or isinstance(defined, CreateView | AlterView):
         return
     name, position = binding.streams[0]
     if isinstance(statement, CopyOut):

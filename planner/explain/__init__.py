@@ -1,1 +1,2 @@
-"""EXPLAIN: ``plans`` of queries and programs, ``changes`` of tables, and the ``scalars`` in both, as text and JSON."""
+"""EXPLAIN as text and JSON: ``plans`` of queries, ``changes`` of tables, and the ``scalars`` in both; continuous
+``views``, which consist of ``programs`` and of ``dataflows`` above their states."""

@@ -25,10 +25,10 @@ from planner.incremental.dataflow.planning import Planned
 from planner.incremental.names import stored_name
 
 
-def explain_dataflow(planned: Planned, kept: Mapping[int, int] | None = None) -> list[str]:
+def explain_dataflow(planned: Planned, kept: Mapping[int, int] | None = None, at_once: bool = False) -> list[str]:
     """A line for each node, and one for each reason why something is computed anew at each read. ``kept`` has the rows
-    of the nodes whose rows are in memory; None where none are."""
-    found = dataflow_json(planned, kept)
+    of the nodes whose rows are in memory; None where none are. ``at_once``: they will be from the first read on."""
+    found = dataflow_json(planned, kept, at_once)
     lines = [f"Method: {found['Method']}"]
     for node in found.get("Nodes", ()):
         lines.append(f"  {node['Node']}: {node['How']}")
@@ -36,13 +36,14 @@ def explain_dataflow(planned: Planned, kept: Mapping[int, int] | None = None) ->
     return lines + [f"Computed at Each Read: {reason}" for reason in found.get("Computed at Each Read", ())]
 
 
-def dataflow_json(planned: Planned, kept: Mapping[int, int] | None = None) -> dict[str, Any]:
+def dataflow_json(planned: Planned, kept: Mapping[int, int] | None = None, at_once: bool = False) -> dict[str, Any]:
     """What ``explain_dataflow`` tells, as a JSON value."""
     reasons = {"Computed at Each Read": list(planned.reasons)} if planned.reasons else {}
     flow = planned.dataflow
     if flow is None:
         return {"Method": "recomputation", **reasons}
-    method = "by changes" if kept is not None else "by changes, once reads take long enough (recomputation until then)"
+    later = "from the first read on" if at_once else "once reads take long enough (recomputation until then)"
+    method = "by changes" if kept is not None else f"by changes, {later}"
     nodes = [_node(node, flow.kept.get(node.id, ()), (kept or {}).get(node.id)) for node in flow.nodes]
     return {"Method": method, "Nodes": nodes, **reasons}
 

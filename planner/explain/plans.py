@@ -1,18 +1,16 @@
-"""Plans and programs as text for EXPLAIN, in PostgreSQL's manner, and as JSON values.
+"""Plans as text for EXPLAIN, in PostgreSQL's manner, and as JSON values.
 
-Owns the words. Reads algebra and programs and changes nothing; what only the executor knows (which engine, at which
-pace, measured rows) is passed in as ``Facts``. A filter prints as an attribute of the operator that it filters.
+Owns the words. Reads algebra and changes nothing. A filter prints as an attribute of the operator that it filters.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
 
-from catalog.values.types import INTERVAL
 from planner.algebra.nodes import (
     Aggregate,
     Column,
@@ -24,7 +22,6 @@ from planner.algebra.nodes import (
     Join,
     JoinKind,
     Limit,
-    Literal,
     Project,
     Relation,
     Scan,
@@ -39,9 +36,6 @@ from planner.algebra.nodes import (
 )
 from planner.algebra.walk import Node, children, inputs, produced_columns, walk
 from planner.explain.scalars import Item, deparse
-from planner.incremental.programs.program import Borrowed, Path, Program, State, Statement, Static
-from planner.incremental.programs.retargeting import renamed
-from planner.placement import builds, spread
 
 _JOINS: Final[dict[JoinKind, str]] = {
     "inner": "Join",
@@ -62,23 +56,8 @@ _SCANS: Final = {
 }
 
 
-#: When and where the pipelines run whose time and place no setting changes.
-_STATIC: Final = {"When": "once, at the view's creation", "Where": "embedded engine"}
-_UPPER: Final = {
-    "When": "when the view is read, and something that it reads has changed since the last time",
-    "Where": "embedded engine",
-}
 #: Estimates of a relation's rows.
 Rows = Callable[[Relation], float]
-
-
-class Facts(Struct, frozen=True):
-    """What the executor knows of a path: when its statements run, and where, each a short phrase; and the watermark of
-    its stream, if it has one."""
-
-    when: str = "in the background, the rest when the view is read"
-    where: str = "any engine"
-    watermark: str = ""
 
 
 class _Operator(Struct, frozen=True):
@@ -94,10 +73,11 @@ class _Operator(Struct, frozen=True):
 
 def explain_relation(relation: Relation, rows: Rows | None = None) -> list[str]:
     """The plan tree, one line per operator and attribute; with estimated rows where these decided about it."""
-    return list(_lines(relation, 0, "", rows))
+    return list(tree_lines(relation, 0, "", rows))
 
 
-def _lines(root: Relation, indent: int, arrow: str, rows: Rows | None = None) -> Iterator[str]:
+def tree_lines(root: Relation, indent: int, arrow: str, rows: Rows | None = None) -> Iterator[str]:
+    """The plan tree, each line so far to the right, the root behind an arrow."""
     describe = _Describer(root)
     stack: list[tuple[Relation, int, str]] = [(root, indent, arrow)]
     while stack:
@@ -244,128 +224,3 @@ class _Describer:
 def _columns(leaf: Scan | Snapshot | Delta) -> str:
     """The columns that are read."""
     return f" ({', '.join(column.name for column in leaf.columns)})"
-
-
-# -- programs ----------------------------------------------------------------------------------------------------------
-
-
-def explain_program(program: Program, facts: Mapping[int, Facts] | None = None) -> list[str]:
-    """The static, stream and upper pipelines of a continuous view; ``facts`` by the path's id."""
-    program, traces = _readable(program)
-    lines: list[str] = []
-    for static in program.statics:
-        lines += [f"Static Pipeline {static.name}", f"  Trace: {traces[static.name]}"]
-        lines += [f"  {name}: {text}" for name, text in _STATIC.items()]
-        lines += _lines(static.relation, 2, "->  ")
-    for path in program.paths:
-        lines += _path_lines(program, traces, path, (facts or {}).get(path.id, Facts()))
-    lines += ["Upper Pipeline", *(f"  {name}: {text}" for name, text in _UPPER.items())]
-    if program.point_key:
-        lines.append(f"  Point Key: {', '.join(column.name for column in program.point_key)}")
-    lines += _lines(program.final, 2, "->  ")
-    return lines
-
-
-def _readable(program: Program) -> tuple[Program, dict[str, str]]:
-    """The program whose traces are called by their places, and the traces' names by these."""
-    kinds: dict[str, tuple[State | Static | Borrowed, ...]]
-    kinds = {"static": program.statics, "state": program.states, "table": program.borrowed}
-    traces = {f"{kind}_{place}": item.name for kind, items in kinds.items() for place, item in enumerate(items, 1)}
-    return renamed(program, {name: shown for shown, name in traces.items()}), traces
-
-
-def _path_lines(program: Program, traces: Mapping[str, str], path: Path, facts: Facts) -> Iterator[str]:
-    states = {state.name: state for state in program.states}
-    yield f"Stream Pipeline of {_input_names(path)}"
-    yield f"  When: {facts.when}"
-    yield f"  Where: {facts.where}"
-    if facts.watermark:
-        yield f"  Watermark: latest {facts.watermark}"
-    for statement in path.statements:
-        state = states[statement.target]
-        yield f"  State {state.name}"
-        yield f"    Trace: {traces[state.name]}"
-        attributes = (*_state_attributes(state, statement), *_kept(program, state))
-        yield from (f"    {name}: {text}" for name, text in attributes)
-        yield from _lines(statement.relation, 4, "->  ")
-
-
-def _state_attributes(state: State, statement: Statement) -> Iterator[tuple[str, str]]:
-    yield "Kind", state.kind
-    if state.key:
-        yield "Key", ", ".join(column.name for column in state.key)
-    others = [column.name for column in state.columns if column not in state.key]
-    merges = {column: call.function for column, call in state.merge}
-    if merges:
-        yield "Columns", ", ".join(f"{column.name} ({merges[column]})" for column in state.columns if column in merges)
-    elif others:
-        yield "Columns", ", ".join(others)
-    yield "How", _how(state, statement)
-    yield "Spread", spread(state)
-
-
-def _kept(program: Program, state: State) -> Iterator[tuple[str, str]]:
-    """For how long a state keeps its rows."""
-    for expiry in program.expiries:
-        if expiry.state == state.name:
-            age = Literal((0, 0, expiry.age), INTERVAL)
-            if expiry.by_clock:
-                yield "Kept", f"until the time is {deparse(age)} after {expiry.column.name}"
-                continue
-            name = expiry.column.name if expiry.gap is None else f"the last {expiry.column.name} of its session"
-            yield "Kept", f"until {expiry.latest.name} of {expiry.watermark} is {deparse(age)} after {name}"
-
-
-def _how(state: State, statement: Statement) -> str:
-    """The incremental method of a statement, in words."""
-    joined = builds(statement)
-    delta = f"delta propagation, probing {', '.join(joined)}" if joined else "delta propagation"
-    if any(isinstance(item, Window) for item in walk(statement.relation)):
-        delta += ", without rows that come too late"
-    match state.kind:
-        case "aggregate":
-            return f"{delta}, partial aggregation"
-        case "distinct":
-            return f"{delta}, distinct values"
-        case "concatenate" if statement.method == "collect":
-            return f"{delta}, rows collected"
-        case "concatenate":
-            return f"{delta}, values in order of arrival"
-
-
-def _input_names(path: Path) -> str:
-    nodes = (node for statement in path.statements for node in walk(statement.relation))
-    names = {node.oid: node.name for node in nodes if isinstance(node, Delta)}
-    return ", ".join(names[oid] for oid in path.inputs)
-
-
-def program_json(program: Program, facts: Mapping[int, Facts] | None = None) -> dict[str, Any]:
-    """What ``explain_program`` tells, as a JSON value."""
-    program, traces = _readable(program)
-    states = {state.name: state for state in program.states}
-
-    def statement(item: Statement) -> dict[str, Any]:
-        state = states[item.target]
-        attributes = dict((*_state_attributes(state, item), *_kept(program, state)))
-        return {"State": item.target, "Trace": traces[item.target], **attributes, "Plan": relation_json(item.relation)}
-
-    def static(item: Static) -> dict[str, Any]:
-        return {"Name": item.name, "Trace": traces[item.name], **_STATIC, "Plan": relation_json(item.relation)}
-
-    def path(item: Path) -> dict[str, Any]:
-        known = (facts or {}).get(item.id, Facts())
-        return {
-            "Stream": _input_names(item),
-            "When": known.when,
-            "Where": known.where,
-            **({"Watermark": f"latest {known.watermark}"} if known.watermark else {}),
-            "Statements": [statement(part) for part in item.statements],
-        }
-
-    keys = [column.name for column in program.point_key]
-    upper = {**_UPPER, "Point Key": keys, "Plan": relation_json(program.final)}
-    return {
-        "Static Pipelines": [static(item) for item in program.statics],
-        "Stream Pipelines": [path(item) for item in program.paths],
-        "Upper Pipeline": upper,
-    }

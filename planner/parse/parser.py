@@ -24,6 +24,7 @@ from pglast import ast, parser
 
 from catalog.values.errors import SqlError, syntax_error
 from planner.cancellation import current
+from planner.parse.explained_views import blanked, explained_views, wrapped
 from planner.parse.lengths import LIMIT, MOST
 
 #: The longest text that cannot nest deeply enough to exhaust an ordinary thread's C stack (about 350 bytes per level).
@@ -86,10 +87,30 @@ def parse(text: str, limit: int = MOST) -> tuple[Raw, ...]:
     if not text.isascii() and len(text) * (len(text.encode()) - len(text)) > _WORK:
         raise SqlError("54000", "statement text is too long", hint="Pass values as parameters, or load rows with COPY.")
     try:
-        statements = parser.parse_sql(text) if len(text) <= _SHALLOW else _on_large_stack(parser.parse_sql, text)
+        return tuple(_raw(text, item) for item in _parsed(text))
+    except parser.ParseError as error:
+        views = explained_views(text)
+        if not views:
+            raise _syntax_error(text, error) from None
+    try:
+        return tuple(_explained(text, item, views) for item in _parsed(blanked(text, views)))
     except parser.ParseError as error:
         raise _syntax_error(text, error) from None
-    return tuple(_raw(text, item) for item in statements)
+
+
+def _parsed(text: str) -> Any:
+    return parser.parse_sql(text) if len(text) <= _SHALLOW else _on_large_stack(parser.parse_sql, text)
+
+
+def _explained(text: str, item: Any, views: tuple[tuple[int, int], ...]) -> Raw:
+    """A statement of a text in which EXPLAIN stands before CREATE VIEW, with these words if it is one of those."""
+    found = _raw(blanked(text, views), item)
+    for start, end in views:
+        if end == found.offset:
+            words = text[start:end]
+            node = wrapped(found.node, " " * start + words, _parsed)  # so that options are where they stand
+            return Raw(node, words + found.text, start)
+    return found
 
 
 def _operators_work(text: str) -> int:
@@ -168,14 +189,19 @@ def _on_large_stack(function: Callable[[str], _Result], argument: str) -> _Resul
 def literal_positions(raw: Raw) -> dict[int, int]:
     """The 1-based positions of the statement's constants, by the nodes' identity; pglast drops their locations.
 
-    libpg_query's JSON has the locations, so both trees are walked in parallel. This parses the text again, so it is for
-    error messages only.
+    libpg_query's JSON has the locations, so both trees are walked in parallel; either may be of what the other one
+    explains. This parses the text again, so it is for error messages only.
     """
-    text = raw.text
+    text = blanked(raw.text, explained_views(raw.text))
     json_text = parser.parse_sql_json(text) if len(text) <= _SHALLOW else _on_large_stack(parser.parse_sql_json, text)
     starts = None if text.isascii() else list(accumulate((len(char.encode()) for char in text), initial=0))
     found: dict[int, int] = {}
-    stack = [(raw.node, json.loads(json_text)["stmts"][0]["stmt"])]
+    node, document = raw.node, json.loads(json_text)["stmts"][0]["stmt"]
+    if type(node).__name__ == "ExplainStmt" and "ExplainStmt" not in document:
+        node = node.query
+    elif type(node).__name__ != "ExplainStmt" and "ExplainStmt" in document:
+        document = document["ExplainStmt"]["query"]
+    stack = [(node, document)]
     while stack:
         node, shown = stack.pop()
         shown = _unwrap(shown)

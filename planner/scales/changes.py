@@ -28,6 +28,7 @@ from planner.statements.statement import (
     Generated,
     Insert,
     Merge,
+    Query,
     Returning,
     Update,
     Upsert,
@@ -117,20 +118,24 @@ def filling(scales: Derivation, relation: Relation, table: Table) -> Relation:
     )
 
 
-def viewed(scales: Derivation, statement: CreateView) -> CreateView:
-    """A continuous view, which keeps the scales that its columns' types do not say."""
-    view, query = statement.view, statement.query
+def beside_view(scales: Derivation, query: Query) -> tuple[Query, frozenset[Column]]:
+    """A continuous view's query with the scales that its columns' types do not say, and the columns beside which they
+    are."""
     own = query.relation.columns
     found = scales.relation(query.relation)
     shown = scales.showing(own)
     beside = [(scales.beside(column), scale) for column, scale in shown]
-    kept = {column for column, _ in shown}
+    return replace(query, relation=projected(found, own, beside)), frozenset(column for column, _ in shown)
+
+
+def viewed(scales: Derivation, statement: CreateView) -> CreateView:
+    """A continuous view, which keeps the scales that its columns' types do not say."""
+    view, own = statement.view, statement.query.relation.columns
+    query, kept = beside_view(scales, statement.query)
     pairs = zip(view.columns, own, strict=True)
     columns = tuple(replace(item, keeps_scale=column in kept) for item, column in pairs)
     require_distinct(columns)
-    return replace(
-        statement, view=replace(view, columns=columns), query=replace(query, relation=projected(found, own, beside))
-    )
+    return replace(statement, view=replace(view, columns=columns), query=query)
 
 
 # --- INSERT and COPY -------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from planner.algebra.nodes import AggregateCall, Call, Cast, ColumnRef, Literal,
 from planner.algebra.walk import Node, by_class, walk
 from planner.scales.changes import (
     altered,
+    beside_view,
     copied,
     deleted,
     filling,
@@ -41,6 +42,7 @@ from planner.scales.relations import Derivation, is_varying, keeping_columns
 from planner.scales.terms import is_number, of_literal, of_type
 from planner.statements.definitions import AlterTable, AlterType, CreateStream, CreateTable, DropType, Redefine
 from planner.statements.statement import (
+    AlterView,
     CopyIn,
     CopyOut,
     CreateTableAs,
@@ -81,8 +83,10 @@ def with_scales(statement: Statement, objects: Objects, new: NewColumn) -> State
         case Redefine(item=Stream() | View() as item):
             require_distinct(item.columns)
             return statement
-        case CreateView(view=view, query=query, kept=None) if view.continuous and _meets(query, objects):
+        case CreateView(view=view, query=query) if view.continuous and _meets(query, objects):
             return viewed(Derivation(objects, new), statement)
+        case AlterView(query=Query() as query) if _meets(query, objects):
+            return replace(statement, query=beside_view(Derivation(objects, new), query)[0])
         case AlterTable():
             return altered(Derivation(objects, new), statement)
         case AlterType(alterations=alterations) | DropType(alterations=alterations):

@@ -200,12 +200,6 @@ class DropExtension(Struct, frozen=True):
     types: DropType
 
 
-class AlterView(Struct, frozen=True):
-    """ALTER VIEW ... SET/RESET (options): ``view`` is the new definition."""
-
-    view: View
-
-
 class ChangeRoles(Struct, frozen=True):
     """CREATE, ALTER and DROP ROLE, GRANT and REVOKE of roles: ``after`` replaces ``before``.
 
@@ -247,7 +241,6 @@ Definition = (
     | Redefine
     | CreateStream
     | Drop
-    | AlterView
     | CreateType
     | AlterType
     | DropType

@@ -65,9 +65,8 @@ class CreateView(Struct, frozen=True):
     """CREATE [OR REPLACE] [MATERIALIZED] VIEW; ``query`` is bound, ``view.definition`` is its text.
 
     ``position`` is where the text first names a stream. ``keeping`` is how long the view keeps its groups, if its
-    options say so. ``above`` are the views that read a replaced view, before and after. ``kept`` is the existing
-    continuous view, as of binding, whose definition is equal and which stays except for its options. ``refreshed`` is
-    an ordinary view, as of binding, that REFRESH MATERIALIZED VIEW makes a continuous one.
+    options say so. ``above`` are the views that read a replaced view, before and after. ``refreshed`` is an ordinary
+    view, as of binding, that REFRESH MATERIALIZED VIEW makes a continuous one.
     """
 
     view: View
@@ -78,9 +77,23 @@ class CreateView(Struct, frozen=True):
     position: int | None = None
     keeping: Keeping | None = None
     above: tuple[tuple[View, View], ...] = ()
-    kept: View | None = None
     warnings: tuple[str, ...] = ()
     refreshed: View | None = None
+
+
+class AlterView(Struct, frozen=True):
+    """ALTER VIEW ... SET or RESET (options), and CREATE OR REPLACE VIEW with an equal definition: ``before``, as of
+    binding, becomes ``view``, which differs in its options.
+
+    Where these change what the view shows, ``query`` is what it shows from now on, and ``keeping`` how long it keeps
+    its groups. ``tag`` is the statement's.
+    """
+
+    before: View
+    view: View
+    tag: str = "ALTER VIEW"
+    query: Query | None = None
+    keeping: Keeping | None = None
 
 
 class Returning(Struct, frozen=True):
@@ -427,6 +440,7 @@ Statement = (
     | Definition
     | CreateTableAs
     | CreateView
+    | AlterView
     | CopyIn
     | CopyOut
     | TransactionControl

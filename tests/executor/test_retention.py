@@ -222,7 +222,7 @@ REFUSED = [
         "SELECT * FROM s) AS q GROUP BY 1",
     ),
     ("0A000", "ALTER VIEW kept SET (retention = '2 days')"),
-    ("0A000", "ALTER VIEW kept RESET (emit)"),
+    ("0A000", "ALTER VIEW kept RESET (retention)"),
     ("0A000", "CREATE FOREIGN TABLE o (ts timestamp) SERVER stream OPTIONS (retention '1 day')"),
     ("22023", "CREATE VIEW v WITH (retention = '-1 s') AS SELECT tumble(ts, '1 s') FROM s GROUP BY 1"),
     ("22023", "CREATE VIEW v WITH (emit = 'often') AS SELECT tumble(ts, '1 s') FROM s GROUP BY 1"),

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from catalog.objects import Check, ForeignKey, UniqueKey
 from catalog.values.errors import SqlError
 from catalog.values.types import INT4, INT8, SqlType
-from planner.statements.definitions import AlterView, CreateStream, CreateTable, Drop, Truncate
-from planner.statements.statement import CreateView, NoOperation
+from planner.statements.definitions import CreateStream, CreateTable, Drop, Truncate
+from planner.statements.statement import AlterView, CreateView, NoOperation
 from tests.planner.binding import Database, standard
 
 

@@ -24,7 +24,8 @@ from catalog.values.types import (
     numeric,
 )
 from planner.algebra.nodes import AggregateCall, Call, Case, Cast, Literal, Parameter, Relation, Scalar, SortKey
-from planner.explain.plans import Facts, explain_program, explain_relation, program_json, relation_json
+from planner.explain.plans import explain_relation, relation_json
+from planner.explain.programs import Facts, Known, explain_program, program_json
 from planner.explain.scalars import deparse
 from planner.incremental.plan import Planned, plan
 from planner.incremental.programs.documents import decode_program, encode_program
@@ -88,7 +89,7 @@ def test_point_key_of_a_grouping() -> None:
 
 def test_facts_of_the_executor_are_shown() -> None:
     program = _planned("q6").program
-    facts = {program.paths[0].id: Facts("every 100,000 rows", "spark")}
+    facts = Known({program.paths[0].id: Facts("every 100,000 rows", "spark")})
     lines = explain_program(program, facts)
     assert "  When: every 100,000 rows" in lines
     assert "  Where: spark" in lines

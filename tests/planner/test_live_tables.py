@@ -7,7 +7,7 @@ import pytest
 from catalog.values.errors import SqlError
 from planner.algebra.nodes import Scan
 from planner.algebra.walk import walk
-from planner.explain.plans import explain_program
+from planner.explain.programs import explain_program
 from planner.incremental.plan import plan, tables_of
 from tests.planner import golden
 from tests.planner.binding import Database

@@ -28,12 +28,14 @@ from planner.bind.definitions.access import role_settings
 from planner.bind.definitions.access.setting_values import set_text
 from planner.bind.definitions.relations.indexes import find_index, index_names
 from planner.bind.definitions.routines import extensions
+from planner.bind.from_items.millstream_functions import defines_view
 from planner.bind.lookup.relations import require_object
 from planner.bind.lookup.type_names import display, type_of
 from planner.bind.state.context import Context
 from planner.bind.state.environment import Binding, Environment, Level, Scope
-from planner.parse.parser import text_after_as
+from planner.parse.parser import Raw, text_after_as
 from planner.statements.statement import (
+    AlterView,
     CreateTableAs,
     CreateView,
     Deallocate,
@@ -119,7 +121,7 @@ def _show(binding: Binding, node: Any) -> Statement:
 # --- EXPLAIN, PREPARE ------------------------------------------------------------------------------------------------
 
 #: Statements that EXPLAIN takes, too, because of their queries.
-_DEFINING: Final = DeclareCursor | CreateTableAs | CreateView
+_DEFINING: Final = DeclareCursor | CreateTableAs | CreateView | AlterView
 
 
 def explain(binding: Binding, node: Any, bind_node: Callable[[Binding, Any], Statement]) -> Explain:
@@ -140,11 +142,18 @@ def explain(binding: Binding, node: Any, bind_node: Callable[[Binding, Any], Sta
                 pass  # these choose details that plans here do not have
             case name:
                 raise SqlError("42601", f'unrecognized EXPLAIN option "{name}"', position=binding.position(item))
+    if defines_view(node.query):  # so that the query means what it does in a view
+        binding.raw = Raw(node.query, binding.raw.text, binding.raw.offset)
     statement = with_modifications(binding, bind_node(binding, node.query))
-    if isinstance(statement, CreateView) and analyze:
-        raise unsupported("EXPLAIN ANALYZE CREATE MATERIALIZED VIEW", "Explain its query.")
+    if isinstance(statement, CreateView | AlterView) and analyze:
+        kind = "MATERIALIZED VIEW" if statement.view.materialized else "VIEW"
+        raise unsupported(
+            f"EXPLAIN ANALYZE CREATE {kind}", "Leave ANALYZE out, or explain and analyze the query of the view."
+        )
     if not isinstance(statement, RowStatement | _DEFINING):
-        raise unsupported("EXPLAIN of this statement", "Explain a SELECT, INSERT, UPDATE, DELETE or MERGE.")
+        raise unsupported(
+            "EXPLAIN of this statement", "Explain a SELECT, INSERT, UPDATE, DELETE, MERGE or CREATE VIEW."
+        )
     return Explain(statement, analyze, "json" if form == "json" else "text")
 
 

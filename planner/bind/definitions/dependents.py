@@ -15,7 +15,9 @@ from catalog.objects import Domain, Stream, Table, View, as_plain
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, SqlType
 from planner.algebra.nodes import Column
+from planner.algebra.reading_time import at_one_time
 from planner.bind.binder import BINDER, bind_expression, new_binding
+from planner.bind.definitions.relations.watermarks import keeps_windows
 from planner.bind.lookup.relations import as_created
 from planner.bind.queries.select import bind_query
 from planner.bind.scalars.stored_expressions import functions_called
@@ -179,8 +181,10 @@ def bind_text(binding: Binding, view: View, catalog: Catalog) -> tuple[Query, Bi
     inner = new_binding(as_created(replace(binding.context, catalog=catalog, parameter_types=()), view), raw)
     inner.marks_rows = True  # whatever it needs
     inner.expands = view.keeps_rows
+    inner.keeps_windows = keeps_windows(dict(view.options))
     inner.views.append(view.oid)  # errors have no position in the statement
     try:
-        return bind_query(inner, raw.node), inner
+        query = bind_query(inner, raw.node)
     except SqlError:
         return None
+    return (replace(query, relation=at_one_time(query.relation)) if view.keeps_rows else query), inner

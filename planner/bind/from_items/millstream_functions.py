@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from planner.bind.lookup.dotted_names import names_of
-from planner.bind.state.environment import Binding
 
 
 def is_own_call(node: Any, name: str) -> bool:
@@ -13,8 +12,7 @@ def is_own_call(node: Any, name: str) -> bool:
     return type(node).__name__ == "FuncCall" and names_of(node.funcname) == ("millstream", name)
 
 
-def defines_view(binding: Binding) -> bool:
-    """Whether the statement creates a view, materialised or not."""
-    node = binding.raw.node
+def defines_view(node: Any) -> bool:
+    """Whether a statement creates a view, materialised or not."""
     materialised = getattr(getattr(node, "objtype", None), "name", "") == "OBJECT_MATVIEW"
     return type(node).__name__ == "ViewStmt" or materialised

@@ -28,7 +28,7 @@ _SIGNATURE: Final = "millstream.changes(relation [, since])"
 def bind_changes(env: Environment, node: Any, nullable: bool) -> BoundQuery:
     """The rows that come. Raises 42883, 42809 and 42P01; 0A000 in a view's definition."""
     binding, position = env.binding, env.binding.position(node)
-    if defines_view(binding):
+    if defines_view(binding.raw.node):
         raise unsupported(
             "millstream.changes() in the definition of a view", "Call it in the query that reads the view.", position
         )

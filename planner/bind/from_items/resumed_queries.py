@@ -23,7 +23,7 @@ def bind_resume(env: Environment, node: Any) -> BoundQuery:
     binding, position = env.binding, env.binding.position(node)
     if len(node.args or ()) != 1:
         raise env.error("42883", "function does not exist: use millstream.resume(query_id)", node)
-    if defines_view(binding):
+    if defines_view(binding.raw.node):
         raise unsupported("millstream.resume() in the definition of a view", "Query it, or CREATE TABLE AS.", position)
     written = written_name(node.args[0])
     if written is None:

@@ -105,8 +105,12 @@ def require_incremental(relation: Relation, constants: frozenset[str]) -> None:
     def change(node: Any) -> Any:
         return replace(node, kind="table") if isinstance(node, Scan) and node.kind == "view" else node
 
-    found = dataflow_of(descend(joined(relation), change, _SCANS), "", constants)
-    for reason in found.reasons:
+    refuse_recomputation(dataflow_of(descend(joined(relation), change, _SCANS), "", constants))
+
+
+def refuse_recomputation(planned: Planned) -> None:
+    """Raises 0A000 where something is computed anew at each read."""
+    for reason in planned.reasons:
         construct = f"a view with refresh_policy = 'incremental' of which a part is computed at each read ({reason})"
         raise unsupported(construct, "Leave the option out, or write that part in the query that reads the view.")
 

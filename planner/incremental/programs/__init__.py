@@ -2,5 +2,6 @@
 
 ``program`` has the classes. ``canonical`` names a program's traces by what they hold. A program is inlined into another
 one (``inlining``), moves to another server (``lending``, ``retargeting``), follows columns and labels that are renamed
-(``renaming``, ``labels``), and keeps its time zone where it stands in another one (``zones``).
+(``renaming``, ``labels``), keeps its time zone where it stands in another one (``zones``), and gets another final
+relation when the view's options change (``carried``).
 """

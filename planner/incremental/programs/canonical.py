@@ -49,7 +49,15 @@ def canonical(program: Program, origin: Origin) -> Program:
     return _Naming(program, origin).program()
 
 
-class _Named(Struct, frozen=True):
+def contents(program: Program, origin: Origin) -> dict[str, Named]:
+    """What the traces of a program hold, by their names, whenever their rows expire: traces that hold the same have one
+    name, and columns of the same ids."""
+    naming = _Naming(replace(program, expiries=()), origin)
+    naming.program()
+    return naming.named
+
+
+class Named(Struct, frozen=True):
     """A trace's name, and its columns by those of the program that was given."""
 
     name: str
@@ -67,7 +75,8 @@ class _Naming:
     def __init__(self, program: Program, origin: Origin) -> None:
         self._program = program
         self._origin = origin
-        self._named: dict[str, _Named] = {}
+        #: The traces that have names, by those that they had.
+        self.named: dict[str, Named] = {}
         self._expiries = {expiry.state: expiry for expiry in program.expiries}
         self._statements: dict[str, list[Statement]] = {}
         for path in program.paths:
@@ -82,11 +91,11 @@ class _Naming:
         states: dict[str, State] = {}
         waiting = list(self._program.states)
         while waiting:
-            ready = [item for item in waiting if self._read_by(item) <= self._named.keys()]
+            ready = [item for item in waiting if self._read_by(item) <= self.named.keys()]
             assert ready, "states are computed from each other"
             states |= {item.name: self._state(item) for item in ready}
             waiting = [item for item in waiting if item.name not in states]
-        kept = {self._named[item.name].name: item.name for item in reversed(self._program.states)}
+        kept = {self.named[item.name].name: item.name for item in reversed(self._program.states)}
         firsts = frozenset(kept.values())
         return replace(
             self._program,
@@ -106,7 +115,7 @@ class _Naming:
     def _static(self, static: Static) -> Static:
         relation = self._numbered(static.relation)
         name = _name("static", self._meaning(relation))
-        self._named[static.name] = _Named(name, _paired(static.columns, relation.columns))
+        self.named[static.name] = Named(name, _paired(static.columns, relation.columns))
         return Static(name, relation, relation.columns)
 
     def _state(self, state: State) -> State:
@@ -120,7 +129,7 @@ class _Naming:
         key = tuple(places[column] for column in state.key)
         filled = tuple(map(self._meaning, relations))
         name = _name("state", (state.kind, key, merge, filled, self._kept(state, places)))
-        self._named[state.name] = _Named(name, columns)
+        self.named[state.name] = Named(name, columns)
         return State(
             name,
             state.kind,
@@ -136,7 +145,7 @@ class _Naming:
             return ()
         if expiry.by_clock:
             return places[expiry.column], expiry.age
-        known = self._named[expiry.watermark]
+        known = self.named[expiry.watermark]
         latest = stored_name(known.columns[expiry.latest])
         others = tuple(places[column] for column in expiry.others)
         return places[expiry.column], known.name, latest, expiry.age, expiry.gap, others
@@ -144,18 +153,18 @@ class _Naming:
     def _path(self, path: Path, states: frozenset[str]) -> Path:
         """A path's statements, but those that would fill a state again."""
         statements = (
-            replace(item, target=self._named[item.target].name, relation=self._numbers[item.relation])
+            replace(item, target=self.named[item.target].name, relation=self._numbers[item.relation])
             for item in path.statements
             if item.target in states
         )
         return replace(path, statements=tuple(statements))
 
     def _expiry(self, expiry: Expiry) -> Expiry:
-        state = self._named[expiry.state]
+        state = self.named[expiry.state]
         if expiry.by_clock:
             column = state.columns[expiry.column]
             return replace(expiry, state=state.name, column=column, latest=column)
-        watermark = self._named[expiry.watermark]
+        watermark = self.named[expiry.watermark]
         return replace(
             expiry,
             state=state.name,
@@ -180,7 +189,7 @@ class _Naming:
         def change(node: Any) -> Any:
             if not isinstance(node, Snapshot):
                 return node
-            found = self._named[node.trace]
+            found = self.named[node.trace]
             return Snapshot(found.name, node.columns, tuple(found.sources[source] for source in node.sources))
 
         changed: Relation = transform(relation, change)

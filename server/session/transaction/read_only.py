@@ -15,7 +15,6 @@ from planner.statements.definitions import (
     AlterSequence,
     AlterTable,
     AlterType,
-    AlterView,
     ChangeDefaults,
     ChangeRights,
     ChangeRoles,
@@ -34,6 +33,7 @@ from planner.statements.definitions import (
     Truncate,
 )
 from planner.statements.statement import (
+    AlterView,
     CopyIn,
     CopyOut,
     CreateTableAs,

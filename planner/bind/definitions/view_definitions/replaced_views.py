@@ -2,39 +2,40 @@
 
 Owns: what may change, and when a continuous view keeps its states. A stream keeps no rows, so a new definition starts
 with no states and needs WITH (restart = true). A view that reads no stream takes any definition that an ordinary view
-takes. Two definitions are equal if their texts bind to the same relation,
-whatever the names and the spelling.
+takes. Two definitions are equal if their texts bind to the same relation, whatever the names and the spelling; then the
+statement is ALTER VIEW ... SET.
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 from msgspec.structs import replace
 
 from catalog.objects import ColumnDefinition, View, as_plain
 from catalog.values.errors import SqlError
 from catalog.values.identifiers import quote_name
+from planner.algebra.event_time import Keeping
 from planner.algebra.signature import signature
 from planner.bind.definitions.dependents import above_replaced, bind_text
+from planner.bind.definitions.relations.watermarks import keeping_of
+from planner.bind.definitions.view_definitions.view_options import changes_query, fixed_option
 from planner.bind.lookup.type_names import display
 from planner.bind.state.environment import Binding
 from planner.incremental.programs.zones import depends_on_zone
-from planner.statements.statement import CreateView, Query
-
-#: Options that are part of a view's query.
-FIXED: Final = ("retention", "emit", "maintained", "tables")
+from planner.statements.statement import AlterView, CreateView, Query
 
 
-def replace_view(binding: Binding, created: CreateView, restarts: bool, position: int | None) -> CreateView:
-    """The statement for a view that exists. Raises 42809, 42P16, 42P17 and 0A000."""
+def replace_view(binding: Binding, created: CreateView, restarts: bool, position: int | None) -> CreateView | AlterView:
+    """The statement for a view that exists: another one, or other options. Raises 42809, 42P16, 42P17 and 0A000."""
     view = created.view
     old = binding.context.catalog.objects[view.oid]
     if not isinstance(old, View) or old.materialized:
         raise SqlError("42809", f'"{old.name}" is not a view')
-    bound = bind_text(binding, old, binding.context.catalog) if old.continuous else None
-    if bound is not None and _is_same(old, bound[0], view, created.query):
-        return replace(created, view=replace(old, options=view.options), replaces=True, kept=old)
+    # Whether the definitions are equal is a matter of their texts: both count as with the new options.
+    known = bind_text(binding, replace(old, options=view.options), binding.context.catalog) if old.continuous else None
+    is_other = changes_query(old.options, view.options)
+    if known is not None and _is_same(old, known[0], view, created.query) and not (restarts and is_other):
+        query, keeping = (created.query, created.keeping) if is_other and old.keeps_rows else (None, None)
+        return AlterView(old, replace(old, options=view.options), "CREATE VIEW", query, keeping)
     _check_columns(old, view)
     above = above_replaced(binding, view)
     if not old.keeps_rows:
@@ -45,15 +46,24 @@ def replace_view(binding: Binding, created: CreateView, restarts: bool, position
         return replace(created, view=as_plain(view), replaces=True, above=above, notices=(*created.notices, notice))
     if not restarts:
         raise _would_be_lost(old, position)
-    streams = () if bound is None else dict.fromkeys(quote_name(name) for name, _ in bound[1].streams)
+    streams = () if known is None else dict.fromkeys(quote_name(name) for name, _ in known[1].streams)
     of = f" of {', '.join(streams)}" if streams else ""
     warning = f'view "{old.name}" starts again: its result of earlier rows{of} is lost'
     return replace(created, replaces=True, above=above, warnings=(*created.warnings, warning))
 
 
+def bind_view(binding: Binding, view: View) -> tuple[Query, Keeping | None]:
+    """What a continuous view over streams shows by its text and its options. Raises 0A000 and 55000 for options that
+    its query cannot have."""
+    bound = bind_text(binding, view, binding.context.catalog)
+    assert bound is not None, "what a view reads stays as its text needs it"
+    query, inner = bound
+    return query, keeping_of(inner, dict(view.options), True)
+
+
 def _is_same(old: View, old_query: Query, view: View, query: Query) -> bool:
     """Whether a continuous view has a definition already."""
-    if not view.continuous or _shape(old) != _shape(view) or _fixed(old) != _fixed(view):
+    if not view.continuous or _shape(old) != _shape(view) or fixed_option(old.options, view.options) is not None:
         return False
     if signature(old_query.relation)[0] != signature(query.relation)[0]:
         return False
@@ -62,11 +72,6 @@ def _is_same(old: View, old_query: Query, view: View, query: Query) -> bool:
 
 def _shape(view: View) -> list[tuple[str, str]]:
     return [(column.name, _shown_type(column)) for column in view.columns]
-
-
-def _fixed(view: View) -> dict[str, str | None]:
-    options = dict(view.options)
-    return {name: options.get(name) for name in FIXED}
 
 
 def _zone(view: View) -> str | None:

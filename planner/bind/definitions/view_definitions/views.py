@@ -17,24 +17,31 @@ from catalog.catalog import Catalog
 from catalog.objects import PG_TEMP, ColumnDefinition, View, as_plain, is_temporary
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.precision import declared
-from catalog.values.types import DATE, TIMESTAMPTZ
-from planner.algebra.nodes import Call, Cast, Relation
-from planner.algebra.reading_time import NOW, is_timed
-from planner.algebra.walk import calls_of, transform
+from planner.algebra.nodes import Relation
+from planner.algebra.reading_time import NOW, at_one_time, is_timed
 from planner.bind.binder import new_binding
 from planner.bind.changes.updatable_views import require_checkable
 from planner.bind.conversion.rows import check_kept, refuse_rows
+from planner.bind.definitions.named_objects import relation_words
 from planner.bind.definitions.relations.table_as import bind_table_as
-from planner.bind.definitions.relations.watermarks import bind_length, keeping_of, keeps_windows
+from planner.bind.definitions.relations.watermarks import keeping_of, keeps_windows
 from planner.bind.definitions.types.enums import refuse_labels
 from planner.bind.definitions.view_definitions.derived_views import (
-    MAINTAINED,
     changing_calls,
     is_derivable,
     is_over_stream,
     wants_program,
 )
-from planner.bind.definitions.view_definitions.replaced_views import FIXED, replace_view
+from planner.bind.definitions.view_definitions.replaced_views import bind_view, replace_view
+from planner.bind.definitions.view_definitions.view_options import (
+    CHECK,
+    Options,
+    changes_query,
+    read_options,
+    require_changeable,
+    restarts,
+    without_options,
+)
 from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.relations import is_taken, look_up, require_object, settings_of, target_schema
 from planner.bind.lookup.type_names import declared_typmod
@@ -43,43 +50,27 @@ from planner.bind.scalars.select_lists import check_columns
 from planner.bind.state.environment import Binding
 from planner.incremental.programs.renaming import reads_of
 from planner.parse.parser import text_after_as
-from planner.statements.definitions import AlterView
-from planner.statements.statement import CreateTableAs, CreateView, Output, Query
+from planner.statements.statement import AlterView, CreateTableAs, CreateView, Output, Query
 
-_CHECK: Final = "check_option"
-#: Options with their values.
-_OPTIONS: Final = {
-    _CHECK: ("local", "cascaded"),
-    "maintenance_engine": ("auto", "spark", "embedded"),
-    "emit": ("changes", "final"),
-    "method": ("auto", "incremental", "recompute"),
-    "refresh_policy": ("auto", "incremental"),
-    "tables": ("live", "frozen"),
-}
-#: Options about the privileges with which a view is read.
-_OF_SECURITY: Final = ("security_barrier", "security_invoker")
-_TRUE: Final = frozenset(("true", "on", "yes", "1"))
-_BOOLEANS: Final = _TRUE | {"false", "off", "no", "0"}
-#: Says that CREATE OR REPLACE may empty a continuous view.
-_RESTART: Final = "restart"
-_BOOLEAN: Final = (*_OF_SECURITY, _RESTART, MAINTAINED)
 _UNCHANGING: Final = "The rows of a continuous view depend on no role, and on the time by now() and CURRENT_DATE alone."
-_PLANNED: Final = frozenset(("trigger", "final_work", "total_work", "latency_goal"))
 
 
-def bind_create_view(binding: Binding, node: Any) -> CreateView:
+def bind_create_view(binding: Binding, node: Any) -> CreateView | AlterView:
     """CREATE [OR REPLACE] VIEW name [(columns)] [WITH (options)] AS query."""
     created = _create(binding, node.view, node.aliases, node.options, node.query, bool(node.replace), False)
+    if isinstance(created, AlterView):
+        _require_checkable(binding, created.view)
+        return created
     view = created.view
     if node.withCheckOption != ViewCheckOption.NO_CHECK_OPTION:  # its words stand behind the query
         option = "local" if node.withCheckOption == ViewCheckOption.LOCAL_CHECK_OPTION else "cascaded"
-        view = replace(view, definition=str(RawStream()(node.query)), options=(*view.options, (_CHECK, option)))
+        view = replace(view, definition=str(RawStream()(node.query)), options=(*view.options, (CHECK, option)))
     _require_checkable(binding, view)
     return replace(created, view=view)
 
 
 def _require_checkable(binding: Binding, view: View) -> None:
-    if _CHECK not in dict(view.options):
+    if CHECK not in dict(view.options):
         return
     if view.continuous:
         raise unsupported("WITH CHECK OPTION of a continuous view", "Leave it out: such views cannot be changed.")
@@ -93,6 +84,7 @@ def bind_create_as(binding: Binding, node: Any) -> CreateView | CreateTableAs:
         return bind_table_as(binding, into, node.query, bool(node.if_not_exists))
     tolerated = bool(node.if_not_exists)
     created = _create(binding, into.rel, into.colNames, into.options, node.query, False, tolerated, True)
+    assert isinstance(created, CreateView), "it replaces none"
     if binding.volatile and not created.view.continuous:
         instead = "Use CREATE TABLE AS: a materialized view is computed when it is read, so its rows would change."
         raise unsupported("a materialized view with a volatile function", instead, binding.position(into.rel))
@@ -114,8 +106,8 @@ def _create(
     replaces: bool,
     tolerated: bool,
     materialized: bool = False,
-) -> CreateView:
-    given = _options((), options, binding)
+) -> CreateView | AlterView:
+    given = read_options((), options, binding)
     binding.expands = is_over_stream(binding, query_node)
     binding.keeps_windows = keeps_windows(dict(given))
     if getattr(query_node, "intoClause", None) is not None:
@@ -131,7 +123,7 @@ def _create(
     old = catalog.at(schema, name.relname)
     exists = is_taken(binding, name, schema, tolerated or replaces)
     if continuous:
-        query = replace(query, relation=_at_one_time(query.relation))
+        query = replace(query, relation=at_one_time(query.relation))
         _refuse_changing(binding, query.relation)
         refuse_labels(query.relation, binding.streams[0][1])
         refuse_rows(query.relation, binding.streams[0][1])
@@ -164,7 +156,7 @@ def _create(
     created = CreateView(view, query, False, exists and not replaces, notices, position, keeping)
     if not (exists and replaces):
         return created
-    return replace_view(binding, created, _restarts(options), binding.position(name))
+    return replace_view(binding, created, restarts(options), binding.position(name))
 
 
 def _definition(binding: Binding, query_node: Any) -> str:
@@ -215,60 +207,7 @@ def _collation(catalog: Catalog, output: Output) -> int:
     return 0 if source is None or not output.attribute else source.columns[output.attribute - 1].collation
 
 
-# --- options ---------------------------------------------------------------------------------------------------------
-
-
-def _text(node: Any) -> str:
-    """An option's value: maintenance_engine = spark parses as a type's name."""
-    match type(node).__name__:
-        case "NoneType":
-            return "true"
-        case "TypeName":
-            return names_of(node.names)[-1]
-        case "String":
-            return str(node.sval)
-        case "Boolean":
-            return "true" if node.boolval else "false"
-        case "Integer":
-            return str(node.ival)
-        case _:
-            return str(getattr(node, "fval", ""))
-
-
-def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> tuple[tuple[str, str], ...]:
-    found = dict(old)
-    for item in items or ():
-        name, value, position = item.defname.lower(), _text(item.arg), binding.position(item)
-        if name == "action":  # PipelineDB's: materialize is what every continuous view does
-            if value != "materialize":
-                raise unsupported(f"WITH (action = {value})", "Use action = materialize.", position)
-            continue
-        if name in _BOOLEAN:
-            if value.lower() not in _BOOLEANS:
-                raise SqlError("22023", f'invalid value for boolean option "{name}": {value}')
-            if name == MAINTAINED:
-                found[name] = "true" if value.lower() in _TRUE else "false"
-            elif name != _RESTART:  # is of this statement alone
-                found[name] = value.lower()
-            continue
-        if name in _PLANNED:
-            raise unsupported(f"the view option {name}", "Leave it out.", position)
-        if name == "retention":
-            bind_length(value, name, position)
-            found[name] = value
-            continue
-        if name not in _OPTIONS:
-            raise SqlError("22023", f'unrecognized parameter "{name}"', position=position)
-        if value not in _OPTIONS[name]:
-            hint = f"Valid values are {', '.join(_OPTIONS[name])}."
-            raise SqlError("22023", f'invalid value for option "{name}": "{value}"', hint=hint, position=position)
-        found[name] = value
-    return tuple(found.items())
-
-
-def _restarts(items: Any) -> bool:
-    """Whether the options say that the view may begin again."""
-    return any(item.defname.lower() == _RESTART and _text(item.arg).lower() in _TRUE for item in items or ())
+# --- ALTER VIEW -------------------------------------------------------------------------------------------------------
 
 
 #: What is done to columns of tables, in PostgreSQL's words (alter_table_type_to_string).
@@ -299,42 +238,34 @@ def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
     view = require_object(binding, node.relation)
     if not isinstance(view, View):
         raise SqlError("42809", f'"{view.name}" is not a view')
+    options = view.options
     for command in node.cmds:
         if command.subtype == AlterTableType.AT_SetRelOptions:
-            _refuse_fixed(binding, command.def_)
-            view = replace(view, options=_options(view.options, command.def_, binding))
-            if view.derived and view.reads_as_invoker:
-                view = as_plain(view)  # what it shows depends on its reader
-            _require_checkable(binding, view)
+            options = read_options(options, command.def_, binding)
         elif command.subtype == AlterTableType.AT_ResetRelOptions:
-            _refuse_fixed(binding, command.def_)
-            reset = {item.defname.lower() for item in command.def_}
-            view = replace(view, options=tuple(item for item in view.options if item[0] not in reset))
+            options = without_options(options, command.def_)
         else:
             _refuse_action(view, command)
-    return AlterView(view)
+        require_changeable(view.options, options, command.def_, binding)
+    return _altered(binding, view, options, f"ALTER {relation_words(node.objtype)}")
 
 
-def _refuse_fixed(binding: Binding, items: Any) -> None:
-    for item in items:
-        if item.defname.lower() in FIXED:
-            instead = "Create the view again, or write CREATE OR REPLACE VIEW ... WITH (..., restart = true)."
-            raise unsupported(f"changing the view option {item.defname}", instead, binding.position(item))
+def _altered(binding: Binding, before: View, options: Options, tag: str) -> AlterView:
+    """A view with other options. Raises 0A000 for a query that cannot have them."""
+    view = replace(before, options=options)
+    if view.derived and view.reads_as_invoker:
+        view = as_plain(view)  # what it shows depends on its reader
+    _require_checkable(binding, view)
+    if not changes_query(before.options, options):
+        return AlterView(before, view, tag)
+    if not view.keeps_rows:
+        keeping_of(binding, dict(options), False)
+        return AlterView(before, view, tag)
+    query, keeping = bind_view(binding, view)
+    return AlterView(before, view, tag, query, keeping)
 
 
 # --- what may not stand in it ----------------------------------------------------------------------------------------
-
-
-def _at_one_time(relation: Relation) -> Relation:
-    """The relation with the date of now() for CURRENT_DATE, so that one function tells the time."""
-
-    def change(node: Any) -> Any:
-        if isinstance(node, Call) and node.function == "current_date":
-            return Cast(Call(NOW, (), TIMESTAMPTZ), DATE)
-        return node
-
-    found: Relation = transform(relation, change, calls_of("current_date"))
-    return found
 
 
 def _refuse_changing(binding: Binding, relation: Relation) -> None:

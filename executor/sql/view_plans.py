@@ -1,0 +1,144 @@
+"""The program of a view that CREATE VIEW makes, ALTER VIEW changes or EXPLAIN shows, and what the client is told of it.
+
+Owns: planning with what only a database knows (statistics, the server's name), and the notices about the plan. What
+becomes of a program is ``ddl``'s, ``view_options``' and ``explain``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from catalog.catalog import Catalog
+from catalog.objects import View, as_plain
+from catalog.values.errors import SqlError, unsupported
+from executor.core.core import Core
+from executor.moving.change_guards import require_own
+from executor.queries.expanded_views import Prospect, planned_rows
+from executor.queries.statistics import statistics_of
+from executor.sql.environment import Environment
+from planner.algebra.event_time import Keeping
+from planner.algebra.nodes import Scan
+from planner.algebra.walk import walk
+from planner.incremental.dataflow.planning import refuse_recomputation, require_incremental
+from planner.incremental.methods.collect import Collected
+from planner.incremental.plan import Planned, Tables, derived, plan
+from planner.incremental.programs.canonical import Origin
+from planner.incremental.programs.program import Program
+from planner.statements.statement import AlterView, CreateView, Query
+
+#: A notice with this SQLSTATE is a WARNING.
+WARNING: Final = "01000"
+
+
+class ViewPlan(Struct, frozen=True):
+    """A continuous view's program, and the notices about it in PostgreSQL's form."""
+
+    program: Program
+    notices: tuple[SqlError, ...] = ()
+
+
+def planned_view(core: Core, catalog: Catalog, statement: CreateView) -> ViewPlan:
+    """The program of a new continuous view. Raises 0A000 for what none can have."""
+    view, query = statement.view, statement.query
+    if view.derived:
+        found = ViewPlan(derived(query, origin_of(core, view)))
+    else:
+        _refuse_files(query)
+        planned = planned_query(core, catalog, view, query, statement.keeping, statement.position)
+        for oid in planned.program.inputs:
+            require_own(catalog.objects[oid])
+        found = ViewPlan(planned.program, (*_frozen(planned), *map(_growing, planned.collected)))
+    require_policy(core, view, found.program)
+    return found
+
+
+def view_of(core: Core, catalog: Catalog, statement: CreateView) -> View:
+    """The view that a statement makes: an ordinary one where it would be a continuous one over tables under an identity
+    under which storage still has another program."""
+    view = statement.view
+    old = catalog.at(view.schema, view.name) if statement.replaces else None
+    is_taken = isinstance(old, View) and not old.continuous and core.find_view(old.oid) is not None
+    return as_plain(view) if view.derived and is_taken else view
+
+
+def with_engine(session: Environment, view: View) -> View:
+    """A view over streams without an engine of its own keeps the session's, where that is not the server's."""
+    engine, name = session.maintenance_engine, "maintenance_engine"
+    if not view.keeps_rows or engine == session.core.options.maintenance_engine or name in dict(view.options):
+        return view
+    return replace(view, options=(*view.options, (name, engine)))
+
+
+def altered_program(core: Core, catalog: Catalog, statement: AlterView) -> Program:
+    """What a view over streams would be planned as with its new options. Raises 0A000."""
+    assert statement.query is not None
+    return planned_query(core, catalog, statement.view, statement.query, statement.keeping).program
+
+
+def planned_query(
+    core: Core, catalog: Catalog, view: View, query: Query, keeping: Keeping | None, position: int | None = None
+) -> Planned:
+    """The plan of a view over streams. An error says where the query names its stream."""
+    statistics = statistics_of(query.relation, catalog, core.tables, {})
+    chosen = dict(view.options).get("tables")
+    tables: Tables | None = "frozen" if chosen == "frozen" else "live" if chosen == "live" else None
+    try:
+        return plan(query, keeping, False, statistics, origin_of(core, view), tables)
+    except SqlError as error:
+        if error.position is None:
+            error.position = position
+        raise
+
+
+def origin_of(core: Core, view: View) -> Origin:
+    """What the names of a view's traces depend on beside its program."""
+    return Origin(view.time_zone, core.options.server_name)
+
+
+def require_policy(core: Core, view: View, program: Program | None) -> None:
+    """Raises 0A000 for a view with refresh_policy = 'incremental' of which something is computed anew at each read;
+    an ordinary view has no program."""
+    if dict(view.options).get("refresh_policy") != "incremental":
+        return
+    if program is None:
+        construct = "an ordinary view with refresh_policy = 'incremental'"
+        raise unsupported(construct, "Use CREATE MATERIALIZED VIEW, or leave the option out.")
+    below = (item.oid for item in walk(program.final) if isinstance(item, Scan) and item.kind == "view")
+    if all(core.find_view(oid) is not None for oid in below):
+        refuse_recomputation(planned_rows(core, Prospect(view, program)))
+    else:  # one is of this transaction
+        require_incremental(program.final, frozenset(static.name for static in program.statics))
+
+
+def _frozen(planned: Planned) -> Iterator[SqlError]:
+    """Warnings of tables that the view reads once, with the reason; notices where the view's options ask for it."""
+    if not planned.obstacles:
+        yield from (SqlError("00000", text) for text in planned.notices)
+        return
+    reasons = ", ".join(item.construct for item in planned.obstacles)
+    hint = " ".join(dict.fromkeys(item.instead for item in planned.obstacles))
+    detail = f"Tables cannot be read as they are because of {reasons}."
+    yield from (SqlError(WARNING, text, detail, hint) for text in planned.notices)
+
+
+def _growing(collected: Collected) -> SqlError:
+    """A notice of a stream whose rows the view keeps."""
+    text = f'the view keeps the rows of stream "{collected.stream}": {collected.reason}'
+    if not collected.grows:
+        return SqlError("00000", text, "Rows leave its state once they are older than the query looks back.")
+    detail = "Its state grows with the stream, by the columns and rows that the query uses."
+    hint = "Filter the stream, group it by a key before it meets anything else, or bound its rows by retention."
+    return SqlError("00000", text, detail, hint)
+
+
+def _refuse_files(query: Query) -> None:
+    """Files can change at any time, and a view would not notice."""
+    for item in walk(query.relation):
+        if isinstance(item, Scan) and item.kind == "files":
+            instead = "Copy its rows into a table (CREATE TABLE AS), or join it in the query that reads the view."
+            construct = f'foreign table "{item.name}" of files in a continuous view'
+            raise unsupported(construct, instead)

@@ -1,0 +1,63 @@
+"""A continuous view as EXPLAIN shows it, whether it exists or CREATE VIEW would make it: its program, and how what
+stands above its states is maintained.
+
+Owns the order of the parts. Where the facts come from is the executor's to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from planner.explain.dataflows import dataflow_json, explain_dataflow
+from planner.explain.programs import Known, explain_program, program_json
+from planner.incremental.dataflow.planning import Planned
+from planner.incremental.programs.program import Program
+
+
+class Measured(Struct, frozen=True):
+    """What the last reads have taken, in milliseconds (running means): computing all rows anew, and following what had
+    changed. None where there has been none."""
+
+    computed: float | None = None
+    followed: float | None = None
+
+
+class ShownView(Struct, frozen=True):
+    """A continuous view. ``attributes`` are what is said first, such as options; ``kept`` has the rows that are kept in
+    memory, by node of the dataflow, None where none are; ``at_once``: they are kept from the first read on."""
+
+    name: str
+    program: Program
+    planned: Planned
+    known: Known
+    attributes: tuple[tuple[str, str], ...] = ()
+    kept: Mapping[int, int] | None = None
+    measured: Measured = Measured()
+    at_once: bool = False
+
+
+def explain_view(view: ShownView) -> list[str]:
+    """The view in lines."""
+    return [
+        f"Continuous View {view.name}",
+        *(f"  {name}: {text}" for name, text in view.attributes),
+        *(f"  {line}" for line in explain_program(view.program, view.known)),
+        *(f"    {line}" for line in explain_dataflow(view.planned, view.kept, view.at_once)),
+        *(f"    {name}: {value}" for name, value in _measured(view.measured)),
+    ]
+
+
+def view_json(view: ShownView) -> dict[str, Any]:
+    """What ``explain_view`` tells, as a JSON value."""
+    upper = {**dataflow_json(view.planned, view.kept, view.at_once), **dict(_measured(view.measured))}
+    return {**dict(view.attributes), **program_json(view.program, view.known), "Upper Method": upper}
+
+
+def _measured(measured: Measured) -> Iterator[tuple[str, float]]:
+    if measured.computed is not None:
+        yield "Time of Computing Anew (ms)", round(measured.computed, 3)
+    if measured.followed is not None:
+        yield "Time of Following a Change (ms)", round(measured.followed, 3)
