@@ -26,6 +26,7 @@ from catalog.objects import (
     is_temporary,
     null_value,
 )
+from catalog.stream_history import no_history
 from catalog.values.errors import SqlError, undefined_table, unsupported
 from catalog.values.times.infinite_dates import require_finite
 from executor.core.core import Core
@@ -42,6 +43,7 @@ from executor.queries.statistics import statistics_of
 from executor.sql.alter_table import alter_rows
 from executor.sql.environment import Environment
 from executor.tables.temporary import drop_temporary
+from executor.traces.history import BEGINNING
 from executor.transactions.result import Result
 from executor.transactions.transaction import NewView, OutdatedError, Transaction
 from planner.algebra.nodes import Scan
@@ -128,6 +130,8 @@ def define(session: Environment, transaction: Transaction, statement: Definition
             return _alter_table(session, transaction, catalog, statement)
         case Redefine(tag=tag, before=before, item=item, changes=changes, notices=notices):
             require_same(catalog, before)
+            if isinstance(before, Stream) and isinstance(item, Stream) and before.kept_since != item.kept_since:
+                _require_unneeded(core, before)
             change_object(transaction, catalog, item)
             follow(transaction, transaction.catalog or catalog, changes)
             return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
@@ -182,6 +186,16 @@ def define(session: Environment, transaction: Transaction, statement: Definition
                 _drop_types(session, transaction, transaction.catalog or catalog, types)
             forget_extensions(transaction, catalog, statement.extensions)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
+
+
+def _require_unneeded(core: Core, stream: Stream) -> None:
+    """Raises 55006 where a view still lacks rows that a stream's history alone has."""
+    for runtime in core.views_on(stream.oid) if stream.keeps_rows else ():
+        lacks = any(item.durable < runtime.view.created_lsn for item in runtime.paths if stream.oid in item.path.inputs)
+        if lacks and runtime.error is None and runtime.away is None:
+            message = f'view "{runtime.view.name}" is being filled from the history of stream "{stream.name}"'
+            hint = "The server fills it in the background: try again when millstream.views shows that it is durable."
+            raise SqlError("55006", message, hint=hint)
 
 
 def _alter_schema(transaction: Transaction, catalog: Catalog, statement: AlterSchema) -> Result:
@@ -328,12 +342,15 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         for oid in planned.program.inputs:
             require_own(catalog.objects[oid])
         labels, kept_labels = labels_of(planned.program)
-        since = _files_since(core, planned.program.inputs)
+        inputs = planned.program.inputs
+        _require_history(statement, catalog, inputs)
+        is_now = dict(view.options).get("start") == "now"
+        since = () if is_now else tuple(_files_since(core, catalog, inputs))
         view = replace(view, labels=labels, kept_labels=kept_labels, files_since=since)
         transaction.views.append(NewView(view, planned.program, statics))
         warnings += [*_frozen(planned), *map(_growing, planned.collected)]
         notices += _missing_files(core, view)
-        if transaction.explicit:
+        if transaction.explicit and not dict(since).keys() >= set(inputs):
             words = "begins with the COMMIT of this transaction: rows that it inserts are not in the view"
             notices.append(f'continuous view "{view.name}" {words}')
     if dict(view.options).get("refresh_policy") == "incremental":
@@ -392,18 +409,33 @@ def _growing(collected: Collected) -> SqlError:
     return SqlError("00000", text, detail, hint)
 
 
-def _files_since(core: Core, inputs: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """By stream that follows a folder, the LSN behind which a new view has its files: those that are still there, from
-    the last on that is not as it arrived."""
-    feeds = [(oid, core.streams[oid].feed) for oid in inputs if oid in core.streams]
-    return tuple((oid, feed.intact_since()) for oid, feed in feeds if isinstance(feed, FileFeed))
+def _files_since(core: Core, catalog: Catalog, inputs: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """By stream that has rows of before, the LSN behind which a new view has them: of a history all; of a folder the
+    files that are still there, from the last on that is not as it arrived."""
+    for oid in inputs:
+        feed = core.streams[oid].feed if oid in core.streams else None
+        item = catalog.objects[oid]
+        if isinstance(feed, FileFeed):
+            yield oid, feed.intact_since()
+        elif isinstance(item, Stream) and item.keeps_rows:
+            yield oid, BEGINNING
+
+
+def _require_history(statement: CreateView, catalog: Catalog, inputs: Iterable[int]) -> None:
+    """Raises 55000 where a view is to start with a history that a stream does not have."""
+    if dict(statement.view.options).get("start") != "history":
+        return
+    for item in (catalog.objects[oid] for oid in inputs):
+        if isinstance(item, Stream) and not (item.keeps_rows or item.option("source")):
+            raise no_history(item.name, statement.position)
 
 
 def _missing_files(core: Core, view: View) -> Iterator[str]:
     """Notices of files that a new view does not have, since they are gone."""
     for oid, since in view.files_since:
-        stream = core.streams[oid]
-        assert isinstance(stream.feed, FileFeed)
+        stream = core.streams.get(oid)
+        if stream is None or not isinstance(stream.feed, FileFeed):
+            continue
         count = sum(len(arrived.files) for arrived in stream.feed.files(-1, since))
         if count:
             files = "1 file that arrived before is" if count == 1 else f"{count} files that arrived before are"

@@ -1,9 +1,9 @@
 """CREATE OR REPLACE VIEW of an existing view.
 
-Owns: what may change, and when a continuous view keeps its states. A stream keeps no rows, so a new definition starts
-with no states and needs WITH (restart = true). A view that reads no stream takes any definition that an ordinary view
-takes. Two definitions are equal if their texts bind to the same relation,
-whatever the names and the spelling.
+Owns: what may change, and when a continuous view keeps its states. A new definition starts with the rows that are kept
+of its streams, where all of them have a history; else it starts without rows, and needs WITH (restart = true). A view
+that reads no stream takes any definition that an ordinary view takes. Two definitions are equal if their texts bind to
+the same relation, whatever the names and the spelling.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from catalog.objects import ColumnDefinition, View, as_plain
+from catalog.objects import ColumnDefinition, Stream, View, as_plain
 from catalog.values.errors import SqlError
 from catalog.values.identifiers import quote_name
 from planner.algebra.signature import signature
@@ -24,6 +24,8 @@ from planner.statements.statement import CreateView, Query
 
 #: Options that are part of a view's query.
 FIXED: Final = ("retention", "emit", "maintained", "tables")
+#: The option that says with which rows a new view starts.
+START: Final = "start"
 
 
 def replace_view(binding: Binding, created: CreateView, restarts: bool, position: int | None) -> CreateView:
@@ -43,12 +45,31 @@ def replace_view(binding: Binding, created: CreateView, restarts: bool, position
         # Others go on reading it under its identity, under which storage has the program of before.
         notice = f'view "{view.name}" is computed at each read until REFRESH MATERIALIZED VIEW'
         return replace(created, view=as_plain(view), replaces=True, above=above, notices=(*created.notices, notice))
+    if _has_history(binding, view):
+        notice = f'view "{old.name}" starts again with the history of {_names(binding)}'
+        return replace(created, replaces=True, above=above, notices=(*created.notices, notice))
     if not restarts:
         raise _would_be_lost(old, position)
-    streams = () if bound is None else dict.fromkeys(quote_name(name) for name, _ in bound[1].streams)
-    of = f" of {', '.join(streams)}" if streams else ""
+    of = "" if bound is None else f" of {_names(bound[1])}"
     warning = f'view "{old.name}" starts again: its result of earlier rows{of} is lost'
     return replace(created, replaces=True, above=above, warnings=(*created.warnings, warning))
+
+
+def _names(binding: Binding) -> str:
+    """The streams that a query reads."""
+    return ", ".join(dict.fromkeys(quote_name(name) for name, _ in binding.streams))
+
+
+def _names(binding: Binding) -> str:
+    """The streams that a query reads."""
+    return ", ".join(dict.fromkeys(quote_name(name) for name, _ in binding.streams))
+
+
+def _has_history(binding: Binding, view: View) -> bool:
+    """Whether a new definition starts with what is kept of all its streams."""
+    found = (binding.context.catalog.objects.get(oid) for oid in view.depends_on)
+    streams = [item for item in found if isinstance(item, Stream)]
+    return bool(streams) and all(item.keeps_rows for item in streams) and dict(view.options).get(START) != "now"
 
 
 def _is_same(old: View, old_query: Query, view: View, query: Query) -> bool:
@@ -77,7 +98,7 @@ def _would_be_lost(old: View, position: int | None) -> SqlError:
     return SqlError(
         "0A000",
         f'cannot replace continuous view "{old.name}" with another definition: its rows would be lost',
-        "A stream keeps no rows, so a view with another definition starts empty.",
+        "A stream without a history keeps no rows, so a view with another definition starts empty.",
         "Create a view with another name, or write WITH (restart = true) before AS to start again without the rows that"
         " have arrived.",
         position,

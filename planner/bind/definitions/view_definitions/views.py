@@ -34,7 +34,7 @@ from planner.bind.definitions.view_definitions.derived_views import (
     is_over_stream,
     wants_program,
 )
-from planner.bind.definitions.view_definitions.replaced_views import FIXED, replace_view
+from planner.bind.definitions.view_definitions.replaced_views import FIXED, START, replace_view
 from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.relations import is_taken, look_up, require_object, settings_of, target_schema
 from planner.bind.lookup.type_names import declared_typmod
@@ -54,6 +54,7 @@ _OPTIONS: Final = {
     "emit": ("changes", "final"),
     "method": ("auto", "incremental", "recompute"),
     "refresh_policy": ("auto", "incremental"),
+    START: ("history", "now"),
     "tables": ("live", "frozen"),
 }
 #: Options about the privileges with which a view is read.
@@ -157,6 +158,8 @@ def _create(
     )
     if not continuous and wants_program(view) and is_derivable(binding, view, query):
         view = replace(view, continuous=True, derived=True)
+    if START in dict(given) and not view.keeps_rows:
+        raise unsupported("the option start of a view that reads no stream", "Leave it out: it shows all rows.")
     if not view.continuous and not materialized and wants_program(view):
         notices = (*notices, f'view "{view.name}" is computed at each read: its query cannot be maintained')
     keeping = keeping_of(binding, dict(view.options), continuous)
@@ -317,7 +320,7 @@ def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
 
 def _refuse_fixed(binding: Binding, items: Any) -> None:
     for item in items:
-        if item.defname.lower() in FIXED:
+        if item.defname.lower() in (*FIXED, START):
             instead = "Create the view again, or write CREATE OR REPLACE VIEW ... WITH (..., restart = true)."
             raise unsupported(f"changing the view option {item.defname}", instead, binding.position(item))
 
