@@ -7,7 +7,6 @@ catalog change that the log record carries. A change becomes visible, durable an
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -26,7 +25,6 @@ from catalog.objects import (
     is_temporary,
     null_value,
 )
-from catalog.stream_history import no_history
 from catalog.values.errors import SqlError, undefined_table, unsupported
 from catalog.values.times.infinite_dates import require_finite
 from executor.core.core import Core
@@ -37,13 +35,12 @@ from executor.definitions.roles import change_defaults, change_rights, change_ro
 from executor.definitions.routines import create_function, forget_functions, move_functions
 from executor.definitions.unchanged_objects import require_free, require_same
 from executor.definitions.user_types import define_type, forget_types, move_types
-from executor.files.arrived_files import FileFeed
 from executor.moving.change_guards import require_own
 from executor.queries.statistics import statistics_of
 from executor.sql.alter_table import alter_rows
 from executor.sql.environment import Environment
+from executor.sql.view_starts import leave_history, missing_files, starts
 from executor.tables.temporary import drop_temporary
-from executor.traces.history import BEGINNING
 from executor.transactions.result import Result
 from executor.transactions.transaction import NewView, OutdatedError, Transaction
 from planner.algebra.nodes import Scan
@@ -131,7 +128,7 @@ def define(session: Environment, transaction: Transaction, statement: Definition
         case Redefine(tag=tag, before=before, item=item, changes=changes, notices=notices):
             require_same(catalog, before)
             if isinstance(before, Stream) and isinstance(item, Stream) and before.kept_since != item.kept_since:
-                _require_unneeded(core, before)
+                leave_history(core, before)
             change_object(transaction, catalog, item)
             follow(transaction, transaction.catalog or catalog, changes)
             return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
@@ -186,16 +183,6 @@ def define(session: Environment, transaction: Transaction, statement: Definition
                 _drop_types(session, transaction, transaction.catalog or catalog, types)
             forget_extensions(transaction, catalog, statement.extensions)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
-
-
-def _require_unneeded(core: Core, stream: Stream) -> None:
-    """Raises 55006 where a view still lacks rows that a stream's history alone has."""
-    for runtime in core.views_on(stream.oid) if stream.keeps_rows else ():
-        lacks = any(item.durable < runtime.view.created_lsn for item in runtime.paths if stream.oid in item.path.inputs)
-        if lacks and runtime.error is None and runtime.away is None:
-            message = f'view "{runtime.view.name}" is being filled from the history of stream "{stream.name}"'
-            hint = "The server fills it in the background: try again when millstream.views shows that it is durable."
-            raise SqlError("55006", message, hint=hint)
 
 
 def _alter_schema(transaction: Transaction, catalog: Catalog, statement: AlterSchema) -> Result:
@@ -342,15 +329,12 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         for oid in planned.program.inputs:
             require_own(catalog.objects[oid])
         labels, kept_labels = labels_of(planned.program)
-        inputs = planned.program.inputs
-        _require_history(statement, catalog, inputs)
-        is_now = dict(view.options).get("start") == "now"
-        since = () if is_now else tuple(_files_since(core, catalog, inputs))
+        since = starts(core, catalog, statement, planned.program.inputs)
         view = replace(view, labels=labels, kept_labels=kept_labels, files_since=since)
         transaction.views.append(NewView(view, planned.program, statics))
         warnings += [*_frozen(planned), *map(_growing, planned.collected)]
-        notices += _missing_files(core, view)
-        if transaction.explicit and not dict(since).keys() >= set(inputs):
+        notices += missing_files(core, view)
+        if transaction.explicit and not dict(since).keys() >= set(planned.program.inputs):
             words = "begins with the COMMIT of this transaction: rows that it inserts are not in the view"
             notices.append(f'continuous view "{view.name}" {words}')
     if dict(view.options).get("refresh_policy") == "incremental":
@@ -407,42 +391,6 @@ def _growing(collected: Collected) -> SqlError:
     detail = "Its state grows with the stream, by the columns and rows that the query uses."
     hint = "Filter the stream, group it by a key before it meets anything else, or bound its rows by retention."
     return SqlError("00000", text, detail, hint)
-
-
-def _files_since(core: Core, catalog: Catalog, inputs: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """By stream that has rows of before, the LSN behind which a new view has them: of a history all; of a folder the
-    files that are still there, from the last on that is not as it arrived."""
-    for oid in inputs:
-        feed = core.streams[oid].feed if oid in core.streams else None
-        item = catalog.objects[oid]
-        if isinstance(feed, FileFeed):
-            yield oid, feed.intact_since()
-        elif isinstance(item, Stream) and item.keeps_rows:
-            yield oid, BEGINNING
-
-
-def _require_history(statement: CreateView, catalog: Catalog, inputs: Iterable[int]) -> None:
-    """Raises 55000 where a view is to start with a history that a stream does not have."""
-    if dict(statement.view.options).get("start") != "history":
-        return
-    for item in (catalog.objects[oid] for oid in inputs):
-        if isinstance(item, Stream) and not (item.keeps_rows or item.option("source")):
-            raise no_history(item.name, statement.position)
-
-
-def _missing_files(core: Core, view: View) -> Iterator[str]:
-    """Notices of files that a new view does not have, since they are gone."""
-    for oid, since in view.files_since:
-        stream = core.streams.get(oid)
-        if stream is None or not isinstance(stream.feed, FileFeed):
-            continue
-        count = sum(len(arrived.files) for arrived in stream.feed.files(-1, since))
-        if count:
-            files = "1 file that arrived before is" if count == 1 else f"{count} files that arrived before are"
-            yield (
-                f'continuous view "{view.name}" does not have all files of stream "{stream.stream.name}": '
-                f"{files} left out, the last of which is no longer as it arrived"
-            )
 
 
 def _replace_view(core: Core, transaction: Transaction, catalog: Catalog, old: View, statement: CreateView) -> None:

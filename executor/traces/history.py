@@ -16,7 +16,7 @@ from __future__ import annotations
 import shutil
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise, takewhile
@@ -197,10 +197,13 @@ class History:
             manifest.replace_runs(_STATE, old, (path,), table.num_rows)
             self._forget(old)
 
-    def trim(self, bound: HistoryBound, needed: int, now: int) -> None:
-        """Whole runs leave that the bound does not ask for; those with rows behind LSN ``needed`` stay. ``now`` is in
-        microseconds since 1970. Raises XX001, 53100, 58030."""
-        old = tuple(_leaving(self.runs, bound, needed, now))
+    def trim(self, bound: HistoryBound, read: Callable[[], int], now: int) -> None:
+        """Whole runs leave that the bound does not ask for, up to the LSN ``read()``, behind which a view still needs
+        rows. ``now`` is in microseconds since 1970. Raises XX001, 53100, 58030."""
+        old = tuple(_leaving(self.runs, bound, now))
+        if old:
+            upto = read()
+            old = tuple(takewhile(lambda run: run.upto <= upto, old))
         if old:
             self.require().remove_runs(_STATE, old)
             self._forget(old)
@@ -298,13 +301,14 @@ def _newest(runs: Sequence[StoredRun], size: int) -> tuple[StoredRun, ...]:
     return tuple(takewhile(lambda run: run.bytes < size, reversed(runs)))[::-1]
 
 
-def _leaving(runs: Sequence[StoredRun], bound: HistoryBound, needed: int, now: int) -> Iterator[StoredRun]:
+def _leaving(runs: Sequence[StoredRun], bound: HistoryBound, now: int) -> Iterator[StoredRun]:
+    """The oldest runs that a bound does not ask for."""
     left = sum(run.bytes for run in runs)
     for run in runs:
         left -= run.bytes
         is_old = bound.age is not None and run.at < now - bound.age
         is_beyond = bound.size is not None and left >= bound.size
-        if run.upto > needed or not (is_old or is_beyond):
+        if not (is_old or is_beyond):
             return
         yield run
 

@@ -17,6 +17,7 @@ from executor.core.core import Core
 from executor.core.recycled_log import Forgotten
 from executor.files.arrived_files import FileFeed
 from executor.replicas.replica import Replicas
+from executor.streams.runtime import StreamRuntime
 from executor.views.runtime import ViewRuntime
 
 #: Seconds that committed rows may wait for the tables' file, if nothing asks for them.
@@ -52,11 +53,12 @@ class Frontiers:
             frontiers.append(runtime.history.frontier)
         return min(frontiers, default=otherwise)
 
-    def read_lsn(self, stream: int) -> int:
+    def read_lsn(self, stream: StreamRuntime) -> int:
         """The LSN up to which every view of a stream has its rows, also those of before the view's creation."""
-        views = (view for view in self._core.views_on(stream) if view.error is None and view.away is None)
-        paths = (item for view in views for item in view.paths if stream in item.path.inputs)
-        return min((item.durable for item in paths), default=self._core.sequencer.visible)
+        oid, upto = stream.stream.oid, self._core.sequencer.visible
+        views = (view for view in self._core.views_on(oid) if view.error is None and view.away is None)
+        paths = (item for view in views for item in view.paths if oid in item.path.inputs)
+        return min((item.durable for item in paths if stream.feed.rows(item.durable, upto)), default=upto)
 
     def backlog(self, stream: int) -> int:
         """Bytes (as in memory) of a stream's rows that some view still needs."""

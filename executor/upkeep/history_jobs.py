@@ -7,6 +7,7 @@ while none come or writers wait. What a run is and which runs leave is said by `
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from catalog.stream_history import history_bound
 from catalog.values.errors import SqlError
@@ -46,7 +47,7 @@ class HistoryJobs:
         if is_written:
             history.compact(bound, Layout.of(stream.stream))
         if not self._core.pinned.lsns:  # else a snapshot would read other rows the next time
-            history.trim(bound, self._frontiers.read_lsn(stream.stream.oid), now)
+            history.trim(bound, partial(self._frontiers.read_lsn, stream), now)
         return is_written
 
     def _write(self, stream: StreamRuntime, history: History, now: int) -> bool:

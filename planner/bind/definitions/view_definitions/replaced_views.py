@@ -60,11 +60,6 @@ def _names(binding: Binding) -> str:
     return ", ".join(dict.fromkeys(quote_name(name) for name, _ in binding.streams))
 
 
-def _names(binding: Binding) -> str:
-    """The streams that a query reads."""
-    return ", ".join(dict.fromkeys(quote_name(name) for name, _ in binding.streams))
-
-
 def _has_history(binding: Binding, view: View) -> bool:
     """Whether a new definition starts with what is kept of all its streams."""
     found = (binding.context.catalog.objects.get(oid) for oid in view.depends_on)
