@@ -1,0 +1,410 @@
+"""Streams that keep their rows: a view created at any time equals its query over all rows that are kept.
+
+PostgreSQL is the judge of views that are created between batches of rows, over restarts and kills. The other tests look
+at the seam between kept rows and those that come, at bounds, and at what becomes of the rows when the stream changes.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from catalog.values.errors import SqlError
+from executor.database.database import Database
+from executor.traces import history
+from executor.traces.history import History
+from tests.executor.client import Client, open_database
+from tests.rig.compare import assert_same_rows
+from tests.rig.mirror import Mirror, mirrored
+from tests.rig.postgres import Postgres
+from tests.rig.process import wait_until
+from tests.rig.sampling import ENGINES
+from tests.rig.server import Millstream, java_is_there
+
+QUERIES = (
+    "SELECT k, count(*), sum(v), array_agg(n ORDER BY n) FROM s GROUP BY k",
+    "SELECT k, array_agg(n) FROM s GROUP BY k",
+    "SELECT DISTINCT ON (k) k, n, v FROM s ORDER BY k, n DESC",
+    "SELECT a.n, b.v FROM s a JOIN s b ON b.n = a.n + 1 WHERE a.k = 1",
+    "SELECT n, lag(v) OVER (PARTITION BY k ORDER BY n) FROM s",
+    "SELECT t, avg(v), count(DISTINCT k) FROM s GROUP BY t",
+)
+
+
+@pytest.fixture
+def mirror(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[Mirror]:
+    engine = request.param
+    if engine == "spark" and not java_is_there():
+        pytest.skip("needs Java")
+    settings = {"maintenance_engine": engine, "spark_enabled": engine == "spark", "maintenance_rows": 50}
+    with Millstream(settings=settings) as server, mirrored(server, postgres) as pair:
+        pair.stream("s", "n integer, k integer, v numeric, t text", "OPTIONS (history 'all')")
+        yield pair
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+@pytest.mark.parametrize("mirror", ENGINES, indirect=True)
+def test_views_start_with_all_rows(mirror: Mirror) -> None:
+    source = random.Random(5)
+    for step, query in enumerate((*QUERIES, *QUERIES[:2])):
+        for _ in range(source.randint(1, 4)):
+            _insert(mirror, source)
+        mirror.view(f"v{step}", query)
+        if step in (2, 5):
+            mirror.restart(crash=step == 2)
+        mirror.check(*source.sample(sorted(mirror.views), min(3, len(mirror.views))))
+    mirror.check()
+    mirror.restart(crash=True)
+    mirror.check()
+    kept = mirror.client.execute("SELECT * FROM millstream.history('s')").fetchall()
+    assert_same_rows(kept, mirror.judge.execute("SELECT * FROM s").fetchall(), "the history")
+
+
+def _insert(mirror: Mirror, source: random.Random) -> None:
+    first, count = mirror.acknowledged, source.choice((1, 3, 40, 200))
+    rows = [(n, source.randint(1, 4), f"{n % 7}.{n % 3}0", source.choice("xyz")) for n in range(first, first + count)]
+    if count < 100:
+        mirror.insert("s", rows, one_statement=count == 3)
+    else:
+        mirror.copy("s", "".join(f"{n},{k},{v},{t}\n" for n, k, v, t in rows).encode())
+
+
+# --- the seam --------------------------------------------------------------------------------------------------------
+
+
+def test_no_gap_and_no_double_beside_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "SLICE_ROWS", 20)
+    database = _open(tmp_path, maintenance_rows=30)
+    client, ended = Client(database), threading.Event()
+    client.run("CREATE FOREIGN TABLE s (n int, w int) SERVER stream OPTIONS (history 'all')")
+    counts = [0, 0]
+
+    def write(writer: int) -> None:
+        own = Client(database)
+        while not ended.is_set():
+            own.run(f"INSERT INTO s VALUES ({counts[writer]}, {writer}), ({counts[writer] + 1}, {writer})")
+            counts[writer] += 2
+
+    writers = [threading.Thread(target=write, args=(writer,)) for writer in (0, 1)]
+    for thread in writers:
+        thread.start()
+    try:
+        for place in range(8):
+            wait_until(lambda: sum(counts) > 60 * (place + 1))  # noqa: B023
+            query = "SELECT w, count(*) AS rows, count(DISTINCT n) AS numbers, max(n) + 1 AS next FROM s GROUP BY w"
+            client.run(f"CREATE VIEW v{place} AS {query}")
+            if place % 2:
+                ((rows, numbers),) = _rows(client, f"SELECT sum(rows)::int, sum(numbers)::int FROM v{place}")
+                assert rows == numbers >= 60 * (place + 1)
+    finally:
+        ended.set()
+        for thread in writers:
+            thread.join()
+    expected = [(writer, count, count, count) for writer, count in enumerate(counts)]
+    for _ in range(2):
+        for place in range(8):
+            assert _rows(client, f"SELECT * FROM v{place} ORDER BY w") == expected
+        database.close()
+        database = _open(tmp_path)
+        client = Client(database)
+    database.close()
+
+
+def test_rows_of_the_transaction_that_creates_all(tmp_path: Path) -> None:
+    database = _open(tmp_path)
+    client = Client(database)
+    client.run("""
+        BEGIN;
+        CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history 'all');
+        INSERT INTO s VALUES (1);
+        CREATE VIEW v AS SELECT count(*) FROM s;
+        CREATE VIEW later WITH (start = 'now') AS SELECT count(*) FROM s;
+        COMMIT;
+        INSERT INTO s VALUES (2)
+    """)
+    for _ in range(2):
+        assert _rows(client, "SELECT v.count, later.count FROM v, later") == [(2, 1)]
+        assert _rows(client, "SELECT * FROM millstream.history('s') ORDER BY n") == [(1,), (2,)]
+        database.close()
+        database = _open(tmp_path)
+        client = Client(database)
+    database.close()
+
+
+def test_a_snapshot_reads_what_was_kept_then(tmp_path: Path) -> None:
+    database = _open(tmp_path)
+    client, other = Client(database), Client(database)
+    other.run("CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history '1 kB'); INSERT INTO s VALUES (1), (2)")
+    client.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+    assert _rows(client, "SELECT count(*) FROM millstream.history('s')") == [(2,)]
+    for n in range(3, 6):
+        other.run(f"INSERT INTO s VALUES ({n})")
+        wait_until(lambda: _history(database).total_rows == n)  # noqa: B023
+    assert _rows(client, "SELECT * FROM millstream.history('s') ORDER BY n") == [(1,), (2,)]
+    assert _rows(other, "SELECT count(*) FROM millstream.history('s')") == [(5,)]
+    client.run("COMMIT")
+    wait_until(lambda: _history(database).total_rows < 4)
+    assert _rows(client, "SELECT max(n) - min(n) + 1 = count(*), max(n) FROM millstream.history('s')") == [(True, 5)]
+    database.close()
+
+
+# --- bounds ----------------------------------------------------------------------------------------------------------
+
+
+def test_old_rows_leave(tmp_path: Path) -> None:
+    database = _open(tmp_path)
+    client = Client(database)
+    client.run("CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history '300 milliseconds')")
+    client.run("CREATE VIEW v AS SELECT count(*) FROM s; INSERT INTO s VALUES (1), (2)")
+    wait_until(lambda: _history(database).total_rows == 2)
+    wait_until(lambda: not _history(database).runs)
+    client.run("ALTER FOREIGN TABLE s OPTIONS (SET history '1 day'); INSERT INTO s VALUES (3)")
+    client.run("CREATE VIEW later AS SELECT array_agg(n) FROM s")
+    database.close()
+    database = _open(tmp_path)
+    client = Client(database)
+    assert _rows(client, "SELECT count, array_agg FROM v, later") == [(3, [3])]
+    database.close()
+
+
+def test_a_size_keeps_the_newest_rows(tmp_path: Path) -> None:
+    database = _open(tmp_path)
+    client = Client(database)
+    client.run("CREATE FOREIGN TABLE s (n int, t text) SERVER stream OPTIONS (history '10 kB')")
+    for n in range(12):
+        client.run(f"INSERT INTO s VALUES ({n}, '{random.Random(n).randbytes(100).hex()}')")
+        wait_until(lambda: _history(database).frontier >= database.core.streams[_oid(client)].last_lsn)
+    wait_until(lambda: _history(database).bytes < 13 * 1024)
+    assert _history(database).bytes >= 10 * 1024
+    rows = [n for (n,) in _rows(client, "SELECT n FROM millstream.history('s') ORDER BY n")]
+    assert rows == list(range(rows[0], 12))
+    assert 0 < rows[0] < 10
+    database.close()
+
+
+def test_many_runs_become_few(tmp_path: Path) -> None:
+    database = _open(tmp_path)
+    client = Client(database)
+    client.run("CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history 'all'); INSERT INTO s VALUES (0)")
+    for n in range(1, 30):
+        wait_until(lambda: _history(database).total_rows == n)  # noqa: B023
+        if n == 15:  # runs of before and of after this column are merged
+            client.run("ALTER FOREIGN TABLE s ADD COLUMN t text DEFAULT 'x'")
+        client.run(f"INSERT INTO s VALUES ({n})")
+    assert len(_history(database).runs) <= 8
+    assert len(list(_history(database).folder.glob("*.parquet"))) <= 9
+    expected = [(n, "x") for n in range(30)]
+    assert _rows(client, "SELECT n, t FROM millstream.history('s') ORDER BY n") == expected
+    database.close()
+
+
+# --- changes of the stream -------------------------------------------------------------------------------------------
+
+
+def test_columns_and_names_change(tmp_path: Path) -> None:
+    database = _open(tmp_path)
+    client = Client(database)
+    client.run("""
+        CREATE FOREIGN TABLE s (n int, gone text, v numeric) SERVER stream OPTIONS (history 'all');
+        INSERT INTO s VALUES (1, 'a', 1.50)
+    """)
+    wait_until(lambda: _history(database).total_rows == 1)
+    client.run("""
+        ALTER FOREIGN TABLE s ADD COLUMN d int NOT NULL DEFAULT 7, ADD COLUMN u text, DROP COLUMN gone;
+        ALTER FOREIGN TABLE s RENAME TO r;
+        INSERT INTO r VALUES (2, 2.5, 8, 'b')
+    """)
+    for _ in range(2):
+        expected = [(1, "1.50", 7, None), (2, "2.5", 8, "b")]
+        assert _rows(client, "SELECT n, v::text, d, u FROM millstream.history('r') ORDER BY n") == expected
+        client.run("CREATE OR REPLACE VIEW v AS SELECT n, v::text, d, u FROM r")
+        assert _rows(client, "SELECT * FROM v ORDER BY n") == expected
+        database.close()
+        database = _open(tmp_path)
+        client = Client(database)
+    client.run("DROP FOREIGN TABLE r CASCADE")
+    assert not list(tmp_path.rglob("history"))
+    database.close()
+
+
+def test_a_view_gets_another_definition(tmp_path: Path) -> None:
+    database = _open(tmp_path)
+    client = Client(database)
+    client.run("""
+        CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history 'all');
+        CREATE VIEW v AS SELECT count(*) AS c FROM s;
+        INSERT INTO s VALUES (1), (2)
+    """)
+    wait_until(lambda: _history(database).total_rows == 2)
+    client.run("CREATE OR REPLACE VIEW v AS SELECT count(*) + sum(n) AS c FROM s")
+    assert client.notices == ['view "v" starts again with the history of s']
+    client.run("INSERT INTO s VALUES (3)")
+    assert _rows(client, "SELECT c FROM v") == [(9,)]
+    with pytest.raises(SqlError, match="its rows would be lost"):
+        client.run("CREATE OR REPLACE VIEW v WITH (start = 'now') AS SELECT count(*) AS c FROM s WHERE n > 0")
+    client.run("CREATE OR REPLACE VIEW v WITH (start = 'now') AS SELECT count(*) + sum(n) AS c FROM s")
+    assert _rows(client, "SELECT c FROM v") == [(9,)]  # an equal definition goes on
+    database.close()
+
+
+def test_rows_are_no_longer_kept(tmp_path: Path) -> None:
+    database = _open(tmp_path)
+    client = Client(database)
+    client.run("CREATE FOREIGN TABLE s (n int) SERVER stream; INSERT INTO s VALUES (0)")
+    client.run("ALTER FOREIGN TABLE s OPTIONS (ADD history 'all')")
+    client.run("CREATE VIEW early AS SELECT count(*) FROM s")
+    client.run("ALTER FOREIGN TABLE s OPTIONS (DROP history)")  # of a view that has got no row
+    client.run("INSERT INTO s VALUES (1); ALTER FOREIGN TABLE s OPTIONS (ADD history 'all'); INSERT INTO s VALUES (2)")
+    client.run("CREATE VIEW late AS SELECT count(*) FROM s")
+    assert _rows(client, "SELECT early.count, late.count FROM early, late") == [(2, 1)]
+    late = next(item for item in database.core.runtimes() if item.view.name == "late")
+    wait_until(lambda: late.paths[0].durable >= late.view.created_lsn)
+    client.run("ALTER FOREIGN TABLE s OPTIONS (DROP history); INSERT INTO s VALUES (3)")
+    assert not list(tmp_path.rglob("history"))
+    for _ in range(2):
+        assert _rows(client, "SELECT early.count, late.count FROM early, late") == [(3, 2)]
+        database.close()
+        database = _open(tmp_path)
+        client = Client(database)
+    database.close()
+
+
+def test_a_view_that_is_being_filled_holds_the_history(tmp_path: Path) -> None:
+    database = _open(tmp_path)
+    client = Client(database)
+    client.run("CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history '1 kB')")
+    client.run("INSERT INTO s VALUES (1)")
+    wait_until(lambda: _history(database).total_rows == 1)
+    database.close()
+    database = _open(tmp_path, maintenance_idle=3600.0)  # nothing is filled in the background
+    client = Client(database)
+    client.run("CREATE VIEW v AS SELECT count(*) FROM s")
+    with pytest.raises(SqlError, match='view "v" is being filled from the history of stream "s"') as raised:
+        client.run("ALTER FOREIGN TABLE s OPTIONS (DROP history)")
+    assert raised.value.sqlstate == "55006"
+    database.close()
+    database = _open(tmp_path)
+    assert _rows(Client(database), "SELECT * FROM v") == [(1,)]
+    database.close()
+
+
+def test_damaged_files(tmp_path: Path) -> None:
+    database = _open(tmp_path)
+    client = Client(database)
+    client.run("CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history 'all')")
+    client.run("CREATE VIEW v AS SELECT count(*) FROM s; INSERT INTO s VALUES (1)")
+    wait_until(lambda: _history(database).total_rows == 1)
+    (path,) = _history(database).folder.glob("*.parquet")
+    database.close()
+    path.write_bytes(path.read_bytes()[:-9] + b"something")
+    database = _open(tmp_path)
+    client = Client(database)
+    with pytest.raises(SqlError, match="damaged"):
+        client.run("SELECT * FROM millstream.history('s')")
+    client.run("INSERT INTO s VALUES (2)")
+    assert _rows(client, "SELECT * FROM v") == [(2,)]
+    database.close()
+
+
+# --- what users see --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("statement", "sqlstate", "message"),
+    [
+        ("CREATE VIEW v WITH (start = 'history') AS SELECT count(*) FROM p", "55000", 'stream "p" has no history'),
+        ("CREATE VIEW v WITH (start = 'history') AS SELECT 1 FROM p, s", "55000", 'stream "p" has no history'),
+        ("CREATE VIEW v WITH (start = 'later') AS SELECT 1 FROM s", "22023", 'invalid value for option "start"'),
+        ("CREATE VIEW v WITH (start = 'now') AS SELECT 1", "0A000", "the option start of a view that reads no stream"),
+        ("ALTER VIEW w SET (start = 'now')", "0A000", "changing the view option start"),
+        ("SELECT * FROM millstream.history('p')", "55000", 'stream "p" has no history'),
+        ("SELECT * FROM millstream.history('t')", "42809", '"t" is not a stream'),
+        ("SELECT * FROM millstream.history('x')", "42P01", 'relation "x" does not exist'),
+        ("SELECT * FROM millstream.history()", "42883", "use millstream.history(stream)"),
+        ("CREATE VIEW v AS SELECT * FROM millstream.history('s')", "0A000", "millstream.history() in the definition"),
+        ("ALTER FOREIGN TABLE s OPTIONS (SET history 'much')", "22023", 'invalid value for option "history": "much"'),
+        ("ALTER FOREIGN TABLE s OPTIONS (SET history '2 months')", "0A000", "history of months or years"),
+        ("ALTER FOREIGN TABLE s OPTIONS (ADD history '1 MB')", "42710", 'option "history" provided more than once'),
+        ("ALTER FOREIGN TABLE p OPTIONS (DROP history)", "42704", 'option "history" not found'),
+        (
+            "CREATE FOREIGN TABLE f (n int) SERVER stream OPTIONS (history 'all', source 'files', path '/tmp')",
+            "0A000",
+            "option history of a stream that follows a folder",
+        ),
+    ],
+)
+def test_errors(shared: Client, statement: str, sqlstate: str, message: str) -> None:
+    with pytest.raises(SqlError) as raised:
+        shared.run(statement)
+    assert raised.value.sqlstate == sqlstate
+    assert message in str(raised.value)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    database = _open(tmp_path_factory.mktemp("shared"))
+    client = Client(database)
+    client.run("""
+        CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history '7 days');
+        CREATE FOREIGN TABLE p (n int) SERVER stream;
+        CREATE TABLE t (n int);
+        CREATE VIEW w AS SELECT count(*) FROM s
+    """)
+    yield client
+    database.close()
+
+
+def test_the_catalog_shows_the_option_alone(shared: Client) -> None:
+    options = "SELECT ftoptions::text FROM pg_foreign_table WHERE ftrelid = 's'::regclass"
+    assert _rows(shared, options) == [('{"history=7 days"}',)]
+    relations = "SELECT relname FROM pg_class WHERE oid >= 16384 ORDER BY 1"
+    assert _rows(shared, relations) == [("p",), ("s",), ("t",), ("w",)]
+    assert _rows(shared, "SELECT name FROM millstream.views") == [("w",)]
+
+
+@pytest.mark.slow
+def test_a_role_needs_the_privilege_to_read_the_stream() -> None:
+    with Millstream(settings={"spark_enabled": False}) as server, server.connect() as owner:
+        owner.execute("CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history 'all')")
+        owner.execute("INSERT INTO s VALUES (1)")
+        owner.execute("CREATE ROLE reader")
+        query = "SELECT n FROM millstream.history('s') h WHERE n < %s"
+        owner.execute("SET ROLE reader")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            owner.execute(query, (2,))
+        owner.execute("RESET ROLE")
+        owner.execute("GRANT SELECT ON s TO reader")
+        owner.execute("SET ROLE reader")
+        for _ in range(7):  # also from a prepared statement
+            assert owner.execute(query, (2,)).fetchall() == [(1,)]
+
+
+# --- help ------------------------------------------------------------------------------------------------------------
+
+
+def _open(folder: Path, **options: Any) -> Database:
+    return open_database(folder, **{"maintenance_idle": 0.02, **options})
+
+
+def _rows(client: Client, query: str) -> list[tuple[Any, ...]]:
+    found = client.run(query)
+    assert isinstance(found, list)
+    return found
+
+
+def _oid(client: Client) -> int:
+    return next(iter(client.session.database.core.streams))
+
+
+def _history(database: Database) -> History:
+    """The history of the only stream."""
+    (stream,) = database.core.streams.values()
+    assert stream.history is not None
+    return stream.history
