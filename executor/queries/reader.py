@@ -49,7 +49,6 @@ from executor.subscriptions.arrival_scan import ArrivalScan, Notify, Patience
 from executor.subscriptions.feeds import ChangeFeeds
 from executor.tables.store import ReadSnapshot
 from executor.tables.transaction import WriteTransaction
-from executor.traces.history import BEGINNING
 from executor.traces.trace import InputTrace
 from executor.transactions.transaction import OutdatedError, RepeatableSnapshot, Transaction
 from executor.views.runtime import ViewPassed, ViewRuntime
@@ -622,7 +621,7 @@ class Reader:
         stream = self.core.streams.get(scan.oid)
         if stream is None or stream.history is None:
             raise OutdatedError
-        return stream.feed.delta(BEGINNING, moment.lsn, False).select(scan.sources)
+        return stream.kept(moment.lsn, scan.sources)
 
     def _found(self, plan: Plan, catalog: Catalog, parameters: Parameters) -> Iterator[tuple[FileReading, OwnFiles]]:
         for reading in plan.files:

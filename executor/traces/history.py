@@ -16,7 +16,7 @@ from __future__ import annotations
 import shutil
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise, takewhile
@@ -149,13 +149,14 @@ class History:
         return upto
 
     def delta(self, after: int, upto: int, layout: Layout) -> Iterator[pa.RecordBatch]:
-        """The rows of (after, upto], shown with their places. Raises XX001."""
+        """The rows of (after, upto], shown with their places. Of the files no other columns are read. Raises XX001."""
         with self._reading() as manifest:
             for run in _within(self.runs, after, upto):
-                table = _between(_read(manifest, run, layout), after, upto)
+                table = _between(_read(manifest, run, layout, layout.places), after, upto)
+                places = [place for place in layout.places if f"c{place}" in table.column_names]
                 for batch in table.combine_chunks().to_batches():
-                    seen = layout.seen(_as_record(batch, layout))
-                    columns = [*seen.columns, batch.column(0), batch.column(1)]
+                    given = {place: batch.column(f"c{place}") for place in places}
+                    columns = [*layout.seen_of(given, batch.num_rows), batch.column(0), batch.column(1)]
                     yield pa.RecordBatch.from_arrays(columns, schema=layout.with_places)
 
     def _count(self, manifest: Manifest, run: StoredRun, after: int, upto: int) -> int:
@@ -191,7 +192,8 @@ class History:
         """Makes one run of the newest ones of about one size. Raises XX001, 53100, 58030."""
         manifest = self.require()
         while old := _mergeable(self.runs, bound):
-            table = pa.concat_tables(_widened(_read(manifest, run, layout), layout) for run in old)
+            places = range(len(layout.schema))
+            table = pa.concat_tables(_widened(_read(manifest, run, layout, places), layout) for run in old)
             path = self._new_file(old[-1].upto)
             write_table(path, table)
             manifest.replace_runs(_STATE, old, (path,), table.num_rows)
@@ -236,34 +238,28 @@ class History:
 
 def record_schema(layout: Layout) -> pa.Schema:
     """The columns of a run's file: the place of a row, and then a record's columns by their places."""
-    own = [pa.field(f"c{place}", kind) for place, kind in enumerate(layout.schema.types, 1)]
+    own = [pa.field(f"c{place}", kind) for place, kind in enumerate(layout.schema.types)]
     return pa.schema([pa.field(LSN, pa.int64()), pa.field(ORDINAL, pa.int64()), *own])
 
 
-def _read(manifest: Manifest, run: StoredRun, layout: Layout) -> pa.Table:
-    """A run's rows, with the columns that the stream had when they came."""
+def _read(manifest: Manifest, run: StoredRun, layout: Layout, places: Iterable[int]) -> pa.Table:
+    """A run's rows, with those of some columns of a record that the stream had when they came."""
     (path,) = manifest.verify(run)
-    count = len(pq.read_schema(path).names)
-    return read_table((path,), pa.schema(list(record_schema(layout))[:count]))
-
-
-def _as_record(batch: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
-    """A record's columns of a run's rows."""
-    fields = list(layout.schema)[: batch.num_columns - 2]
-    return pa.RecordBatch.from_arrays(batch.columns[2:], schema=pa.schema(fields))
+    known = set(pq.read_schema(path).names)
+    schema = record_schema(layout)
+    names = [LSN, ORDINAL, *(name for name in (f"c{place}" for place in places) if name in known)]
+    return read_table((path,), pa.schema([schema.field(name) for name in names]), whole=False)
 
 
 def _widened(table: pa.Table, layout: Layout) -> pa.Table:
-    """A run's rows with all columns that the stream has now."""
+    """A run's rows with all columns that a record has now."""
     schema = record_schema(layout)
     if table.num_columns == len(schema):
         return table
-    batches = [
-        pa.RecordBatch.from_arrays(
-            [*batch.columns[:2], *layout.widened(_as_record(batch, layout)).columns], schema=schema
-        )
-        for batch in table.to_batches()
-    ]
+    fields = list(layout.schema)[: table.num_columns - 2]
+    records = (pa.RecordBatch.from_arrays(batch.columns[2:], schema=pa.schema(fields)) for batch in table.to_batches())
+    pairs = zip(table.to_batches(), map(layout.widened, records), strict=True)
+    batches = [pa.RecordBatch.from_arrays([*at.columns[:2], *own.columns], schema=schema) for at, own in pairs]
     return pa.Table.from_batches(batches, schema)
 
 

@@ -214,8 +214,9 @@ class Ring:
         with self._lock:
             return max(1, self._held.bytes // self._warm_rows) if self._warm_rows else None
 
-    def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
-        """The rows of (after, upto] in arrival order, with ``__lsn`` and ``__ordinal``.
+    def delta(self, after: int, upto: int, places: bool = True, names: Sequence[str] | None = None) -> pa.Table:
+        """The rows of (after, upto] in arrival order, with ``__lsn`` and ``__ordinal``; ``names`` are the other columns
+        where not all are asked for.
 
         Without ``places`` these two are null, for callers that do not need them: making them takes as long as
         aggregating a large delta. Raises 72000 for rows that were released.
@@ -224,7 +225,8 @@ class Ring:
         with self._lock:
             self._settle()
             older, start = self._older(after, upto)
-            layout, chosen = self._layout, self._chosen(start, upto)
+            layout = self._layout if names is None else self._layout.picked(names)
+            chosen = self._chosen(start, upto)
         self._budget.keep()
         result: list[pa.RecordBatch] = []
         for chunk, found, first, stop in _loaded(chosen):

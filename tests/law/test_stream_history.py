@@ -24,8 +24,7 @@ from tests.rig.compare import assert_same_rows
 from tests.rig.mirror import Mirror, mirrored
 from tests.rig.postgres import Postgres
 from tests.rig.process import wait_until
-from tests.rig.sampling import ENGINES
-from tests.rig.server import Millstream, java_is_there
+from tests.rig.server import Millstream
 
 QUERIES = (
     "SELECT k, count(*), sum(v), array_agg(n ORDER BY n) FROM s GROUP BY k",
@@ -38,11 +37,8 @@ QUERIES = (
 
 
 @pytest.fixture
-def mirror(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[Mirror]:
-    engine = request.param
-    if engine == "spark" and not java_is_there():
-        pytest.skip("needs Java")
-    settings = {"maintenance_engine": engine, "spark_enabled": engine == "spark", "maintenance_rows": 50}
+def mirror(postgres: Postgres) -> Iterator[Mirror]:
+    settings = {"maintenance_engine": "embedded", "spark_enabled": False, "maintenance_rows": 50}
     with Millstream(settings=settings) as server, mirrored(server, postgres) as pair:
         pair.stream("s", "n integer, k integer, v numeric, t text", "OPTIONS (history 'all')")
         yield pair
@@ -50,7 +46,6 @@ def mirror(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[Mirro
 
 @pytest.mark.slow
 @pytest.mark.postgres
-@pytest.mark.parametrize("mirror", ENGINES, indirect=True)
 def test_views_start_with_all_rows(mirror: Mirror) -> None:
     source = random.Random(5)
     for step, query in enumerate((*QUERIES, *QUERIES[:2])):
@@ -74,6 +69,34 @@ def _insert(mirror: Mirror, source: random.Random) -> None:
         mirror.insert("s", rows, one_statement=count == 3)
     else:
         mirror.copy("s", "".join(f"{n},{k},{v},{t}\n" for n, k, v, t in rows).encode())
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_spark_fills_a_view_and_queries_the_rows(spark_server: Millstream) -> None:
+    with spark_server.connect() as client:
+
+        def value(query: str) -> object:
+            row = client.execute(query.encode()).fetchone()
+            assert row is not None
+            return row[0]
+
+        client.execute("CREATE FOREIGN TABLE h (n int, t text, gone int) SERVER stream OPTIONS (history 'all')")
+        client.execute("INSERT INTO h SELECT n, 't' || n % 3, 0 FROM generate_series(1, 1000) n")
+        wait_until(lambda: value("SELECT history_rows FROM millstream.streams WHERE name = 'h'") == 1000)
+        client.execute("ALTER FOREIGN TABLE h ADD COLUMN m int DEFAULT 2, DROP COLUMN gone")
+        query = "SELECT t, count(*), sum(n * m), array_agg(n) FROM {} GROUP BY t"
+        client.execute(f"CREATE VIEW v WITH (maintenance_engine = 'spark') AS {query.format('h')}".encode())
+        jobs = "SELECT count(*) FROM millstream.jobs WHERE views = 'v' AND engine = 'spark' AND status = 'done'"
+        wait_until(lambda: value(jobs) == 1)
+        found = client.execute("SELECT * FROM v").fetchall()
+        client.execute("SET query_engine = spark")
+        kept = query.format("millstream.history('h')")
+        assert_same_rows(found, client.execute(kept.encode()).fetchall(), "on Spark")
+        client.execute("RESET query_engine")
+        assert_same_rows(found, client.execute(kept.encode()).fetchall(), "on the embedded engine")
+        assert sum(row[1] for row in found) == 1000
+        client.execute("DROP FOREIGN TABLE h CASCADE")
 
 
 # --- the seam --------------------------------------------------------------------------------------------------------
