@@ -75,5 +75,5 @@ def leave_history(core: Core, stream: Stream) -> None:
             rows = runtime.runner.rows(progress.path, after, upto)
             if rows or not commit(core, PathTask(runtime, progress), after, upto, {}):
                 message = f'view "{runtime.view.name}" is being filled from the history of stream "{stream.name}"'
-                hint = "The server fills it in the background: try again when millstream.views says that it is durable."
+                hint = "The server fills it in the background: try again when rows_behind of millstream.views is 0."
                 raise SqlError("55006", message, hint=hint)
