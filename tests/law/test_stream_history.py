@@ -19,7 +19,7 @@ from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.traces import history
 from executor.traces.history import History
-from tests.executor.client import Client, open_database
+from tests.executor.client import Client, in_own_schema, open_database
 from tests.rig.compare import assert_same_rows
 from tests.rig.mirror import Mirror, mirrored
 from tests.rig.postgres import Postgres
@@ -34,6 +34,19 @@ QUERIES = (
     "SELECT n, lag(v) OVER (PARTITION BY k ORDER BY n) FROM s",
     "SELECT t, avg(v), count(DISTINCT k) FROM s GROUP BY t",
 )
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    database = _open(tmp_path_factory.mktemp("shared"))
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def own(shared: Database) -> Iterator[Client]:
+    with in_own_schema(shared) as client:
+        yield client
 
 
 @pytest.fixture
@@ -119,7 +132,7 @@ def test_no_gap_and_no_double_beside_writers(tmp_path: Path, monkeypatch: pytest
     for thread in writers:
         thread.start()
     try:
-        for place in range(8):
+        for place in range(5):
             wait_until(lambda: sum(counts) > 60 * (place + 1))  # noqa: B023
             query = "SELECT w, count(*) AS rows, count(DISTINCT n) AS numbers, max(n) + 1 AS next FROM s GROUP BY w"
             client.run(f"CREATE VIEW v{place} AS {query}")
@@ -132,7 +145,7 @@ def test_no_gap_and_no_double_beside_writers(tmp_path: Path, monkeypatch: pytest
             thread.join()
     expected = [(writer, count, count, count) for writer, count in enumerate(counts)]
     for _ in range(2):
-        for place in range(8):
+        for place in range(5):
             assert _rows(client, f"SELECT * FROM v{place} ORDER BY w") == expected
         database.close()
         database = _open(tmp_path)
@@ -161,71 +174,56 @@ def test_rows_of_the_transaction_that_creates_all(tmp_path: Path) -> None:
     database.close()
 
 
-def test_a_snapshot_reads_what_was_kept_then(tmp_path: Path) -> None:
-    database = _open(tmp_path)
-    client, other = Client(database), Client(database)
-    other.run("CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history '1 kB'); INSERT INTO s VALUES (1), (2)")
-    client.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
-    assert _rows(client, "SELECT count(*) FROM millstream.history('s')") == [(2,)]
+def test_a_snapshot_reads_what_was_kept_then(shared: Database, own: Client) -> None:
+    reader = Client(shared, schema="own")
+    own.run("CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history '1 kB'); INSERT INTO s VALUES (1), (2)")
+    reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+    assert _rows(reader, "SELECT count(*) FROM millstream.history('s')") == [(2,)]
     for n in range(3, 6):
-        other.run(f"INSERT INTO s VALUES ({n})")
-        wait_until(lambda: _history(database).total_rows == n)  # noqa: B023
-    assert _rows(client, "SELECT * FROM millstream.history('s') ORDER BY n") == [(1,), (2,)]
-    assert _rows(other, "SELECT count(*) FROM millstream.history('s')") == [(5,)]
-    client.run("COMMIT")
-    wait_until(lambda: _history(database).total_rows < 4)
-    assert _rows(client, "SELECT max(n) - min(n) + 1 = count(*), max(n) FROM millstream.history('s')") == [(True, 5)]
-    database.close()
+        own.run(f"INSERT INTO s VALUES ({n})")
+        wait_until(lambda: _history(shared).total_rows == n)  # noqa: B023
+    assert _rows(reader, "SELECT * FROM millstream.history('s') ORDER BY n") == [(1,), (2,)]
+    assert _rows(own, "SELECT count(*) FROM millstream.history('s')") == [(5,)]
+    reader.run("COMMIT")
+    wait_until(lambda: _history(shared).total_rows < 4)
+    assert _rows(reader, "SELECT max(n) - min(n) + 1 = count(*), max(n) FROM millstream.history('s')") == [(True, 5)]
 
 
 # --- bounds ----------------------------------------------------------------------------------------------------------
 
 
-def test_old_rows_leave(tmp_path: Path) -> None:
-    database = _open(tmp_path)
-    client = Client(database)
-    client.run("CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history '300 milliseconds')")
-    client.run("CREATE VIEW v AS SELECT count(*) FROM s; INSERT INTO s VALUES (1), (2)")
-    wait_until(lambda: _history(database).total_rows == 2)
-    wait_until(lambda: not _history(database).runs)
-    client.run("ALTER FOREIGN TABLE s OPTIONS (SET history '1 day'); INSERT INTO s VALUES (3)")
-    client.run("CREATE VIEW later AS SELECT array_agg(n) FROM s")
-    database.close()
-    database = _open(tmp_path)
-    client = Client(database)
-    assert _rows(client, "SELECT count, array_agg FROM v, later") == [(3, [3])]
-    database.close()
+def test_old_rows_leave(shared: Database, own: Client) -> None:
+    own.run("CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history '300 milliseconds')")
+    own.run("CREATE VIEW v AS SELECT count(*) FROM s; INSERT INTO s VALUES (1), (2)")
+    wait_until(lambda: _history(shared).total_rows == 2)
+    wait_until(lambda: not _history(shared).runs)
+    own.run("ALTER FOREIGN TABLE s OPTIONS (SET history '1 day'); INSERT INTO s VALUES (3)")
+    own.run("CREATE VIEW later AS SELECT array_agg(n) FROM s")
+    assert _rows(own, "SELECT count, array_agg FROM v, later") == [(3, [3])]
 
 
-def test_a_size_keeps_the_newest_rows(tmp_path: Path) -> None:
-    database = _open(tmp_path)
-    client = Client(database)
-    client.run("CREATE FOREIGN TABLE s (n int, t text) SERVER stream OPTIONS (history '10 kB')")
-    for n in range(12):
-        client.run(f"INSERT INTO s VALUES ({n}, '{random.Random(n).randbytes(100).hex()}')")
-        wait_until(lambda: _history(database).frontier >= database.core.streams[_oid(client)].last_lsn)
-    wait_until(lambda: _history(database).bytes < 13 * 1024)
-    assert _history(database).bytes >= 10 * 1024
-    rows = [n for (n,) in _rows(client, "SELECT n FROM millstream.history('s') ORDER BY n")]
-    assert rows == list(range(rows[0], 12))
-    assert 0 < rows[0] < 10
-    database.close()
+def test_a_size_keeps_the_newest_rows(shared: Database, own: Client) -> None:
+    own.run("CREATE FOREIGN TABLE s (n int, t text) SERVER stream OPTIONS (history '5 kB')")
+    for n in range(7):
+        own.run(f"INSERT INTO s VALUES ({n}, '{random.Random(n).randbytes(100).hex()}')")
+        wait_until(lambda: _is_written(shared))
+    wait_until(lambda: _history(shared).bytes < 8 * 1024)
+    assert _history(shared).bytes >= 5 * 1024
+    rows = [n for (n,) in _rows(own, "SELECT n FROM millstream.history('s') ORDER BY n")]
+    assert rows == list(range(rows[0], 7))
+    assert 0 < rows[0] < 6
 
 
-def test_many_runs_become_few(tmp_path: Path) -> None:
-    database = _open(tmp_path)
-    client = Client(database)
-    client.run("CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history 'all'); INSERT INTO s VALUES (0)")
-    for n in range(1, 30):
-        wait_until(lambda: _history(database).total_rows == n)  # noqa: B023
-        if n == 15:  # runs of before and of after this column are merged
-            client.run("ALTER FOREIGN TABLE s ADD COLUMN t text DEFAULT 'x'")
-        client.run(f"INSERT INTO s VALUES ({n})")
-    assert len(_history(database).runs) <= 8
-    assert len(list(_history(database).folder.glob("*.parquet"))) <= 9
-    expected = [(n, "x") for n in range(30)]
-    assert _rows(client, "SELECT n, t FROM millstream.history('s') ORDER BY n") == expected
-    database.close()
+def test_many_runs_become_few(shared: Database, own: Client) -> None:
+    own.run("CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history 'all')")
+    for n in range(10):
+        if n == 5:  # runs of before and of after this column are merged
+            own.run("ALTER FOREIGN TABLE s ADD COLUMN t text DEFAULT 'x'")
+        own.run(f"INSERT INTO s VALUES ({n})")
+        wait_until(lambda: _is_written(shared))
+    wait_until(lambda: len(_history(shared).runs) <= 3)
+    assert len(list(_history(shared).folder.glob("*.parquet"))) <= 3
+    assert _rows(own, "SELECT n, t FROM millstream.history('s') ORDER BY n") == [(n, "x") for n in range(10)]
 
 
 # --- changes of the stream -------------------------------------------------------------------------------------------
@@ -257,24 +255,21 @@ def test_columns_and_names_change(tmp_path: Path) -> None:
     database.close()
 
 
-def test_a_view_gets_another_definition(tmp_path: Path) -> None:
-    database = _open(tmp_path)
-    client = Client(database)
-    client.run("""
+def test_a_view_gets_another_definition(shared: Database, own: Client) -> None:
+    own.run("""
         CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history 'all');
         CREATE VIEW v AS SELECT count(*) AS c FROM s;
         INSERT INTO s VALUES (1), (2)
     """)
-    wait_until(lambda: _history(database).total_rows == 2)
-    client.run("CREATE OR REPLACE VIEW v AS SELECT count(*) + sum(n) AS c FROM s")
-    assert client.notices == ['view "v" starts again with the history of s']
-    client.run("INSERT INTO s VALUES (3)")
-    assert _rows(client, "SELECT c FROM v") == [(9,)]
+    wait_until(lambda: _is_written(shared))
+    own.run("CREATE OR REPLACE VIEW v AS SELECT count(*) + sum(n) AS c FROM s")
+    assert own.notices == ['view "v" starts again with the history of s']
+    own.run("INSERT INTO s VALUES (3)")
+    assert _rows(own, "SELECT c FROM v") == [(9,)]
     with pytest.raises(SqlError, match="its rows would be lost"):
-        client.run("CREATE OR REPLACE VIEW v WITH (start = 'now') AS SELECT count(*) AS c FROM s WHERE n > 0")
-    client.run("CREATE OR REPLACE VIEW v WITH (start = 'now') AS SELECT count(*) + sum(n) AS c FROM s")
-    assert _rows(client, "SELECT c FROM v") == [(9,)]  # an equal definition goes on
-    database.close()
+        own.run("CREATE OR REPLACE VIEW v WITH (start = 'now') AS SELECT count(*) AS c FROM s WHERE n > 0")
+    own.run("CREATE OR REPLACE VIEW v WITH (start = 'now') AS SELECT count(*) + sum(n) AS c FROM s")
+    assert _rows(own, "SELECT c FROM v") == [(9,)]  # an equal definition goes on
 
 
 def test_rows_are_no_longer_kept(tmp_path: Path) -> None:
@@ -363,33 +358,31 @@ def test_damaged_files(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_errors(shared: Client, statement: str, sqlstate: str, message: str) -> None:
+def test_errors(refused: Client, statement: str, sqlstate: str, message: str) -> None:
     with pytest.raises(SqlError) as raised:
-        shared.run(statement)
+        refused.run(statement)
     assert raised.value.sqlstate == sqlstate
     assert message in str(raised.value)
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    database = _open(tmp_path_factory.mktemp("shared"))
-    client = Client(database)
+def refused(shared: Database) -> Client:
+    client = Client(shared)
     client.run("""
         CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history '7 days');
         CREATE FOREIGN TABLE p (n int) SERVER stream;
         CREATE TABLE t (n int);
         CREATE VIEW w AS SELECT count(*) FROM s
     """)
-    yield client
-    database.close()
+    return client
 
 
-def test_the_catalog_shows_the_option_alone(shared: Client) -> None:
+def test_the_catalog_shows_the_option_alone(refused: Client) -> None:
     options = "SELECT ftoptions::text FROM pg_foreign_table WHERE ftrelid = 's'::regclass"
-    assert _rows(shared, options) == [('{"history=7 days"}',)]
+    assert _rows(refused, options) == [('{"history=7 days"}',)]
     relations = "SELECT relname FROM pg_class WHERE oid >= 16384 ORDER BY 1"
-    assert _rows(shared, relations) == [("p",), ("s",), ("t",), ("w",)]
-    assert _rows(shared, "SELECT name FROM millstream.views") == [("w",)]
+    assert _rows(refused, relations) == [("p",), ("s",), ("t",), ("w",)]
+    assert _rows(refused, "SELECT name FROM millstream.views") == [("w",)]
 
 
 @pytest.mark.slow
@@ -422,12 +415,13 @@ def _rows(client: Client, query: str) -> list[tuple[Any, ...]]:
     return found
 
 
-def _oid(client: Client) -> int:
-    return next(iter(client.session.database.core.streams))
-
-
 def _history(database: Database) -> History:
-    """The history of the only stream."""
-    (stream,) = database.core.streams.values()
+    """The history of the newest stream."""
+    stream = database.core.streams[max(database.core.streams)]
     assert stream.history is not None
     return stream.history
+
+
+def _is_written(database: Database) -> bool:
+    """Whether all rows of the newest stream are in files."""
+    return _history(database).frontier >= database.core.streams[max(database.core.streams)].last_lsn
