@@ -6,10 +6,11 @@ while none come or writers wait. What a run is and which runs leave is said by `
 
 from __future__ import annotations
 
+import logging
 import time
 from functools import partial
 
-from catalog.stream_history import history_bound
+from catalog.stream_history import HistoryBound, history_bound
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.streams.runtime import StreamRuntime
@@ -17,8 +18,11 @@ from executor.traces.history import History
 from executor.traces.layout import Layout
 from executor.traces.ring import Ring
 from executor.upkeep.admission import Admission
+from executor.upkeep.commits import RETRY
 from executor.upkeep.frontiers import Frontiers
 from executor.upkeep.paths import Sources, is_ready, upper_lsn
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class HistoryJobs:
@@ -26,28 +30,26 @@ class HistoryJobs:
 
     def __init__(self, core: Core, frontiers: Frontiers, admission: Admission) -> None:
         self._core, self._frontiers, self._admission = core, frontiers, admission
+        #: Until when, by the monotonic clock, a stream's history is left alone after a failure.
+        self._not_before: dict[int, float] = {}
 
     def run(self) -> bool:
-        """Does what is due; whether rows were written. Raises 53100, 58030, XX001."""
+        """Does what is due; whether rows were written. What fails is logged, and tried again after a while."""
         return sum(self._keep(stream, stream.history) for stream in tuple(self._core.streams.values())) > 0
 
     def _keep(self, stream: StreamRuntime, history: History | None) -> bool:
-        if history is None or history.damage is not None:
+        oid = stream.stream.oid
+        if history is None or history.damage is not None or time.monotonic() < self._not_before.get(oid, 0.0):
             return False
-        try:
-            return self._maintain(stream, history)
-        except (SqlError, OSError):
-            if history.is_dropped:
-                return False
-            raise
-
-    def _maintain(self, stream: StreamRuntime, history: History) -> bool:
         bound, now = history_bound(stream.stream.option("history", "all")), time.time_ns() // 1000
-        is_written = self._write(stream, history, now)
-        if is_written:
-            history.compact(bound, Layout.of(stream.stream))
-        if not self._core.pinned.lsns:  # else a snapshot would read other rows the next time
-            history.trim(bound, partial(self._frontiers.read_lsn, stream), now)
+        try:
+            is_written = self._write(stream, history, now)
+            self._tidy(stream, history, bound, now)
+        except (SqlError, OSError) as error:
+            if not history.is_dropped:
+                _LOGGER.error('the history of stream "%s" waits %g s: %s', stream.stream.name, RETRY, error)
+                self._not_before[oid] = time.monotonic() + RETRY
+            return False
         return is_written
 
     def _write(self, stream: StreamRuntime, history: History, now: int) -> bool:
@@ -59,3 +61,9 @@ class HistoryJobs:
         history.append(upto, stream.feed.records(after, upto), now)
         self._admission.moved()
         return True
+
+    def _tidy(self, stream: StreamRuntime, history: History, bound: HistoryBound, now: int) -> None:
+        """Small runs are merged, and old ones leave."""
+        if not self._core.pinned.lsns:  # else a snapshot would read other rows the next time
+            history.trim(bound, partial(self._frontiers.read_lsn, stream), now)
+        history.compact(bound, Layout.of(stream.stream))
