@@ -20,12 +20,14 @@ from executor.database.database import Database
 from executor.traces import history
 from executor.traces.history import History
 from tests.executor.client import Client, in_own_schema, open_database
+from tests.executor.moving import Servers, patient, servers
 from tests.rig.compare import assert_same_rows
 from tests.rig.mirror import Mirror, mirrored
 from tests.rig.postgres import Postgres
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
 
+__all__ = ["patient", "servers"]
 QUERIES = (
     "SELECT k, count(*), sum(v), array_agg(n ORDER BY n) FROM s GROUP BY k",
     "SELECT k, array_agg(n) FROM s GROUP BY k",
@@ -329,6 +331,46 @@ def test_damaged_files(tmp_path: Path) -> None:
     client.run("INSERT INTO s VALUES (2)")
     assert _rows(client, "SELECT * FROM v") == [(2,)]
     database.close()
+
+
+def test_a_damaged_view_is_filled_again(tmp_path: Path) -> None:
+    database = _open(tmp_path, log_segment_bytes=1 << 16, maintenance_rows=1)
+    client, rows = Client(database), 0
+    client.run("CREATE FOREIGN TABLE s (n int, t text) SERVER stream OPTIONS (history 'all')")
+    client.run("CREATE VIEW v AS SELECT count(*), sum(n) FROM s")
+    first = database.core.log.first_lsn
+    while database.core.log.first_lsn == first:  # the log forgets its beginning
+        client.run(f"INSERT INTO s SELECT n, md5(n::text) FROM generate_series({rows + 1}, {rows + 2000}) n")
+        rows += 2000
+        wait_until(lambda: _is_written(database) and database.frontiers.backlog(max(database.core.streams)) == 0)
+        database.frontiers.release()
+    view = next(item.view.oid for item in database.core.runtimes())
+    database.close()
+    (manifest,) = tmp_path.rglob(f"state/v{view}/manifest.json")
+    manifest.write_bytes(manifest.read_bytes()[:-9])
+    database = _open(tmp_path)
+    assert _rows(Client(database), "SELECT * FROM v") == [(rows, rows * (rows + 1) // 2)]
+    database.close()
+
+
+def test_a_view_moves_while_it_is_filled_and_its_stream_is_adopted(servers: Servers) -> None:
+    a = servers.client("a")
+    a.run("CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history 'all'); INSERT INTO s VALUES (1), (2)")
+    wait_until(lambda: _is_written(servers["a"]))
+    servers.stop("a")
+    servers.options["maintenance_idle"] = 3600.0  # nothing is filled in the background
+    a = servers.client("a")
+    a.run("CREATE VIEW v AS SELECT count(*) FROM s; INSERT INTO s VALUES (3)")
+    servers.migrate("a", "b")
+    a.run("INSERT INTO s VALUES (4)")
+    assert _rows(servers.client("b"), "SELECT * FROM v") == _rows(a, "SELECT * FROM v") == [(4,)]
+    servers.stop("a")
+    servers.lose("a", "b")
+    servers["b"].view_migration.adopt("a")
+    b = servers.client("b")
+    b.run("INSERT INTO s VALUES (5)")
+    assert _rows(b, "SELECT * FROM v") == [(5,)]
+    assert _rows(b, "SELECT * FROM millstream.history('s')") == [(5,)]
 
 
 # --- what users see --------------------------------------------------------------------------------------------------
