@@ -299,19 +299,27 @@ def test_rows_are_no_longer_kept(tmp_path: Path) -> None:
 def test_a_view_that_is_being_filled_holds_the_history(tmp_path: Path) -> None:
     database = _open(tmp_path)
     client = Client(database)
-    client.run("CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history '1 kB')")
-    client.run("INSERT INTO s VALUES (1)")
-    wait_until(lambda: _history(database).total_rows == 1)
+    for name in ("s", "other"):
+        client.run(f"CREATE FOREIGN TABLE {name} (n int) SERVER stream OPTIONS (history 'all')")
+        for n in range(3):
+            client.run(f"INSERT INTO {name} VALUES ({n})")
+            wait_until(lambda: _is_written(database))
     database.close()
-    database = _open(tmp_path, maintenance_idle=3600.0)  # nothing is filled in the background
+    database = _open(tmp_path, maintenance_idle=1e12)  # nothing is filled in the background
     client = Client(database)
     client.run("CREATE VIEW v AS SELECT count(*) FROM s")
     with pytest.raises(SqlError, match='view "v" is being filled from the history of stream "s"') as raised:
         client.run("ALTER FOREIGN TABLE s OPTIONS (DROP history)")
     assert raised.value.sqlstate == "55006"
+    client.run("ALTER FOREIGN TABLE s OPTIONS (SET history '1 B')")
+    client.run("ALTER FOREIGN TABLE other OPTIONS (SET history '1 B')")
+    wait_until(lambda: _history(database).total_rows == 1)
+    assert _rows(client, "SELECT count(*) FROM millstream.history('s')") == [(3,)]
     database.close()
     database = _open(tmp_path)
-    assert _rows(Client(database), "SELECT * FROM v") == [(1,)]
+    client = Client(database)
+    assert _rows(client, "SELECT * FROM v") == [(3,)]
+    wait_until(lambda: _rows(client, "SELECT * FROM millstream.history('s')") == [(2,)])
     database.close()
 
 
@@ -338,15 +346,14 @@ def test_a_damaged_view_is_filled_again(tmp_path: Path) -> None:
     client, rows = Client(database), 0
     client.run("CREATE FOREIGN TABLE s (n int, t text) SERVER stream OPTIONS (history 'all')")
     client.run("CREATE VIEW v AS SELECT count(*), sum(n) FROM s")
-    first = database.core.log.first_lsn
-    while database.core.log.first_lsn == first:  # the log forgets its beginning
+    (view,) = database.core.runtimes()
+    while database.core.log.first_lsn <= view.view.created_lsn:  # the log forgets its beginning
         client.run(f"INSERT INTO s SELECT n, md5(n::text) FROM generate_series({rows + 1}, {rows + 2000}) n")
         rows += 2000
         wait_until(lambda: _is_written(database) and database.frontiers.backlog(max(database.core.streams)) == 0)
         database.frontiers.release()
-    view = next(item.view.oid for item in database.core.runtimes())
     database.close()
-    (manifest,) = tmp_path.rglob(f"state/v{view}/manifest.json")
+    (manifest,) = tmp_path.rglob(f"state/v{view.view.oid}/manifest.json")
     manifest.write_bytes(manifest.read_bytes()[:-9])
     database = _open(tmp_path)
     assert _rows(Client(database), "SELECT * FROM v") == [(rows, rows * (rows + 1) // 2)]
@@ -358,7 +365,7 @@ def test_a_view_moves_while_it_is_filled_and_its_stream_is_adopted(servers: Serv
     a.run("CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history 'all'); INSERT INTO s VALUES (1), (2)")
     wait_until(lambda: _is_written(servers["a"]))
     servers.stop("a")
-    servers.options["maintenance_idle"] = 3600.0  # nothing is filled in the background
+    servers.options["maintenance_idle"] = 1e12  # nothing is filled in the background
     a = servers.client("a")
     a.run("CREATE VIEW v AS SELECT count(*) FROM s; INSERT INTO s VALUES (3)")
     servers.migrate("a", "b")
