@@ -191,6 +191,40 @@ def test_a_snapshot_reads_what_was_kept_then(shared: Database, own: Client) -> N
     assert _rows(reader, "SELECT max(n) - min(n) + 1 = count(*), max(n) FROM millstream.history('s')") == [(True, 5)]
 
 
+#: Views whose rows depend on which rows came together, and in which order.
+BY_ARRIVAL = {
+    "sittings": ("retention = '20 minutes'", "session(at, '5 minutes') AS w, k, count(*), array_agg(n)", "1, 2"),
+    "hours": ("retention = '1 hour'", "date_trunc('hour', at) AS w, string_agg(k::text, ',')", "1"),
+}
+
+
+def test_views_of_event_time_are_as_if_they_had_always_been_there(tmp_path: Path) -> None:
+    database, drawn = _open(tmp_path, maintenance_rows=20), random.Random(2)
+    client = Client(database)
+    options = "OPTIONS (history 'all', watermark 'at - interval ''3 minutes''')"
+    client.run(f"CREATE FOREIGN TABLE s (n int, k int, at timestamp) SERVER stream {options}")
+
+    def create(suffix: str) -> None:
+        for name, (option, columns, keys) in BY_ARRIVAL.items():
+            client.run(f"CREATE VIEW {name}_{suffix} WITH ({option}) AS SELECT {columns} FROM s GROUP BY {keys}")
+
+    create("early")
+    for batch in range(20):
+        times = [batch * 4 + drawn.randint(-25, 5) for _ in range(drawn.randint(1, 6))]
+        rows = (f"({batch}, {drawn.randint(1, 3)}, timestamp '2026-01-01' + interval '{at} min')" for at in times)
+        client.run(f"INSERT INTO s VALUES {', '.join(rows)}")
+        if batch == 13:
+            database.close()
+            database = _open(tmp_path, maintenance_rows=20)
+            client = Client(database)
+            create("late")
+    for name in BY_ARRIVAL:
+        early, late = (_rows(client, f"SELECT * FROM {name}_{each}") for each in ("early", "late"))
+        assert early
+        assert sorted(map(str, late)) == sorted(map(str, early)), name
+    database.close()
+
+
 # --- bounds ----------------------------------------------------------------------------------------------------------
 
 
@@ -394,6 +428,7 @@ def test_a_view_moves_while_it_is_filled_and_its_stream_is_adopted(servers: Serv
         ("SELECT * FROM millstream.history('p')", "55000", 'stream "p" has no history'),
         ("SELECT * FROM millstream.history('t')", "42809", '"t" is not a stream'),
         ("SELECT * FROM millstream.history('x')", "42P01", 'relation "x" does not exist'),
+        ("SELECT * FROM millstream.history(relation => 's')", "42883", "use millstream.history(stream)"),
         ("SELECT * FROM millstream.history()", "42883", "use millstream.history(stream)"),
         ("CREATE VIEW v AS SELECT * FROM millstream.history('s')", "0A000", "millstream.history() in the definition"),
         ("ALTER FOREIGN TABLE s OPTIONS (SET history 'much')", "22023", 'invalid value for option "history": "much"'),

@@ -28,9 +28,7 @@ def bind_history(env: Environment, node: Any, nullable: bool) -> BoundQuery:
         instead = "Read the stream itself: the view starts with the stream's history."
         position = binding.position(node)
         raise unsupported("millstream.history() in the definition of a view", instead, position)
-    if len(node.args or ()) != 1 or type(node.args[0]).__name__ == "NamedArgExpr":
-        raise env.error("42883", "function does not exist: use millstream.history(stream)", node)
-    stream = _stream(binding, node.args[0])
+    stream = _stream(binding, _argument(env, node))
     binding.depends_on[stream.oid] = None
     binding.need(stream.oid)
     columns = tuple(binding.column(item.name, item.type, nullable or not item.not_null) for item in stream.columns)
@@ -38,6 +36,18 @@ def bind_history(env: Environment, node: Any, nullable: bool) -> BoundQuery:
     typmods = (declared_typmod(item.type) for item in stream.columns)
     outputs = tuple(Output(column.name, column.type, typmod) for column, typmod in zip(columns, typmods, strict=True))
     return BoundQuery(scan, outputs)
+
+
+def _argument(env: Environment, node: Any) -> Any:
+    """The only argument, perhaps by its name. Raises 42883."""
+    arguments: list[Any] = list(node.args or ())
+    if len(arguments) == 1:
+        argument = arguments[0]
+        if type(argument).__name__ != "NamedArgExpr":
+            return argument
+        if argument.name == "stream":
+            return argument.arg
+    raise env.error("42883", "function does not exist: use millstream.history(stream)", node)
 
 
 def _stream(binding: Binding, node: Any) -> Stream:
