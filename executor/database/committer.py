@@ -30,7 +30,7 @@ from executor.database.runtimes import Runtimes
 from executor.definitions import stored_catalog
 from executor.key_access.table_keys import TableKeys
 from executor.replicas.replica import Replicas
-from executor.streams.runtime import is_followed
+from executor.streams.runtime import Arrival, is_followed
 from executor.tables.temporary import Temporary
 from executor.tables.transaction import WriteTransaction
 from executor.transactions.transaction import Transaction
@@ -159,16 +159,16 @@ class Committer:
         if transaction is not None and transaction.catalog is not None:
             # Before rows come that are of the new columns.
             self._runtimes.alter_streams(transaction.result(self._core.catalog))
-        arrived = [part for part in record if isinstance(part, StreamRows | RowValues | Spooled | FilesArrived)]
-        late = [part for part in arrived if part.stream not in self._core.streams]
+        late: list[Arrival] = []  # rows of streams that the transaction makes
         for part in record:
             if isinstance(part, StreamRows | RowValues | Spooled | FilesArrived):
-                self._runtimes.arrive(lsn, part)
+                if not self._runtimes.arrive(lsn, part):
+                    late.append(part)
             elif isinstance(part, TableChange | TableValues):
                 self._core.change_table(lsn, part)
         if transaction is not None and transaction.write is not None:
             self._publish_tables(lsn, transaction)
-        for part in late:  # of a stream that the transaction makes
+        for part in late:
             self._runtimes.arrive(lsn, part)
         for part in record:  # last, since it may be of a stream that the transaction makes
             if isinstance(part, Followed):

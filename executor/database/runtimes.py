@@ -50,14 +50,15 @@ class Runtimes:
             if isinstance(item := catalog.objects.get(oid), Stream):
                 runtime.alter(item)
 
-    def arrive(self, lsn: int, part: Arrival) -> None:
-        """Rows of a stream are visible."""
+    def arrive(self, lsn: int, part: Arrival) -> bool:
+        """Rows of a stream are visible; False where there is no such stream."""
         runtime = self._core.streams.get(part.stream)
         if runtime is None:
-            return
+            return False
         runtime.feed.publish(lsn, part)
         runtime.arrived(lsn, time.monotonic())
         self._core.versions.change(part.stream, lsn)
+        return True
 
     def install(self, catalog: Catalog, lsn: int, views: list[NewView]) -> None:
         """Applies a durable DDL transaction to streams, views and the catalog. Binding against a catalog finds the

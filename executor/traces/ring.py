@@ -139,6 +139,11 @@ class Ring:
         """Bytes in memory."""
         return self._held.bytes
 
+    @property
+    def layout(self) -> Layout:
+        """How records lie and rows are shown: no record so far has more columns."""
+        return self._layout
+
     def lay_out(self, layout: Layout) -> None:
         """The stream's columns have changed: rows are shown so from now on, whenever they came."""
         with self._lock:

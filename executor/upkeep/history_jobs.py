@@ -10,12 +10,11 @@ import logging
 import time
 from functools import partial
 
-from catalog.stream_history import HistoryBound, history_bound
+from catalog.stream_history import history_bound
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.streams.runtime import StreamRuntime
 from executor.traces.history import History
-from executor.traces.layout import Layout
 from executor.traces.ring import Ring
 from executor.upkeep.admission import Admission
 from executor.upkeep.commits import RETRY
@@ -42,9 +41,12 @@ class HistoryJobs:
         if history is None or history.damage is not None or time.monotonic() < self._not_before.get(oid, 0.0):
             return False
         bound, now = history_bound(stream.stream.option("history", "all")), time.time_ns() // 1000
+        assert isinstance(stream.feed, Ring)
         try:
-            is_written = self._write(stream, history, now)
-            self._tidy(stream, history, bound, now)
+            is_written = self._write(stream, stream.feed, history, now)
+            if not self._core.pinned.lsns:  # else a snapshot would read other rows the next time
+                history.trim(bound, partial(self._frontiers.read_lsn, stream), now)
+            history.compact(bound, stream.feed.layout)
         except (SqlError, OSError) as error:
             if not history.is_dropped:
                 _LOGGER.error('the history of stream "%s" waits %g s: %s', stream.stream.name, RETRY, error)
@@ -52,18 +54,11 @@ class HistoryJobs:
             return False
         return is_written
 
-    def _write(self, stream: StreamRuntime, history: History, now: int) -> bool:
+    def _write(self, stream: StreamRuntime, ring: Ring, history: History, now: int) -> bool:
         core, after, upto = self._core, history.frontier, upper_lsn(self._core)
         is_pressed = not self._admission.is_open(stream.stream.oid) or self._frontiers.is_log_long
         if not is_ready(core, Sources((stream,)), after, upto, is_pressed) or (core.is_busy and not is_pressed):
             return False
-        assert isinstance(stream.feed, Ring)
-        history.append(upto, stream.feed.records(after, upto), now)
+        history.append(upto, ring.records(after, upto), now)
         self._admission.moved()
         return True
-
-    def _tidy(self, stream: StreamRuntime, history: History, bound: HistoryBound, now: int) -> None:
-        """Small runs are merged, and old ones leave."""
-        if not self._core.pinned.lsns:  # else a snapshot would read other rows the next time
-            history.trim(bound, partial(self._frontiers.read_lsn, stream), now)
-        history.compact(bound, Layout.of(stream.stream))
