@@ -175,6 +175,8 @@ class Stream(Struct, frozen=True):
     of another server's stream has the options ``server`` and ``oid`` in addition, which no statement sets. Once columns
     were added or dropped, ``layout`` are the columns of the log's records (and their scales) in the order of their
     creation; a dropped column has no name. ``fills`` are the values of a column for rows older than the column.
+    ``kept_since`` is the LSN behind which rows are kept, where the stream has a history (``catalog.stream_history``),
+    and -1 until the record that begins it has an LSN.
     """
 
     oid: int
@@ -185,11 +187,17 @@ class Stream(Struct, frozen=True):
     comment: str | None = None
     layout: tuple[ColumnDefinition, ...] = ()
     fills: tuple[Any, ...] = ()
+    kept_since: int = -1
 
     @property
     def stored(self) -> tuple[ColumnDefinition, ...]:
         """The stored columns of a row."""
         return with_scales(self.columns)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether this server keeps its rows. A copy of another server's stream has the option, too."""
+        return bool(self.option("history")) and self.has_writers
 
     @property
     def has_writers(self) -> bool:
@@ -240,9 +248,10 @@ class View(Struct, frozen=True):
     ``indexes`` are those of a materialized view: clients list them, and they enforce nothing. ``derived``: a continuous
     view that reads no stream itself. Its program has no states, and says what its text says. ``populated``: a
     materialized view may be read; not so WITH NO DATA, until REFRESH. ``timed``: the rows of a continuous view depend
-    on when it is read (now(), the system catalogs). ``files_since``: by the oid of a stream that follows a folder, the
-    LSN behind which its files count; rows of other streams count from ``created_lsn`` on. ``program`` names the program
-    that a change of its options has given a continuous view; '' for that of its creation.
+    on when it is read (now(), the system catalogs). ``files_since``: by the oid of a stream that has rows of before the
+    view's creation, files of its folder or a history, the LSN behind which these count; rows of other streams count
+    from ``created_lsn`` on. ``program`` names the program that a change of its options has given a continuous view; ''
+    for that of its creation.
     """
 
     oid: int

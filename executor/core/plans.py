@@ -66,7 +66,8 @@ class Lookup(Struct, frozen=True):
 class Plan(Struct, frozen=True):
     """An optimised relation and what it reads, by oid. ``small`` evaluates it over a few rows without an engine.
 
-    ``files`` are what it reads of foreign tables of files, one for each, ``left`` the queries that it goes on with;
+    ``files`` are what it reads of foreign tables of files, one for each, ``left`` the queries that it goes on with, and
+    ``histories`` what it reads of rows that are kept of streams;
     ``arriving``: it reads a stream itself. ``breakers`` counts what an engine finishes before it goes on.
     ``stays_few``: over inputs of a few rows it makes a few, so that they need not be read while they are computed.
     ``immutable``: its inputs alone tell its rows.
@@ -78,6 +79,7 @@ class Plan(Struct, frozen=True):
     system: tuple[int, ...]
     files: tuple[FileReading, ...]
     left: tuple[Scan, ...]
+    histories: tuple[Scan, ...]
     small: Small | None = None
     arriving: bool = False
     breakers: int = 0
@@ -92,7 +94,7 @@ class Plan(Struct, frozen=True):
     def needs_one_thread(self) -> bool:
         """Whether it reads system relations alone, or only computes: for few rows it takes longer to wake other
         threads, and clients that ask nothing else need one instance of the engine."""
-        reads_others = self.tables or self.views or self.files or self.left
+        reads_others = self.tables or self.views or self.files or self.left or self.histories
         return not reads_others and (bool(self.system) or self.stays_few)
 
 
@@ -170,9 +172,11 @@ def _keeps_few(node: Node) -> bool:
 
 def reads(
     nodes: Sequence[Node],
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[FileReading, ...], tuple[Scan, ...]]:
-    """The oids of the tables, continuous views and system views that some trees read, what of which files, and the
-    queries that they go on with."""
+) -> tuple[
+    tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[FileReading, ...], tuple[Scan, ...], tuple[Scan, ...]
+]:
+    """The oids of the tables, continuous views and system views that some trees read, what of which files, the
+    queries that they go on with, and what of which streams' histories."""
     scans: list[Scan] = [scan for root in nodes for scan in find(root, SCANS)]
 
     def oids(kind: str) -> tuple[int, ...]:
@@ -181,7 +185,8 @@ def reads(
     files = joined_scans(scan for scan in scans if scan.kind == "files")
     readings = (FileReading(scan, filters_of(nodes, scan.oid)) for scan in files)
     left = joined_scans(scan for scan in scans if scan.kind == "query")
-    return oids("table"), oids("view"), oids("system"), tuple(readings), left
+    histories = joined_scans(scan for scan in scans if scan.kind == "history")
+    return oids("table"), oids("view"), oids("system"), tuple(readings), left, histories
 
 
 class PlanCache:

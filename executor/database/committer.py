@@ -11,7 +11,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from catalog.objects import Stream, View
+from catalog.objects import Stream
 from catalog.values.errors import SqlError
 from executor.commit.checked_lines import End
 from executor.commit.records import (
@@ -30,7 +30,7 @@ from executor.database.runtimes import Runtimes
 from executor.definitions import stored_catalog
 from executor.key_access.table_keys import TableKeys
 from executor.replicas.replica import Replicas
-from executor.streams.runtime import is_followed
+from executor.streams.runtime import Arrival, is_followed
 from executor.tables.temporary import Temporary
 from executor.tables.transaction import WriteTransaction
 from executor.transactions.transaction import Transaction
@@ -161,13 +161,17 @@ class Committer:
         if transaction is not None and transaction.catalog is not None:
             # Before rows come that are of the new columns.
             self._runtimes.alter_streams(transaction.result(self._core.catalog))
+        late: list[Arrival] = []  # rows of streams that the transaction makes
         for part in record:
             if isinstance(part, StreamRows | RowValues | Spooled | FilesArrived):
-                self._runtimes.arrive(lsn, part)
+                if not self._runtimes.arrive(lsn, part):
+                    late.append(part)
             elif isinstance(part, TableChange | TableValues):
                 self._core.change_table(lsn, part)
         if transaction is not None and transaction.write is not None:
             self._publish_tables(lsn, transaction)
+        for part in late:
+            self._runtimes.arrive(lsn, part)
         for part in record:  # last, since it may be of a stream that the transaction makes
             if isinstance(part, Followed):
                 self._replicas.recorded(lsn, part)
@@ -180,8 +184,8 @@ class Committer:
         if transaction.catalog is not None and transaction.catalog_changes:
             catalog = transaction.result(self._core.catalog)
             for item in catalog.objects.values():
-                if isinstance(item, View) and item.created_lsn == 0:
-                    catalog = replace(catalog.change(stored_catalog.numbered(item, lsn)), version=catalog.version)
+                if (found := stored_catalog.numbered(item, lsn)) is not item:
+                    catalog = replace(catalog.change(found), version=catalog.version)
             write.save_catalog(lsn, transaction.catalog_changes)
         self._table_keys.publish(lsn, write.journal)
         # the next writer finds the catalog

@@ -24,6 +24,7 @@ def recover_relations(core: Core, runtimes: Runtimes, frontiers: Frontiers, repl
     for item in objects:
         if isinstance(item, Stream):
             runtimes.open_stream(item)
+            runtimes.recover_history(item)
     for item in objects:
         if isinstance(item, View) and item.continuous:
             reopen(core, item, runtimes.open_view)
@@ -40,6 +41,9 @@ def _refill_streams(core: Core, frontiers: Frontiers, replicas: Replicas) -> Non
     feeds = [stream.feed for stream in core.streams.values()]
     # A view may have the rows of a file whose name the log alone has yet.
     named = min((feed.stored_lsn for feed in feeds if isinstance(feed, FileFeed)), default=start)
+    for oid, stream in core.streams.items():
+        if stream.history is not None:
+            stream.feed.release(durable[oid])  # rows up to there are the history's
     for lsn, record in replay(log, min(start, named), start):
         for part in record:
             if isinstance(part, Followed):

@@ -1,9 +1,9 @@
 """Continuous views as a start of the server finds them: as they were, rebuilt, or with an error instead of rows.
 
 Owns: what becomes of a view whose files are not what was written. A state is its query over the rows since the view's
-creation, so where the log still holds all of these it begins there again; else reads raise XX001, whatever else there
-is lives, and nothing of the files is touched. Files that were put back from an older copy would lack rows that the log
-has forgotten meanwhile: up to where that may be is kept beside the log, before it forgets
+creation, so where the log or the stream's history still holds all of these it begins there again; else reads raise
+XX001, whatever else there is lives, and nothing of the files is touched. Files that were put back from an older copy
+would lack rows that the log has forgotten meanwhile: up to where that may be is kept beside the log, before it forgets
 (``executor.core.recycled_log``).
 """
 
@@ -48,10 +48,15 @@ def _require_young(core: Core, stored: StoredView) -> None:
     """Raises XX001 for the files of long ago: the log has had rows since then that it has no more."""
     gone = core.forgotten.streams
     for stream, frontier in stored.inputs.items():
-        has_names = isinstance(core.streams[stream].feed, FileFeed)  # of all files, also of those of long ago
-        if stored.error is None and not has_names and frontier < gone.get(stream, 0):
+        if stored.error is None and frontier < gone.get(stream, 0) and not _has_older(core, stream, frontier):
             missing = "and the log no longer has the rows after that"
             raise SqlError("XX001", f'"manifest.json" is an older copy: it is at LSN {frontier}, {missing}')
+
+
+def _has_older(core: Core, stream: int, frontier: int) -> bool:
+    """Whether there are rows of a stream behind an LSN that the log has forgotten: names of all files, or a history."""
+    item = core.streams[stream]
+    return isinstance(item.feed, FileFeed) or (item.history is not None and item.history.covers(frontier))
 
 
 def _without(core: Core, view: View, error: SqlError) -> StoredView:
@@ -134,7 +139,7 @@ def _require_rows(core: Core, view: View, program: Program) -> None:
             for arrived in stream.feed.files(view.since(oid), core.log.last_lsn):
                 for file in arrived.files:
                     verify(file, stream.stream.name)
-        elif core.log.first_lsn > view.created_lsn:
+        elif core.log.first_lsn > view.created_lsn and not _has_older(core, oid, view.since(oid)):
             raise SqlError("72000", "the log does not reach back to its creation")
 
 

@@ -50,14 +50,15 @@ class Runtimes:
             if isinstance(item := catalog.objects.get(oid), Stream):
                 runtime.alter(item)
 
-    def arrive(self, lsn: int, part: Arrival) -> None:
-        """Rows of a stream are visible."""
+    def arrive(self, lsn: int, part: Arrival) -> bool:
+        """Rows of a stream are visible; False where there is no such stream."""
         runtime = self._core.streams.get(part.stream)
         if runtime is None:
-            return
+            return False
         runtime.feed.publish(lsn, part)
         runtime.arrived(lsn, time.monotonic())
         self._core.versions.change(part.stream, lsn)
+        return True
 
     def install(self, catalog: Catalog, lsn: int, views: list[NewView]) -> None:
         """Applies a durable DDL transaction to streams, views and the catalog. Binding against a catalog finds the
@@ -65,8 +66,10 @@ class Runtimes:
         """
         dropped = set(self._core.catalog.objects) - set(catalog.objects)
         for item in catalog.objects.values():
-            if isinstance(item, Stream) and item.oid not in self._core.streams:
-                self.open_stream(item)
+            if isinstance(item, Stream):
+                if item.oid not in self._core.streams:
+                    self.open_stream(item)
+                self._keep(item)
             if isinstance(item, View) and (runtime := self._core.find_view(item.oid)) is not None:
                 self._alter(runtime, item, lsn)
         for new in views:
@@ -95,6 +98,23 @@ class Runtimes:
         runtime.replan(view, self._core.storage.change_program(view))
         self._indexes.forget(view.oid)
         self._core.versions.change(view.oid, lsn)
+
+    def recover_history(self, stream: Stream) -> None:
+        """The rows that a stream has kept are there again."""
+        if stream.keeps_rows:
+            forgotten = self._core.forgotten.streams.get(stream.oid, 0)
+            self._core.streams[stream.oid].keep(self._core.storage.open_history(stream, forgotten))
+        else:
+            self._core.storage.drop_history(stream.oid)
+
+    def _keep(self, stream: Stream) -> None:
+        """A stream's history begins or ends, where its definition says so."""
+        runtime = self._core.streams[stream.oid]
+        known = runtime.history
+        if stream.keeps_rows and (known is None or known.since != stream.kept_since):
+            runtime.keep(self._core.storage.begin_history(stream))
+        elif known is not None and not stream.keeps_rows:
+            runtime.keep(None)
 
     def _forget(self, oid: int) -> None:
         if self._core.remove_view(oid):
@@ -137,9 +157,10 @@ class Runtimes:
         runtime = ViewRuntime(view, stored.program, *about)
         if stored.error is not None:
             runtime.fail(ViewError(*stored.error), is_kept=True)
-        for feed in inputs.values():
-            if isinstance(feed, FileFeed) and feed.damage is not None:
-                runtime.fail(ViewError(feed.damage, 0), is_kept=True)
+        for oid, feed in inputs.items():
+            damage = feed.damage if isinstance(feed, FileFeed) else self._damage(view, oid, stored)
+            if damage is not None:
+                runtime.fail(ViewError(damage, 0), is_kept=True)
         runtime.location.name(stored.shared)
         runtime.location.arrive(stored.handover)
         try:
@@ -157,3 +178,9 @@ class Runtimes:
         if owned is not None and owned.home == self._core.options.server_name:
             place_view(self._core, self._indexes, runtime, owned)
         self._core.add_view(runtime)
+
+    def _damage(self, view: View, stream: int, stored: StoredView) -> SqlError | None:
+        """Why a view cannot have the rows of before its creation that it still lacks."""
+        history = self._core.streams[stream].history
+        lacks = stored.inputs[stream] < view.created_lsn
+        return history.damage if history is not None and lacks else None

@@ -60,6 +60,8 @@ def _streams(shown: Shown) -> Rows:
                 views,
                 len(stream.waiting),
                 stream.error,
+                None if stream.history is None else stream.history.total_rows,
+                None if stream.history is None else stream.history.bytes,
             )
         )
     return rows
@@ -215,6 +217,8 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
             ("views", TEXT),
             ("queries", INT8),
             ("error", TEXT),
+            ("history_rows", INT8),
+            ("history_bytes", INT8),
         ),
     ),
     "views": (

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.codec import CATALOG_CLASSES, decode, encode
-from catalog.objects import PUBLIC, SYSTEM_SCHEMAS, CatalogObject, Schema, SystemView, Table, View
+from catalog.objects import PUBLIC, SYSTEM_SCHEMAS, CatalogObject, Schema, Stream, SystemView, Table, View
 from catalog.routines import every
 from executor.definitions.extensions import apply_extension
 from executor.definitions.roles import apply_roles_change
@@ -24,7 +24,7 @@ from executor.definitions.user_types import apply_type_change
 
 
 def apply_change(catalog: Catalog, change: str, lsn: int) -> Catalog:
-    """The catalog after one logged change; a view's creation LSN is its record's."""
+    """The catalog after one logged change; what begins with its record has its LSN."""
     data = json.loads(change)
     if "rebuild" in data:
         return catalog
@@ -35,9 +35,7 @@ def apply_change(catalog: Catalog, change: str, lsn: int) -> Catalog:
     if "drop" in data:
         return catalog.drop(data["drop"])
     if "change" in data:
-        item = decode(data["change"], CATALOG_CLASSES)
-        is_new = isinstance(item, View) and not item.created_lsn  # the record made it
-        return catalog.change(numbered(item, lsn) if is_new else item)
+        return catalog.change(numbered(decode(data["change"], CATALOG_CLASSES), lsn))
     return catalog.add(numbered(decode(data["add"], CATALOG_CLASSES), lsn))
 
 
@@ -48,8 +46,12 @@ def changed_table(change: dict[str, Any]) -> Table | None:
 
 
 def numbered(item: CatalogObject | Schema, lsn: int) -> CatalogObject | Schema:
-    """The object with its creation LSN, where it has one."""
-    return replace(item, created_lsn=lsn) if isinstance(item, View) else item
+    """The object with the LSN of the record that makes it, or begins its history, where it has none yet."""
+    if isinstance(item, View) and not item.created_lsn:
+        return replace(item, created_lsn=lsn)
+    if isinstance(item, Stream) and item.keeps_rows and item.kept_since < 0:
+        return replace(item, kept_since=lsn - 1)  # rows of the record itself are kept
+    return item
 
 
 def dump_catalog(catalog: Catalog) -> str:

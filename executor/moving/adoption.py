@@ -245,7 +245,7 @@ def _own_stream(services: MovingServices, transaction: Transaction, oid: int, at
     rights, before = catalog.rights_of(oid), catalog.objects[oid]
     assert isinstance(before, Stream)
     catalog = recording.drop_object(transaction, catalog, oid)
-    item = replace(as_own(before), oid=0)
+    item = replace(as_own(before), oid=0, kept_since=-1)  # the rows that are kept are in the home's folder
     item = replace(item, oid=recording.free_oid(services.core, catalog, item))
     recording.add_object(transaction, catalog, item)
     set_rights(transaction, item.oid, rights)

@@ -161,10 +161,13 @@ def export_committed_states(
 ) -> tuple[ExportedView, object]:
     """The states of a view at its home as its last commits left them, and these commits' frontiers. The states are of
     one LSN, ``since`` or later, above which the log is kept. Nothing is computed, and no reader of the view waits.
-    Where the paths were not committed up to one such LSN, and for a view that reads others, ``export_states``."""
-    if views_below(core, runtime):
-        return export_states(core, replicas, runtime)
+    Where the paths were not committed up to one such LSN, for a view that reads others, and for one that still lacks
+    rows of a stream's history, which the log does not have, ``export_states``."""
     view, streams = runtime.view, streams_of(core, runtime.program)
+    is_filled = all(item.durable >= view.created_lsn for item in runtime.paths)
+    keeps_rows = any(stream.keeps_rows for stream in streams)
+    if views_below(core, runtime) or (keeps_rows and not is_filled):
+        return export_states(core, replicas, runtime)
     stored, states = core.storage.taken(view.oid, core.engine)
     with core.sequencer.lock:
         visible = core.sequencer.visible

@@ -117,6 +117,9 @@ class _Rows(Struct, frozen=True):
     def rows(self, after: int, upto: int) -> int:
         return self.total_rows
 
+    def cut(self, after: int, upto: int) -> int:
+        return upto
+
     def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
         return self.table
 

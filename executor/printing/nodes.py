@@ -46,6 +46,8 @@ def leaf_name(leaf: Scan | Snapshot | Delta) -> str:
     match leaf:
         case Scan(kind="table"):
             return f"t{leaf.oid}"
+        case Scan(kind="history"):
+            return f"h{leaf.oid}"
         case Scan():
             return f"v{leaf.oid}"
         case Snapshot():

@@ -420,7 +420,7 @@ class Reader:
     ) -> dict[str, pa.Table]:
         """What the views and system views in a statement stand for, where it runs in the transaction's writer."""
         plan = Plan(Values((), ()), *reads(tuple(roots(statement))))
-        if not (plan.views or plan.system or plan.files or plan.left):
+        if not (plan.views or plan.system or plan.files or plan.left or plan.histories):
             return {}
         transaction.writer()
 
@@ -638,9 +638,17 @@ class Reader:
     def _views(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> dict[str, pa.Table]:
         found = {f"v{oid}": self._view_rows(plan, oid, moment, parameters) for oid in plan.views}
         found |= {leaf_name(scan): self.services.separation.resume(self, scan) for scan in plan.left}
+        found |= {leaf_name(scan): self._history(scan, moment) for scan in plan.histories}
         catalog = moment.catalog
         path = catalog.usable(self.search_path, restricted(catalog, self.user))
         return found | {f"v{oid}": self.services.system_table(oid, catalog, self.own, path) for oid in plan.system}
+
+    def _history(self, scan: Scan, moment: Moment) -> pa.Table:
+        """The rows that are kept of a stream at a moment. Raises XX001."""
+        stream = self.core.streams.get(scan.oid)
+        if stream is None or stream.history is None:
+            raise OutdatedError
+        return stream.kept(moment.lsn, scan.sources)
 
     def _found(self, plan: Plan, catalog: Catalog, parameters: Parameters) -> Iterator[tuple[FileReading, OwnFiles]]:
         for reading in plan.files:

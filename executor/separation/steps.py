@@ -256,6 +256,8 @@ def _obstacle(plan: Plan, transaction: Transaction) -> str | None:
     """The reason why a query must run whole, or None."""
     if plan.arriving:
         return "a stream is read as its rows arrive"
+    if plan.histories:
+        return "the history of a stream is read"
     if not (plan.tables or plan.views or plan.left or plan.files):
         return "no table, view or file is read"
     if transaction.write is not None:

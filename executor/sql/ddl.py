@@ -7,7 +7,6 @@ catalog change that the log record carries. A change becomes visible, durable an
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,11 +33,11 @@ from executor.definitions.roles import change_defaults, change_rights, change_ro
 from executor.definitions.routines import create_function, forget_functions, move_functions
 from executor.definitions.unchanged_objects import require_free, require_same
 from executor.definitions.user_types import define_type, forget_types, move_types
-from executor.files.arrived_files import FileFeed
 from executor.sql.alter_table import alter_rows
 from executor.sql.environment import Environment
 from executor.sql.view_options import alter_options
 from executor.sql.view_plans import WARNING, planned_view, require_policy, view_of
+from executor.sql.view_starts import leave_history, missing_files, starts
 from executor.tables.temporary import drop_temporary
 from executor.transactions.result import Result
 from executor.transactions.transaction import NewView, OutdatedError, Transaction
@@ -114,6 +113,8 @@ def define(session: Environment, transaction: Transaction, statement: Definition
             return _alter_table(session, transaction, catalog, statement)
         case Redefine(tag=tag, before=before, item=item, changes=changes, notices=notices):
             require_same(catalog, before)
+            if isinstance(before, Stream) and isinstance(item, Stream) and before.kept_since != item.kept_since:
+                leave_history(core, before)
             change_object(transaction, catalog, item)
             follow(transaction, transaction.catalog or catalog, changes)
             return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
@@ -304,10 +305,10 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     elif view.derived:
         transaction.views.append(NewView(view, planned.program, {}))
     else:
-        view = _begin_view(core, transaction, view, planned.program)
+        view = _begin_view(core, transaction, catalog, replace(statement, view=view), planned.program)
         warnings += planned.notices
-        notices += _missing_files(core, view)
-        if transaction.explicit:
+        notices += missing_files(core, view)
+        if transaction.explicit and not dict(view.files_since).keys() >= set(planned.program.inputs):
             words = "begins with the COMMIT of this transaction: rows that it inserts are not in the view"
             notices.append(f'continuous view "{view.name}" {words}')
     add_object(transaction, catalog, view)
@@ -316,13 +317,16 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     return Result(tag, notices=(*warnings, *(SqlError("00000", text) for text in notices)))
 
 
-def _begin_view(core: Core, transaction: Transaction, view: View, program: Program) -> View:
+def _begin_view(
+    core: Core, transaction: Transaction, catalog: Catalog, statement: CreateView, program: Program
+) -> View:
     """A view over streams starts with the commit; its static pipelines' results are of now."""
+    view = statement.view
     statics = {static.name: _evaluate(transaction, static, view) for static in program.statics}
     for table in statics.values():
         require_finite(table.to_batches(), "a continuous view")
     labels, kept_labels = labels_of(program)
-    since = _files_since(core, program.inputs)
+    since = starts(core, catalog, statement, program.inputs)
     begun = replace(view, labels=labels, kept_labels=kept_labels, files_since=since)
     transaction.views.append(NewView(begun, program, statics))
     return begun
@@ -344,27 +348,6 @@ def _refresh_view(core: Core, transaction: Transaction, catalog: Catalog, statem
     elif not before.populated:
         change_object(transaction, catalog, replace(before, populated=True))
     return Result("REFRESH MATERIALIZED VIEW")
-
-
-def _files_since(core: Core, inputs: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """By stream that follows a folder, the LSN behind which a new view has its files: those that are still there, from
-    the last on that is not as it arrived."""
-    feeds = [(oid, core.streams[oid].feed) for oid in inputs if oid in core.streams]
-    return tuple((oid, feed.intact_since()) for oid, feed in feeds if isinstance(feed, FileFeed))
-
-
-def _missing_files(core: Core, view: View) -> Iterator[str]:
-    """Notices of files that a new view does not have, since they are gone."""
-    for oid, since in view.files_since:
-        stream = core.streams[oid]
-        assert isinstance(stream.feed, FileFeed)
-        count = sum(len(arrived.files) for arrived in stream.feed.files(-1, since))
-        if count:
-            files = "1 file that arrived before is" if count == 1 else f"{count} files that arrived before are"
-            yield (
-                f'continuous view "{view.name}" does not have all files of stream "{stream.stream.name}": '
-                f"{files} left out, the last of which is no longer as it arrived"
-            )
 
 
 def _replace_view(core: Core, transaction: Transaction, catalog: Catalog, old: View, statement: CreateView) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from catalog.objects import Stream
 from catalog.values.errors import SqlError
 from executor.commit.records import FilesArrived, RowValues, Spooled, StreamRows
 from executor.files.arrived_files import ROW_BYTES, FileFeed
+from executor.traces.history import BEGINNING, History
 from executor.traces.layout import Layout, home_of
 from executor.traces.ring import Ring
 from executor.traces.trace import InputTrace
@@ -54,6 +56,23 @@ class StreamRuntime(Struct):
             self.feed.alter(stream)
         self.stream = stream
 
+    @property
+    def history(self) -> History | None:
+        """The rows that are kept on storage; None for a stream that keeps none."""
+        return self.feed.history if isinstance(self.feed, Ring) else None
+
+    def kept(self, upto: int, names: Sequence[str]) -> pa.Table:
+        """Some columns of the rows that are kept up to an LSN. Raises XX001."""
+        assert isinstance(self.feed, Ring)
+        return self.feed.delta(BEGINNING, upto, False, names).select(names)
+
+    def keep(self, history: History | None) -> None:
+        """Rows are kept there from now on, and no longer where they were kept."""
+        assert isinstance(self.feed, Ring)
+        before, self.feed.history = self.feed.history, history
+        if before is not None:
+            before.drop()
+
     def arrived(self, lsn: int, now: float) -> None:
         """Rows were published."""
         self.last_lsn, self.last_arrival = lsn, now
@@ -73,6 +92,7 @@ class StreamRuntime(Struct):
         self.is_dropped = True
         if isinstance(self.feed, Ring):
             self.feed.close()
+            self.keep(None)
         for event in self.waiting:
             event.set()
 

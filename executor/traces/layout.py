@@ -13,7 +13,7 @@ log: where a stream is filled from another one's, they are columns of its record
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -41,9 +41,10 @@ class Layout:
         self.shown = shown
         self.with_places = shown.append(pa.field(LSN, pa.int64())).append(pa.field(ORDINAL, pa.int64()))
         self.schema = stored
-        self._places = tuple(places)
+        #: The place of each shown column in a record.
+        self.places = tuple(places)
         self._fills = tuple(fills)
-        self._is_plain = self._places == tuple(range(len(stored)))
+        self._is_plain = self.places == tuple(range(len(stored)))
 
     @classmethod
     def plain(cls, schema: pa.Schema) -> Layout:
@@ -67,7 +68,7 @@ class Layout:
         """Rows that are shown so, as a record has them."""
         if self._is_plain:
             return batch
-        given = dict(zip(self._places, batch.columns, strict=True))
+        given = dict(zip(self.places, batch.columns, strict=True))
         kinds = enumerate(self.schema.types)
         columns = [given[place] if place in given else pa.nulls(batch.num_rows, kind) for place, kind in kinds]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
@@ -78,9 +79,22 @@ class Layout:
         if batch.schema is self.schema or batch.schema.equals(self.schema):
             return batch
         columns = list(batch.columns)
-        for place in range(len(columns), len(self.schema)):
-            columns.append(pa.repeat(pa.scalar(self._fills[place], self.schema.types[place]), batch.num_rows))
+        columns += (self._filled(place, batch.num_rows) for place in range(len(columns), len(self.schema)))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _filled(self, place: int, rows: int) -> pa.Array:
+        """What rows of before a column have there."""
+        return pa.repeat(pa.scalar(self._fills[place], self.schema.types[place]), rows)
+
+    def picked(self, names: Sequence[str]) -> Layout:
+        """The layout that shows some of the columns alone."""
+        places = dict(zip(self.shown.names, self.places, strict=True))
+        shown = pa.schema([self.shown.field(name) for name in names])
+        return Layout(shown, self.schema, [places[name] for name in names], self._fills)
+
+    def seen_of(self, given: Mapping[int, pa.Array], rows: int) -> list[pa.Array]:
+        """What is shown of rows of which some columns are given, by their places in a record; they have no others."""
+        return [given[place] if place in given else self._filled(place, rows) for place in self.places]
 
     def widened_values(self, rows: Sequence[tuple[object, ...]]) -> Sequence[tuple[object, ...]]:
         """Widens rows as values, all from one layout."""
@@ -92,7 +106,7 @@ class Layout:
         found = self.widened(batch)
         if self._is_plain:
             return found
-        return pa.RecordBatch.from_arrays([found.column(place) for place in self._places], schema=self.shown)
+        return pa.RecordBatch.from_arrays([found.column(place) for place in self.places], schema=self.shown)
 
     def placed(self, batches: Sequence[pa.RecordBatch], lsns: Integers, ordinals: Integers) -> list[pa.RecordBatch]:
         """Shown rows with their places."""

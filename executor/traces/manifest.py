@@ -17,7 +17,7 @@ import fcntl
 import os
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -48,20 +48,28 @@ class StateSchema(Struct, frozen=True):
 
 
 class StoredRun(Struct, frozen=True):
-    """A durable run of one state, made by path ``path`` over (``after``, ``upto``]."""
+    """A durable run of one state, made by path ``path`` over (``after``, ``upto``]. ``at`` is when it was committed, in
+    microseconds since 1970, where that decides how long it is kept."""
 
     path: int
     after: int
     upto: int
     files: tuple[StoredFile, ...]
     rows: int
+    at: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of its files."""
+        return sum(file.size for file in self.files)
 
 
 class NewRun(Struct, frozen=True):
-    """A run to be committed: Parquet files that lie in the view's folder, and how many rows they have."""
+    """A run to be committed: Parquet files that lie in the view's folder, how many rows they have, and its time."""
 
     files: tuple[Path, ...]
     rows: int
+    at: int = 0
 
 
 class Arrived(Struct, frozen=True):
@@ -159,7 +167,7 @@ class Manifest:
         if self.content.frontiers[path] > after:  # it only moves forward, so no need to look at the file
             return False
         stored = {
-            name: StoredRun(path, after, upto, self._store(run.files), run.rows)
+            name: StoredRun(path, after, upto, self._store(run.files), run.rows, run.at)
             for name, run in runs.items()
             if run.files
         }
@@ -181,7 +189,7 @@ class Manifest:
         """
         assert len({run.path for run in old}) == 1, "runs of one path"
         assert all(left.upto <= right.after for left, right in pairwise(old)), "in order"
-        merged = StoredRun(old[0].path, old[0].after, old[-1].upto, self._store(files), rows)
+        merged = StoredRun(old[0].path, old[0].after, old[-1].upto, self._store(files), rows, old[-1].at)
         with self._exclusive():
             self._refresh()
             content = self.content
@@ -192,6 +200,14 @@ class Manifest:
             runs = {**content.runs, state: tuple(kept)}
             self._save(replace(content, runs=runs, version=content.version + 1))
         return True
+
+    def remove_runs(self, state: str, gone: Collection[StoredRun]) -> None:
+        """Runs of a state that nothing needs any more are no longer named. Their files stay until ``delete``."""
+        with self._exclusive():
+            self._refresh()
+            content = self.content
+            runs = {**content.runs, state: tuple(run for run in content.runs[state] if run not in gone)}
+            self._save(replace(content, runs=runs, version=content.version + 1))
 
     def share(self, name: str) -> None:
         """The view gets a name among servers."""
@@ -324,7 +340,8 @@ def _encode(content: Content) -> bytes:
 
 def _encode_run(run: StoredRun) -> dict[str, Any]:
     files = [{"name": file.name, "size": file.size, "crc32": file.crc} for file in run.files]
-    return {"path": run.path, "after": run.after, "upto": run.upto, "rows": run.rows, "files": files}
+    document = {"path": run.path, "after": run.after, "upto": run.upto, "rows": run.rows, "files": files}
+    return document | {"at": run.at} if run.at else document
 
 
 def _read(folder: Path) -> Content:
@@ -358,4 +375,4 @@ def _decode_schema(state: Any) -> StateSchema:
 
 def _decode_run(run: Any) -> StoredRun:
     files = tuple(StoredFile(file["name"], file["size"], file["crc32"]) for file in run["files"])
-    return StoredRun(run["path"], run["after"], run["upto"], files, run["rows"])
+    return StoredRun(run["path"], run["after"], run["upto"], files, run["rows"], run.get("at", 0))

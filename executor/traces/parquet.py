@@ -85,13 +85,14 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
         yield group
 
 
-def read_table(paths: Sequence[Path], schema: pa.Schema) -> pa.Table:
+def read_table(paths: Sequence[Path], schema: pa.Schema, whole: bool = True) -> pa.Table:
     """The rows of files, in order, with exactly the columns and types of ``schema``, each of them a value of its type:
-    a file may have other bytes in a text's place, or more digits in a numeric's, which engines take for granted."""
+    a file may have other bytes in a text's place, or more digits in a numeric's, which engines take for granted.
+    Unless a file is read ``whole``, its other columns are not looked at."""
     tables = []
     for path in paths:
         with pq.ParquetFile(path) as file:
-            found = file.read()
+            found = file.read(None if whole else schema.names)
             found.validate(full=True)
             tables.append(to_schema(found, schema))
     return pa.concat_tables(tables) if tables else schema.empty_table()

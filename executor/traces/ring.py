@@ -11,6 +11,9 @@ chunk 256 at a time, so that ten thousand are some forty.
 Does not know the readers; ``release`` says what no view will read again, and the log must keep what is not released. A
 scan of the stream has a *bookmark*: what lies behind that stays in memory as long as the budget lets it, and no longer;
 the log keeps nothing for it, and no writer waits (thesis 3.2.4).
+
+A stream that keeps its rows has a *history* on storage (``executor.traces.history``): rows that the ring has released
+are read there.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from executor.commit.records import RowValues, Spooled, SpoolReference, StreamRo
 from executor.commit.recovery import StreamReader
 from executor.traces.bookmark import Bookmark
 from executor.traces.budget import TraceBudget, size_of
+from executor.traces.history import History, record_schema
 from executor.traces.layout import Layout
 
 _FAN_IN: Final = 64
@@ -91,6 +95,10 @@ class _Chunk(Struct):
         return np.repeat(self.lsns[low:high], counts), ordinals
 
 
+#: Chunks with the batches that memory has, and which of their rows are asked for.
+_Chosen = list[tuple[_Chunk, _Batches | None, int, int]]
+
+
 class _Tail(Struct):
     """RowValues parts that are no chunk yet, and their rows: of each part its place, its rows' first ordinal, and how
     many rows there are up to its last."""
@@ -106,6 +114,8 @@ class Ring:
 
     def __init__(self, layout: Layout, reader: StreamReader, budget: TraceBudget) -> None:
         """``layout`` has the stream's own columns."""
+        #: Where the rows of a stream that keeps them are read once they are released: it has all of these.
+        self.history: History | None = None
         self._layout = layout
         self._reader = reader
         self._budget = budget
@@ -128,6 +138,11 @@ class Ring:
     def bytes(self) -> int:
         """Bytes in memory."""
         return self._held.bytes
+
+    @property
+    def layout(self) -> Layout:
+        """How records lie and rows are shown: no record so far has more columns."""
+        return self._layout
 
     def lay_out(self, layout: Layout) -> None:
         """The stream's columns have changed: rows are shown so from now on, whenever they came."""
@@ -176,8 +191,18 @@ class Ring:
         """How many rows the interval (after, upto] has."""
         with self._lock:
             self._settle()
-            self._check(after, upto)
-            return self._position(upto) - self._position(after)
+            older, start = self._older(after, upto)
+            found = self._position(upto) - self._position(start)
+        return found if older is None else found + older.rows(after, start)
+
+    def cut(self, after: int, upto: int) -> int:
+        """Where a job over rows behind an LSN had better end, so that memory holds them."""
+        if self.history is None:
+            return upto
+        with self._lock:
+            older, start = self._older(after, upto)
+        found = start if older is None else older.cut(after, start)
+        return upto if found == start else found
 
     def rows_after(self, lsn: int) -> int:
         """How many rows that are not released have a higher LSN. Makes no batch of single rows."""
@@ -194,8 +219,9 @@ class Ring:
         with self._lock:
             return max(1, self._held.bytes // self._warm_rows) if self._warm_rows else None
 
-    def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
-        """The rows of (after, upto] in arrival order, with ``__lsn`` and ``__ordinal``.
+    def delta(self, after: int, upto: int, places: bool = True, names: Sequence[str] | None = None) -> pa.Table:
+        """The rows of (after, upto] in arrival order, with ``__lsn`` and ``__ordinal``; ``names`` are the other columns
+        where not all are asked for.
 
         Without ``places`` these two are null, for callers that do not need them: making them takes as long as
         aggregating a large delta. Raises 72000 for rows that were released.
@@ -203,22 +229,53 @@ class Ring:
         self._held.read()
         with self._lock:
             self._settle()
-            self._check(after, upto)
-            first, end = self._position(after), self._position(upto)
-            layout = self._layout
-            chosen = [
-                (chunk, chunk.batches, max(first - chunk.start, 0), min(end - chunk.start, chunk.rows))
-                for chunk in self._chunks[bisect_right(self._lasts, after) :]
-                if chunk.start < end and chunk.start + chunk.rows > first
-            ]
+            older, start = self._older(after, upto)
+            layout = self._layout if names is None else self._layout.picked(names)
+            chosen = self._chosen(start, upto)
         self._budget.keep()
-        loaded = _load([chunk for chunk, batches, _, _ in chosen if batches is None])
         result: list[pa.RecordBatch] = []
-        for chunk, batches, start, stop in chosen:
-            found = next(loaded) if batches is None else batches
-            cut = _cut([layout.seen(batch) for batch in found], start, stop)
-            result += layout.placed(cut, *chunk.places(start, stop)) if places else cut
-        return pa.Table.from_batches(result if places else layout.unplaced(result), layout.with_places)
+        for chunk, found, first, stop in _loaded(chosen):
+            cut = _cut([layout.seen(batch) for batch in found], first, stop)
+            result += layout.placed(cut, *chunk.places(first, stop)) if places else cut
+        result = result if places else layout.unplaced(result)
+        if older is not None:
+            result = [*older.delta(after, start, layout), *result]
+        return pa.Table.from_batches(result, layout.with_places)
+
+    def records(self, after: int, upto: int) -> pa.Table:
+        """The rows of (after, upto], which are not released, as a history keeps them: each with its place and a
+        record's columns."""
+        with self._lock:
+            self._settle()
+            self._check(after, upto)
+            layout, chosen = self._layout, self._chosen(after, upto)
+        schema = record_schema(layout)
+        result: list[pa.RecordBatch] = []
+        for chunk, found, first, stop in _loaded(chosen):
+            lsns, ordinals = map(pa.array, chunk.places(first, stop))
+            at = 0
+            for batch in _cut([layout.widened(batch) for batch in found], first, stop):
+                places = [column.slice(at, batch.num_rows) for column in (lsns, ordinals)]
+                result.append(pa.RecordBatch.from_arrays([*places, *batch.columns], schema=schema))
+                at += batch.num_rows
+        return pa.Table.from_batches(result, schema)
+
+    def _older(self, after: int, upto: int) -> tuple[History | None, int]:
+        """What has the first rows of (after, upto], where the ring has released them, and the LSN up to which it is
+        asked for them. The caller has the lock. Raises 72000 where nothing has them."""
+        if self.history is None or after >= self._released or upto <= after:
+            self._check(after, upto)
+            return None, after
+        return self.history, max(after, min(upto, self.history.frontier))
+
+    def _chosen(self, after: int, upto: int) -> _Chosen:
+        """The chunks with rows of (after, upto], and which rows these are. The caller has the lock."""
+        first, end = self._position(after), self._position(upto)
+        return [
+            (chunk, chunk.batches, max(first - chunk.start, 0), min(end - chunk.start, chunk.rows))
+            for chunk in self._chunks[bisect_right(self._lasts, after) :]
+            if chunk.start < end and chunk.start + chunk.rows > first
+        ]
 
     def mark(self) -> Bookmark:
         """A bookmark before all rows that are there; its reader moves it forward."""
@@ -398,6 +455,13 @@ def _cut(batches: Sequence[pa.RecordBatch], first: int, end: int) -> list[pa.Rec
         start += batch.num_rows
     assert start >= end, "the log has the rows that the ring counted"
     return result
+
+
+def _loaded(chosen: _Chosen) -> Iterator[tuple[_Chunk, _Batches, int, int]]:
+    """Chunks with their batches, those that memory lacks read back."""
+    loaded = _load([chunk for chunk, batches, _, _ in chosen if batches is None])
+    for chunk, batches, first, stop in chosen:
+        yield chunk, next(loaded) if batches is None else batches, first, stop
 
 
 def _load(chunks: Sequence[_Chunk]) -> Iterator[_Batches]:

@@ -38,6 +38,10 @@ class InputTrace(Protocol):
         Raises 72000 for rows that were released."""
         ...
 
+    def cut(self, after: int, upto: int) -> int:
+        """An LSN above ``after`` where a job over (after, upto] had better end, so that memory holds its rows."""
+        ...
+
     def publish(self, lsn: int, part: Any) -> int:
         """Adds a part of a record, in LSN order; how many rows it has, as far as known."""
         ...

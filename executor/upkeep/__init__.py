@@ -10,6 +10,7 @@ How a view's path gets ahead in the background:
 3. A job claims its interval, so that readers end their runs there, and is recorded in ``jobs.JobList``.
 4. ``commits.commit`` moves the path's frontier together with its runs by compare-and-swap, and hands the rows to the
    view in memory.
-5. ``frontiers.Frontiers`` frees memory and log below what any path needs; ``admission.Admission`` lets writers go on
+5. ``history_jobs`` keeps the rows of streams that have a history.
+6. ``frontiers.Frontiers`` frees memory and log below what any path needs; ``admission.Admission`` lets writers go on
    that waited for it.
 """

@@ -32,6 +32,7 @@ class EmbeddedJobs:
         after, upto = task.progress.durable, upper_lsn(self._core)
         if after >= upto:  # the other queue has done it
             return
+        upto = sources.cut(after, upto)
         task.runtime.claim(task.progress, upto)
         record = begin(self._jobs, sources, [task], "embedded", after, upto, detail)
         try:

@@ -17,6 +17,7 @@ from executor.core.core import Core
 from executor.core.recycled_log import Forgotten
 from executor.files.arrived_files import FileFeed
 from executor.replicas.replica import Replicas
+from executor.streams.runtime import StreamRuntime
 from executor.views.runtime import ViewRuntime
 
 #: Seconds that committed rows may wait for the tables' file, if nothing asks for them.
@@ -31,9 +32,10 @@ class Frontiers:
         self._releasing = threading.Lock()
 
     def durable_lsn(self, stream: int, otherwise: int) -> int:
-        """The LSN up to which no view needs a stream's rows any more; ``otherwise`` where no view reads it.
+        """The LSN up to which no view needs a stream's rows any more, and its history has them; ``otherwise`` where no
+        view reads it and no history keeps it.
 
-        What a view has of the time before its creation, files of a followed folder, holds up nobody else."""
+        What a view has of the time before its creation, of files or a history, holds up nobody else."""
         core = self._core
         kept = [runtime for runtime in core.runtimes() if runtime.error is None]
         paths = [(runtime, progress) for runtime in kept if runtime.away is None for progress in runtime.paths]
@@ -46,7 +48,17 @@ class Frontiers:
             (runtime, runtime.held) for runtime in kept
         )  # a view that continues elsewhere also reads what the views below it read
         frontiers += (lsn for item, lsn in held if lsn is not None and stream in core.reads_of(item.view.oid))
+        runtime = core.streams.get(stream)
+        if runtime is not None and runtime.history is not None and runtime.history.damage is None:
+            frontiers.append(runtime.history.frontier)
         return min(frontiers, default=otherwise)
+
+    def read_lsn(self, stream: StreamRuntime) -> int:
+        """The LSN up to which every view of a stream has its rows, also those of before the view's creation."""
+        oid, upto = stream.stream.oid, self._core.sequencer.visible
+        views = (view for view in self._core.views_on(oid) if view.error is None and view.away is None)
+        paths = (item for view in views for item in view.paths if oid in item.path.inputs)
+        return min((item.durable for item in paths if stream.feed.rows(item.durable, upto)), default=upto)
 
     def backlog(self, stream: int) -> int:
         """Bytes (as in memory) of a stream's rows that some view still needs."""

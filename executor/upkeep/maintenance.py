@@ -23,6 +23,7 @@ from executor.upkeep.admission import Admission
 from executor.upkeep.commits import Retries
 from executor.upkeep.embedded_jobs import EmbeddedJobs
 from executor.upkeep.frontiers import Frontiers
+from executor.upkeep.history_jobs import HistoryJobs
 from executor.upkeep.jobs import EngineName, JobList
 from executor.upkeep.paths import PathTask, Sources, all_paths, are_read, filled, is_due
 from executor.upkeep.spark_jobs import SparkJobs
@@ -53,6 +54,7 @@ class Maintenance:
         #: The paths that a queue works on, by view and id.
         self._in_hand: set[tuple[int, int]] = set()
         self._taking = threading.Lock()
+        self._histories = HistoryJobs(core, frontiers, admission)
         self.embedded = EmbeddedJobs(core, self.jobs, self._retries)
         self._threads: dict[EngineName, threading.Thread] = {}
         self.use(_spark(core))
@@ -125,6 +127,8 @@ class Maintenance:
             if is_ended():
                 return False
             worked |= self._maintain(engine, sources, tasks)
+        if engine == "embedded":
+            worked |= self._histories.run()
         if engine == "embedded" and (worked or time.monotonic() >= self._next_release):
             self._next_release = time.monotonic() + RELEASE
             self._frontiers.release()

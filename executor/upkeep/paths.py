@@ -82,6 +82,10 @@ class Sources(Struct, frozen=True):
         """How many rows an interval holds."""
         return sum(item.feed.rows(after, upto) for item in self.streams)
 
+    def cut(self, after: int, upto: int) -> int:
+        """Where a job over an interval had better end, so that memory holds its rows."""
+        return min(item.feed.cut(after, upto) for item in self.streams)
+
 
 def all_paths(core: Core) -> list[tuple[Sources, list[PathTask]]]:
     """The paths of all views that this server maintains, by what they read."""
@@ -107,8 +111,12 @@ def upper_lsn(core: Core) -> int:
 
 def is_due(core: Core, sources: Sources, task: PathTask, pressed: bool) -> bool:
     """Whether a path has enough rows, or any while none come or writers wait (``pressed``)."""
-    upto = upper_lsn(core)
-    rows = sources.rows(task.progress.durable, upto) if task.progress.durable < upto else 0
+    return is_ready(core, sources, task.progress.durable, upper_lsn(core), pressed)
+
+
+def is_ready(core: Core, sources: Sources, after: int, upto: int, pressed: bool) -> bool:
+    """Whether an interval has enough rows, or any while none come or writers wait."""
+    rows = sources.rows(after, upto) if after < upto else 0
     if rows == 0:
         return False
     return pressed or rows >= core.options.maintenance_rows or sources.idle_seconds >= core.options.maintenance_idle

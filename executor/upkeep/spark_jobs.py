@@ -63,8 +63,9 @@ class SparkJobs:
         left = [task for task in tasks if not self.is_done_by_readers(sources, task, pressed)]
         upto = upper_lsn(self._core)
         for group in adjacent(sources, [task for task in left if self._core.is_live(task.runtime)]):
-            if sources.rows(group[-1].progress.durable, upto):
-                self._run_group(sources, group, upto)
+            after = group[-1].progress.durable
+            if sources.rows(after, upto):
+                self._run_group(sources, group, sources.cut(after, upto))
 
     def is_done_by_readers(self, sources: Sources, task: PathTask, pressed: bool) -> bool:
         """Whether committing what readers have computed leaves nothing that is due: the few rows that arrived meanwhile

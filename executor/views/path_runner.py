@@ -47,6 +47,10 @@ class PathRunner:
         """How many rows an interval of a path's inputs holds."""
         return sum(self.inputs[oid].rows(after, upto) for oid in path.inputs)
 
+    def cut(self, path: Path, after: int, upto: int) -> int:
+        """Where an interval of a path had better end, so that memory holds its rows."""
+        return min((self.inputs[oid].cut(after, upto) for oid in path.inputs), default=upto)
+
     def check(self) -> None:
         """Raises why a stream's folder has a file whose rows cannot come."""
         for item in self.inputs.values():

@@ -209,8 +209,8 @@ class ViewRuntime:
         for progress in self.paths if self.away is None else ():
             if progress.reached < progress.claimed < lsn:
                 self._advance_path(progress, progress.claimed)
-            if progress.reached < lsn:
-                self._advance_path(progress, lsn)
+            while progress.reached < lsn:
+                self._advance_path(progress, self.runner.cut(progress.path, progress.reached, lsn))
 
     def _keep_pinned(self, upto: int) -> None:
         """Before the content moves up to an LSN: keeps it as of each pinned LSN that it passes. Tables are immutable,

@@ -9,7 +9,8 @@ that creates the view; the manifest after it, or by recovery. Knows nothing of w
                                    one Parquet file for each static pipeline; of a view that has come
                                    from another server handover.json and a file for each state,
                                    until the view exists
-    shared/streams/<oid>/          sealed intervals, and the names of files that arrived
+    shared/streams/<oid>/          sealed intervals, the names of files that arrived, and rows that are kept
+                                   (executor/traces/history)
     shared/scratch/<job>/          what engines write before a commit
 """
 
@@ -28,13 +29,14 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from catalog.objects import View
+from catalog.objects import Stream, View
 from catalog.values.errors import SqlError, undefined_table
 from executor.commit.checked_lines import End
 from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.engine import MemoryEngine
 from executor.files.arrived_files import ArrivedFiles, begin_store
 from executor.traces.checked import as_written, pack, unpack
+from executor.traces.history import History
 from executor.traces.manifest import Arrived, Manifest, NewRun, describe_state, schema_of
 from executor.traces.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from executor.traces.sealed import delete_sealed
@@ -278,6 +280,22 @@ class ViewStore:
     def converted_files(self, oid: int) -> Path:
         """A folder for what engines read in the place of a stream's files, gone when the server starts again."""
         return self._scratch / f"stream{oid}"
+
+    def begin_history(self, stream: Stream) -> History:
+        """A stream's rows are kept from now on. Raises 53100, 58030."""
+        return History.create(self._history(stream.oid), stream, self._owner)
+
+    def open_history(self, stream: Stream, forgotten: int) -> History:
+        """The rows of a stream that are kept, at a start; ``forgotten`` is the LSN up to which the log may have lost
+        some."""
+        return History.open(self._history(stream.oid), stream, self._owner, forgotten)
+
+    def drop_history(self, oid: int) -> None:
+        """What a crash left of rows that are not kept any more is gone."""
+        shutil.rmtree(self._history(oid), ignore_errors=True)
+
+    def _history(self, oid: int) -> Path:
+        return self.stream_folder(oid) / "history"
 
     def prepare_stream(self, oid: int, arrived: ArrivedFiles | None) -> End | None:
         """Writes which files have arrived in a stream before its creation is logged, and nowhere else: how long that

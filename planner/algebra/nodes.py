@@ -199,8 +199,9 @@ class SortKey(Branch, frozen=True):
 
 
 class Scan(Branch, frozen=True):
-    """All rows of a table, stream, table over files, continuous view's result or system view, or those that a query
-    gives that was separated from its server (``query``, whose id is ``name``).
+    """All rows of a table, stream, table over files, continuous view's result or system view, those that are kept of a
+    stream (``history``), or those that a query gives that was separated from its server (``query``, whose id is
+    ``name``).
 
     ``oid`` names the catalog object; ``columns[i]`` carries its column ``sources[i]``. ``changes`` are those of a
     continuous view, as they come: CHANGE_SOURCES and its columns by their places, from the LSN ``since`` on (NULL: from
@@ -209,7 +210,7 @@ class Scan(Branch, frozen=True):
 
     oid: int
     name: str
-    kind: OneOf["table", "stream", "files", "view", "system", "changes", "query"]
+    kind: OneOf["table", "stream", "files", "view", "system", "changes", "history", "query"]
     columns: tuple[Column, ...]
     sources: tuple[str, ...]
     since: Scalar | None = None

@@ -52,6 +52,7 @@ _SCANS: Final = {
     "view": "View Scan on",
     "system": "System Scan on",
     "changes": "Changes of",
+    "history": "History Scan on",
     "query": "Rest of Query",
 }
 

@@ -221,7 +221,7 @@ class Derivation(Scales):
 
     def _carried(self, node: Any) -> Relation:
         match node:
-            case Scan(kind="table" | "stream" | "view" | "changes"):
+            case Scan(kind="table" | "stream" | "view" | "changes" | "history"):
                 return self._scan(node)
             case Snapshot():
                 return self._snapshot(node)

@@ -209,7 +209,7 @@ def test_truncate_takes_referencing_tables_along(database: Database) -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("truncate s", "A stream keeps no rows"),
+        ("truncate s", "Rows of a stream are never deleted"),
         ("select * from s tablesample system (10)", "by a condition"),
     ],
 )

@@ -339,7 +339,9 @@ def bind_truncate(binding: Binding, node: Any) -> Truncate:
     for item in node.relations:
         found = require_object(binding, item)
         if isinstance(found, Stream):
-            instead = "A stream keeps no rows. To empty its views, drop them and create them again."
+            instead = "Rows of a stream are never deleted. To empty its views, drop them and create them again."
+            if found.keeps_rows:
+                instead = f"{instead} To empty its history, drop the stream's option history and add it again."
             raise SqlError("0A000", f'cannot truncate stream "{found.name}"', hint=instead)
         if isinstance(found, FileTable):
             instead = "Its rows come from files: remove the files."

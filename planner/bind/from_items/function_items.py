@@ -26,6 +26,7 @@ from planner.bind.from_items.derived_tables import derived
 from planner.bind.from_items.millstream_functions import is_own_call
 from planner.bind.from_items.relation_changes import bind_changes
 from planner.bind.from_items.resumed_queries import bind_resume
+from planner.bind.from_items.stream_history import bind_history
 from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.output_names import output_name
 from planner.bind.lookup.type_names import declared_typmod
@@ -51,6 +52,10 @@ def bind_functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tu
         changes = bind_changes(env, node.functions[0][0], nullable)
         names = tuple(output.name for output in changes.outputs)
         return derived(level, changes, names, node.alias, "changes", node, nullable)
+    if alone and is_own_call(node.functions[0][0], "history"):
+        history = bind_history(env, node.functions[0][0], nullable)
+        names = tuple(output.name for output in history.outputs)
+        return derived(level, history, names, node.alias, "history", node, nullable)
     if alone and is_own_call(node.functions[0][0], "resume"):
         rest = bind_resume(env, node.functions[0][0])
         names = tuple(output.name for output in rest.outputs)

@@ -24,7 +24,7 @@ from planner.bind.definitions.alter_table.alteration import needed
 from planner.bind.definitions.dependents import broken_by, readers
 from planner.bind.definitions.relations.columns import add_column, constrain_column, defaulting
 from planner.bind.definitions.relations.definition_parts import Parts
-from planner.bind.definitions.relations.tables import check_reading, stream_option
+from planner.bind.definitions.relations.tables import check_history, check_reading, stream_option
 from planner.bind.definitions.relations.watermarks import bind_watermark, keeps_windows
 from planner.bind.state.environment import Binding
 from planner.incremental.programs.renaming import follow_columns
@@ -211,6 +211,8 @@ def _options(change: _Change, command: Any) -> None:
             raise unsupported(f"another {name} of a stream", "Create another stream.")
         if name == "watermark":
             _refuse_kept(change)
+        if name == "history" and item.defaction != DefElemAction.DEFELEM_SET:
+            change.after = replace(change.after, kept_since=-1)
         if item.defaction == DefElemAction.DEFELEM_DROP:
             del options[name]
             continue
@@ -218,6 +220,7 @@ def _options(change: _Change, command: Any) -> None:
         if name == "watermark":
             bind_watermark(change.binding, options[name], change.after.columns)
     check_reading(options)
+    check_history(options)
     change.after = replace(change.after, options=tuple(options.items()))
 
 

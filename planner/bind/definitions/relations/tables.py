@@ -13,6 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from catalog.objects import PG_TEMP, FileTable, Stream, Table
+from catalog.stream_history import history_bound
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.nested_types import holds
 from catalog.values.opaque import FORMED
@@ -36,7 +37,7 @@ _FILE_OPTIONS: Final = ("path", "format", "header", "delimiter", "null", "partit
 #: Types that a value in a folder's name may have.
 _PARTITION_TYPES: Final = ("int2", "int4", "int8", "bool", "numeric", "text", "varchar", "date", "timestamp")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_STREAM_OPTIONS: Final = ("source", "path", "format", "header", "delimiter", "null", "watermark")
+_STREAM_OPTIONS: Final = ("source", "path", "format", "header", "delimiter", "null", "watermark", "history")
 
 
 def bind_create_table(binding: Binding, node: Any) -> CreateTable:
@@ -90,6 +91,7 @@ def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
         raise SqlError("42601", f'stream "{name}" has no columns', hint=hint, position=binding.position(base.relation))
     options = tuple(stream_option(binding, item) for item in node.options or ())
     check_reading(dict(options))
+    check_history(dict(options))
     if dict(options).get("source") == "files" and "path" not in dict(options):
         raise SqlError("HV00J", "option \"path\" is required where source is 'files'")
     if dict(options).get("source") == "files":
@@ -162,6 +164,13 @@ def check_reading(options: Mapping[str, str]) -> None:
     check_csv({name: options[name] for name in ("delimiter", "null") if name in options})
 
 
+def check_history(options: Mapping[str, str]) -> None:
+    """Raises 0A000 for a history of rows that lie in a folder."""
+    if "history" in options and "source" in options:
+        instead = "Leave it out: a view of the stream has the files of its folder whenever it is created."
+        raise unsupported("option history of a stream that follows a folder", instead)
+
+
 def stream_option(binding: Binding, item: Any, known: tuple[str, ...] = _STREAM_OPTIONS) -> tuple[str, str]:
     """A stream's option and its value. Raises HV00D, 22023 and 0A000."""
     if item.defname in ("retention", "emit"):
@@ -176,6 +185,8 @@ def stream_option(binding: Binding, item: Any, known: tuple[str, ...] = _STREAM_
         raise unsupported(f'a path with the scheme "{scheme[0]}"', instead, binding.position(item))
     if item.defname == "source" and value != "files":
         raise SqlError("22023", f'invalid value for option "source": "{value}"', hint="The only source is files.")
+    if item.defname == "history":
+        history_bound(value)
     formats = ("parquet", "csv", "json", *(("delta",) if known is _FILE_OPTIONS else ()))
     if item.defname == "format" and value not in formats:
         hint = f"Formats are {', '.join(formats[:-1])} and {formats[-1]}."

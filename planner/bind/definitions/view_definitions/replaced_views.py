@@ -1,23 +1,23 @@
 """CREATE OR REPLACE VIEW of an existing view.
 
-Owns: what may change, and when a continuous view keeps its states. A stream keeps no rows, so a new definition starts
-with no states and needs WITH (restart = true). A view that reads no stream takes any definition that an ordinary view
-takes. Two definitions are equal if their texts bind to the same relation, whatever the names and the spelling; then the
-statement is ALTER VIEW ... SET.
+Owns: what may change, and when a continuous view keeps its states. A new definition starts with the rows that are kept
+of its streams, where all of them have a history; else it starts without rows, and needs WITH (restart = true). A view
+that reads no stream takes any definition that an ordinary view takes. Two definitions are equal if their texts bind to
+the same relation, whatever the names and the spelling; then the statement is ALTER VIEW ... SET.
 """
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from catalog.objects import ColumnDefinition, View, as_plain
+from catalog.objects import ColumnDefinition, Stream, View, as_plain
 from catalog.values.errors import SqlError
 from catalog.values.identifiers import quote_name
 from planner.algebra.event_time import Keeping
 from planner.algebra.signature import signature
 from planner.bind.definitions.dependents import above_replaced, bind_text
 from planner.bind.definitions.relations.watermarks import keeping_of
-from planner.bind.definitions.view_definitions.view_options import changes_query, fixed_option
+from planner.bind.definitions.view_definitions.view_options import START, changes_query, fixed_option
 from planner.bind.lookup.type_names import display
 from planner.bind.state.environment import Binding
 from planner.incremental.programs.zones import depends_on_zone
@@ -33,7 +33,8 @@ def replace_view(binding: Binding, created: CreateView, restarts: bool, position
     # Whether the definitions are equal is a matter of their texts: both count as with the new options.
     known = bind_text(binding, replace(old, options=view.options), binding.context.catalog) if old.continuous else None
     is_other = changes_query(old.options, view.options)
-    if known is not None and _is_same(old, known[0], view, created.query) and not (restarts and is_other):
+    begins_anew = is_other and (restarts or _has_history(binding, view))
+    if known is not None and not begins_anew and _is_same(old, known[0], view, created.query):
         query, keeping = (created.query, created.keeping) if is_other and old.keeps_rows else (None, None)
         return AlterView(old, replace(old, options=view.options), "CREATE VIEW", query, keeping)
     _check_columns(old, view)
@@ -44,10 +45,12 @@ def replace_view(binding: Binding, created: CreateView, restarts: bool, position
         # Others go on reading it under its identity, under which storage has the program of before.
         notice = f'view "{view.name}" is computed at each read until REFRESH MATERIALIZED VIEW'
         return replace(created, view=as_plain(view), replaces=True, above=above, notices=(*created.notices, notice))
+    if _has_history(binding, view):
+        notice = f'view "{old.name}" starts again with the history of {_names(binding)}'
+        return replace(created, replaces=True, above=above, notices=(*created.notices, notice))
     if not restarts:
         raise _would_be_lost(old, position)
-    streams = () if known is None else dict.fromkeys(quote_name(name) for name, _ in known[1].streams)
-    of = f" of {', '.join(streams)}" if streams else ""
+    of = "" if known is None else f" of {_names(known[1])}"
     warning = f'view "{old.name}" starts again: its result of earlier rows{of} is lost'
     return replace(created, replaces=True, above=above, warnings=(*created.warnings, warning))
 
@@ -61,9 +64,25 @@ def bind_view(binding: Binding, view: View) -> tuple[Query, Keeping | None]:
     return query, keeping_of(inner, dict(view.options), True)
 
 
+def _names(binding: Binding) -> str:
+    """The streams that a query reads."""
+    return ", ".join(dict.fromkeys(quote_name(name) for name, _ in binding.streams))
+
+
+def _has_history(binding: Binding, view: View) -> bool:
+    """Whether a new definition starts with what is kept of all its streams."""
+    found = (binding.context.catalog.objects.get(oid) for oid in view.depends_on)
+    streams = [item for item in found if isinstance(item, Stream)]
+    return bool(streams) and all(item.keeps_rows for item in streams) and dict(view.options).get(START) != "now"
+
+
 def _is_same(old: View, old_query: Query, view: View, query: Query) -> bool:
     """Whether a continuous view has a definition already."""
-    if not view.continuous or _shape(old) != _shape(view) or fixed_option(old.options, view.options) is not None:
+    if (
+        not view.continuous
+        or _shape(old) != _shape(view)
+        or fixed_option(old.options, view.options) not in (None, START)
+    ):
         return False
     if signature(old_query.relation)[0] != signature(query.relation)[0]:
         return False
@@ -82,7 +101,7 @@ def _would_be_lost(old: View, position: int | None) -> SqlError:
     return SqlError(
         "0A000",
         f'cannot replace continuous view "{old.name}" with another definition: its rows would be lost',
-        "A stream keeps no rows, so a view with another definition starts empty.",
+        "A stream without a history keeps no rows, so a view with another definition starts empty.",
         "Create a view with another name, or write WITH (restart = true) before AS to start again without the rows that"
         " have arrived.",
         position,

@@ -23,6 +23,8 @@ Options = tuple[tuple[str, str], ...]
 Reading = Callable[[str, str, int | None], str | None]
 
 CHECK: Final = "check_option"
+#: Says with which rows a new view starts.
+START: Final = "start"
 #: Says that CREATE OR REPLACE may empty a continuous view.
 RESTART: Final = "restart"
 _TRUE: Final = frozenset(("true", "on", "yes", "1"))
@@ -80,6 +82,7 @@ def _planned(name: str, value: str, position: int | None) -> None:
     raise unsupported(f"the view option {name}", "Leave it out.", position)
 
 
+_ANEW: Final = "Create the view again, or write CREATE OR REPLACE VIEW ... WITH (..., restart = true)."
 OPTIONS: Final[Mapping[str, ViewOption]] = {
     CHECK: ViewOption(_one_of("local", "cascaded")),
     "security_barrier": ViewOption(_boolean, "false"),
@@ -93,6 +96,7 @@ OPTIONS: Final[Mapping[str, ViewOption]] = {
     MAINTAINED: ViewOption(
         _truth, "false", instead="Write CREATE OR REPLACE VIEW ... WITH (maintained = ...) AS and the query."
     ),
+    START: ViewOption(_one_of("history", "now"), instead=_ANEW),
     RESTART: ViewOption(_of_statement),
     "action": ViewOption(_action),
     **{name: ViewOption(_planned) for name in ("trigger", "final_work", "total_work", "latency_goal")},

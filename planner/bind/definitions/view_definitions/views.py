@@ -35,6 +35,7 @@ from planner.bind.definitions.view_definitions.derived_views import (
 from planner.bind.definitions.view_definitions.replaced_views import bind_view, replace_view
 from planner.bind.definitions.view_definitions.view_options import (
     CHECK,
+    START,
     Options,
     changes_query,
     read_options,
@@ -149,6 +150,8 @@ def _create(
     )
     if not continuous and wants_program(view) and is_derivable(binding, view, query):
         view = replace(view, continuous=True, derived=True)
+    if START in dict(given) and not view.keeps_rows:
+        raise unsupported("the option start of a view that reads no stream", "Leave it out: it shows all rows.")
     if not view.continuous and not materialized and wants_program(view):
         notices = (*notices, f'view "{view.name}" is computed at each read: its query cannot be maintained')
     keeping = keeping_of(binding, dict(view.options), continuous)
