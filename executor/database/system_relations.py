@@ -121,6 +121,10 @@ def _states(shown: Shown) -> Rows:
     return rows
 
 
+def _rejected(shown: Shown) -> Rows:
+    return [(qualified(runtime.view), *row) for runtime in shown.core.runtimes() for row in runtime.rejected_rows()]
+
+
 def _paths(shown: Shown) -> Rows:
     return path_rows(shown.core, shown.maintained)
 
@@ -244,6 +248,20 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
             ("rows", INT8),
             ("bytes", INT8),
             ("stored_runs", INT8),
+        ),
+    ),
+    "rejected": (
+        _rejected,
+        (
+            ("view", TEXT),
+            ("stream", TEXT),
+            ("number", INT8),
+            ("lsn", INT8),
+            ("ordinal", INT8),
+            ("at", TIMESTAMPTZ),
+            ("sqlstate", TEXT),
+            ("message", TEXT),
+            ("row", TEXT),
         ),
     ),
     "paths": (

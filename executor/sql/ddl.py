@@ -41,6 +41,7 @@ from executor.moving.change_guards import require_own
 from executor.queries.statistics import statistics_of
 from executor.sql.alter_table import alter_rows
 from executor.sql.environment import Environment
+from executor.sql.row_policies import alter_policy, require_policy
 from executor.tables.temporary import drop_temporary
 from executor.transactions.result import Result
 from executor.transactions.transaction import NewView, OutdatedError, Transaction
@@ -142,6 +143,7 @@ def define(session: Environment, transaction: Transaction, statement: Definition
         case CreateView():
             return _create_view(session.database, transaction, catalog, statement)
         case AlterView(view=view):
+            alter_policy(core, view)
             change_object(transaction, catalog, view)
             return Result("ALTER VIEW")
         case ChangeRoles():
@@ -299,6 +301,7 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     if statement.kept is not None:
         require_same(catalog, statement.kept)
         if view != statement.kept:
+            alter_policy(core, view)
             change_object(transaction, catalog, view)
         return Result(tag)
     missing = [oid for oid in view.depends_on if oid not in catalog.objects]
@@ -322,6 +325,7 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         _refuse_files(statement)
         statistics = statistics_of(statement.query.relation, catalog, core.tables, {})
         planned = _plan(statement, Origin(view.time_zone, core.options.server_name), statistics)
+        require_policy(view, planned.program)
         statics = {static.name: _evaluate(transaction, static, statement) for static in planned.program.statics}
         for table in statics.values():
             require_finite(table.to_batches(), "a continuous view")

@@ -47,6 +47,7 @@ from planner.statements.definitions import AlterView
 from planner.statements.statement import CreateTableAs, CreateView, Output, Query
 
 _CHECK: Final = "check_option"
+ON_ERROR: Final = "on_error"
 #: Options with their values.
 _OPTIONS: Final = {
     _CHECK: ("local", "cascaded"),
@@ -55,6 +56,7 @@ _OPTIONS: Final = {
     "method": ("auto", "incremental", "recompute"),
     "refresh_policy": ("auto", "incremental"),
     "tables": ("live", "frozen"),
+    ON_ERROR: ("fail", "null", "skip"),
 }
 #: Options about the privileges with which a view is read.
 _OF_SECURITY: Final = ("security_barrier", "security_invoker")
@@ -157,6 +159,7 @@ def _create(
     )
     if not continuous and wants_program(view) and is_derivable(binding, view, query):
         view = replace(view, continuous=True, derived=True)
+    _require_rows(view)
     if not view.continuous and not materialized and wants_program(view):
         notices = (*notices, f'view "{view.name}" is computed at each read: its query cannot be maintained')
     keeping = keeping_of(binding, dict(view.options), continuous)
@@ -165,6 +168,13 @@ def _create(
     if not (exists and replaces):
         return created
     return replace_view(binding, created, _restarts(options), binding.position(name))
+
+
+def _require_rows(view: View) -> None:
+    """Raises 0A000 for a policy for rows of streams where there are none."""
+    if ON_ERROR in dict(view.options) and not view.keeps_rows:
+        instead = "Leave it out: it is for the rows of streams. Guard the expression by CASE, or NULLIF in a division."
+        raise unsupported(f'{ON_ERROR} of view "{view.name}", which reads no stream itself,', instead)
 
 
 def _definition(binding: Binding, query_node: Any) -> str:
@@ -305,6 +315,7 @@ def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
             view = replace(view, options=_options(view.options, command.def_, binding))
             if view.derived and view.reads_as_invoker:
                 view = as_plain(view)  # what it shows depends on its reader
+            _require_rows(view)
             _require_checkable(binding, view)
         elif command.subtype == AlterTableType.AT_ResetRelOptions:
             _refuse_fixed(binding, command.def_)

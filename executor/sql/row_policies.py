@@ -1,0 +1,48 @@
+"""Whether a view can have the policy for rows that fail which its option ``on_error`` asks for.
+
+Owns: the errors of CREATE VIEW and ALTER VIEW. ``executor.views.failing_rows`` follows the policy.
+"""
+
+from __future__ import annotations
+
+from catalog.objects import View
+from catalog.values.errors import SqlError, unsupported
+from executor.core.core import Core
+from planner.explain.scalars import deparse
+from planner.incremental.programs.program import Program
+from planner.incremental.programs.row_failures import computed_at_reads
+
+
+def require_policy(view: View, program: Program) -> None:
+    """Raises 0A000 where an expression over the stream's rows is computed when the view is read, so that its error is
+    none of a row that arrives."""
+    found = None if view.on_error == "fail" else computed_at_reads(program)
+    if found is None:
+        return
+    raise unsupported(
+        f"on_error = '{view.on_error}' of the expression {deparse(found)}",
+        "Compute it in a view of the stream's rows alone, and what follows above that view; or guard it by CASE.",
+        rule="The view keeps rows of the stream and computes the expression from them when it is read.",
+    )
+
+
+def alter_policy(core: Core, view: View) -> None:
+    """An existing view gets its options. Raises 0A000, and 55000 where it has failed and cannot go on, since the rows
+    behind its state are gone."""
+    runtime = core.find_view(view.oid)
+    if runtime is None or runtime.view.on_error == view.on_error:
+        return
+    require_policy(view, runtime.program)
+    failed = runtime.error
+    if failed is None or not failed.lsn or runtime.away is not None:
+        return
+    for progress in runtime.paths:
+        try:
+            for oid in progress.path.inputs:
+                core.streams[oid].feed.rows(progress.durable, core.sequencer.visible)
+        except SqlError as error:
+            if error.sqlstate != "72000":
+                raise
+            message = f'view "{view.name}" cannot go on: the log no longer has the rows behind LSN {progress.durable}'
+            hint = "CREATE OR REPLACE VIEW ... WITH (restart = true) starts it again."
+            raise SqlError("55000", message, hint=hint) from error
