@@ -349,8 +349,8 @@ class ViewRuntime:
     def take_pending(self, progress: Progress) -> PendingRun | None:
         """One run from the durable frontier to what was reached, if the runs in memory are exactly that."""
         with self.lock:
-            if not progress.pending or progress.pending[0].after < progress.durable:
-                return None
+            if self.error is not None or not progress.pending or progress.pending[0].after < progress.durable:
+                return None  # what a view that has failed has reached, it has not computed
             starts_late = self.runner.rows(progress.path, progress.durable, progress.pending[0].after) > 0
             if starts_late:
                 return None
