@@ -20,6 +20,7 @@ from catalog.values.types import BOOL, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, Sq
 from executor.core.core import Core
 from executor.database.measures import MEASURES
 from executor.database.view_paths import path_rows
+from executor.files.arrived_files import FileFeed
 from executor.queries.maintained_views import MaintainedViews
 from executor.separation.service import Separation
 from executor.streams.runtime import rows_between
@@ -122,7 +123,14 @@ def _states(shown: Shown) -> Rows:
 
 
 def _rejected(shown: Shown) -> Rows:
-    return [(qualified(runtime.view), *row) for runtime in shown.core.runtimes() for row in runtime.rejected_rows()]
+    rows: Rows = []
+    for runtime in shown.core.runtimes():
+        rows += [(qualified(runtime.view), *row, None, None) for row in runtime.rejected_rows()]
+    for stream in shown.core.streams.values():
+        if isinstance(stream.feed, FileFeed):
+            name = qualified(stream.stream)
+            rows += [(None, name, number, None, None, *about) for number, *about in stream.feed.rejected.rows]
+    return rows
 
 
 def _paths(shown: Shown) -> Rows:
@@ -262,6 +270,8 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
             ("sqlstate", TEXT),
             ("message", TEXT),
             ("row", TEXT),
+            ("file", TEXT),
+            ("line", INT8),
         ),
     ),
     "paths": (
