@@ -19,11 +19,12 @@ def require_policy(view: View, program: Program) -> None:
     found = None if view.on_error == "fail" else computed_at_reads(program)
     if found is None:
         return
-    raise unsupported(
-        f"on_error = '{view.on_error}' of the expression {deparse(found)}",
-        "Compute it in a view of the stream's rows alone, and what follows above that view; or guard it by CASE.",
-        rule="The view keeps rows of the stream and computes the expression from them when it is read.",
-    )
+    instead = "Compute it in a subquery of the stream's rows alone, or leave on_error out."
+    rule = "The view keeps rows of the stream and computes the expression from them when it is read."
+    if program.live:
+        instead = "Write WITH (tables = 'frozen'), or leave on_error out."
+        rule = "The view reads tables below its grouping as they are, and computes the expression when it is read."
+    raise unsupported(f"on_error = '{view.on_error}' of the expression {deparse(found)}", instead, rule=rule)
 
 
 def alter_policy(core: Core, view: View) -> None:
@@ -33,9 +34,11 @@ def alter_policy(core: Core, view: View) -> None:
     if runtime is None or runtime.view.on_error == view.on_error:
         return
     require_policy(view, runtime.program)
-    failed = runtime.error
-    if failed is None or not failed.lsn or runtime.away is not None:
+    if runtime.error is None or runtime.away is not None:
         return
+    hint = "CREATE OR REPLACE VIEW ... WITH (restart = true) starts it again."
+    if runtime.error.policy is None:
+        raise SqlError("55000", f'view "{view.name}" cannot go on: {runtime.error.error.message}', hint=hint)
     for progress in runtime.paths:
         try:
             for oid in progress.path.inputs:
@@ -44,5 +47,4 @@ def alter_policy(core: Core, view: View) -> None:
             if error.sqlstate != "72000":
                 raise
             message = f'view "{view.name}" cannot go on: the log no longer has the rows behind LSN {progress.durable}'
-            hint = "CREATE OR REPLACE VIEW ... WITH (restart = true) starts it again."
             raise SqlError("55000", message, hint=hint) from error

@@ -56,7 +56,7 @@ class Frontiers:
         failed = [
             max(progress.durable, item.view.created_lsn)
             for item in core.runtimes()
-            if item.error is not None and item.error.lsn and item.away is None
+            if item.error is not None and item.error.policy is not None and item.away is None
             for progress in item.paths
             if stream in progress.path.inputs
         ]

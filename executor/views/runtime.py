@@ -318,7 +318,7 @@ class ViewRuntime:
         """Whether the view has an error of rows, and another policy for such rows since: its states on storage are of
         the LSN before them."""
         error = self.error
-        return error is not None and error.lsn > 0 and error.policy != self.view.on_error and self._stored is not None
+        return error is not None and error.policy not in (None, self.view.on_error) and self._stored is not None
 
     def go_on(self) -> None:
         """Takes the error back where the view may go on: from what is on storage, under the policy that it has now.

@@ -8,7 +8,7 @@ that creates the view; the manifest after it, or by recovery. Knows nothing of w
     shared/state/v<oid>-static/    program.json and one Parquet file for each static pipeline; of a view that has come
                                    from another server handover.json and a file for each state,
                                    until the view exists
-    shared/streams/<oid>/          sealed intervals, and the names of files that arrived
+    shared/streams/<oid>/          sealed intervals, the names of files that arrived, and their lines that are no rows
     shared/scratch/<job>/          what engines write before a commit
 """
 

@@ -392,6 +392,10 @@ FOLLOWED = "SERVER stream OPTIONS (source 'files', path '/nowhere'"
         ("ALTER VIEW of_table SET (on_error = 'skip')", "0A000"),
         ("CREATE VIEW v WITH (on_error = 'skip') AS SELECT s.a / r.b AS q FROM s JOIN r ON s.a = r.a", "0A000"),
         ("CREATE VIEW v WITH (on_error = 'null') AS SELECT json_agg(a / b) FROM s", "0A000"),
+        (
+            "CREATE VIEW v WITH (on_error = 'skip') AS SELECT t.b, sum(s.a / s.b) FROM s JOIN t USING (a) GROUP BY 1",
+            "0A000",
+        ),
         ("ALTER VIEW of_pairs SET (on_error = 'null')", "0A000"),
         ("CREATE FOREIGN TABLE f (a int) SERVER stream OPTIONS (on_error 'skip')", "0A000"),
         (f"CREATE FOREIGN TABLE f (a int) {FOLLOWED}, on_error 'skip')", "0A000"),

@@ -45,7 +45,7 @@ from planner.algebra.nodes import (
     Unnest,
     WindowCall,
 )
-from planner.algebra.walk import RELATIONS, SCALARS, children, contains, find, inputs, kinds_of, transform, walk
+from planner.algebra.walk import RELATIONS, SCALARS, Node, children, contains, find, inputs, kinds_of, transform, walk
 from planner.incremental.programs.program import Program
 
 #: The value of an expression, or NULL where it raises; whether it raises.
@@ -268,18 +268,31 @@ def _nulls(scalar: Scalar) -> Scalar:
 
 
 def computed_at_reads(program: Program) -> Scalar | None:
-    """An expression that may fail over single rows of a stream, which the view keeps, so that it is computed when the
-    view is read and no statement meets its error; None where there is none."""
-    kept = {state.name for state in program.states if state.kind == "concatenate"}
+    """An expression below a grouping that may fail on rows of a stream and is computed when the view is read, so that
+    no statement meets its error; None where there is none.
+
+    Such rows are kept, or grouped below the tables that the view reads as they are. That a constant interval moves a
+    time out of its range does not count.
+    """
+    kept = {state.name for state in program.states if program.live or state.kind == "concatenate"}
     of_rows = NodeMap[bool]()
     for node in reversed([item for item in walk(program.final) if isinstance(item, RELATIONS)]):
         has_rows = any(of_rows[item] for item in inputs(node)) or (isinstance(node, Snapshot) and node.trace in kept)
         if has_rows:
-            found = next((item for item in _own(node) if may_raise(item)), None)
+            found = next((item for item in _own(node) if any(map(_counts, walk(item)))), None)
             if found is not None:
                 return found
         of_rows[node] = has_rows and not isinstance(node, Aggregate)
     return None
+
+
+def _counts(node: Node) -> bool:
+    """Whether a node may fail, other than by a time out of range."""
+    match node:
+        case Call(function="add" | "sub", arguments=(_, Literal(type=kind))) if kind.name == "interval":
+            return False
+        case _:
+            return not gives_a_value(node)
 
 
 def _own(node: Relation) -> Iterator[Scalar]:
