@@ -23,6 +23,7 @@ from executor.files.followed_folders import Owner
 _Portion = TypeVar("_Portion")
 #: What the place of an error in one value has in its text.
 _OF_VALUE: Final = ", column "
+_UNCLOSED: Final = "unterminated CSV quoted field"
 
 
 class RejectedLine(Struct, frozen=True):
@@ -70,7 +71,7 @@ def lenient(
         try:
             found.append(lines.parse(lines.join(part)))
         except SqlError as error:
-            if "unterminated" in error.message:
+            if error.message == _UNCLOSED:
                 raise
             if len(part) > 1:
                 middle = len(part) // 2
@@ -105,8 +106,8 @@ def told(
 ) -> Iterator[pa.RecordBatch]:
     """The batches of portions in their order; ``rejecting`` hears of the lines that are no rows."""
     for tables, rejected in parsed:
-        for item in rejected if rejecting is not None else ():
-            assert rejecting is not None
-            rejecting(item)
+        for item in rejected:
+            if rejecting is not None:
+                rejecting(item)
         for table in tables:
             yield from table.to_batches()
