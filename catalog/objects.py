@@ -233,6 +233,10 @@ class FileTable(Struct, frozen=True):
         return tuple(name.strip() for name in self.option("partition").split(",") if name.strip())
 
 
+#: What becomes of a row on which an expression fails: the view, the value or the row goes.
+RowPolicy = Literal["fail", "null", "skip"]
+
+
 class View(Struct, frozen=True):
     """A view. ``continuous`` says whether it is maintained as a program over traces (thesis 4.2.6).
 
@@ -299,6 +303,12 @@ class View(Struct, frozen=True):
     def time_zone(self) -> str:
         """The TimeZone setting of its creation."""
         return dict(self.settings).get("TimeZone", "UTC")
+
+    @property
+    def on_error(self) -> RowPolicy:
+        """What a view over streams does where an expression fails on a row."""
+        found = dict(self.options).get("on_error")
+        return "null" if found == "null" else "skip" if found == "skip" else "fail"
 
     @property
     def reads_as_invoker(self) -> bool:

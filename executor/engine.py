@@ -103,6 +103,10 @@ class MemoryEngine(Engine, Protocol):
         """A relation's rows over bound leaves, of which there are few."""
         ...
 
+    def query_forgiving(self, relation: Relation, bindings: Mapping[str, Any], timezone: str = "UTC") -> pa.Table:
+        """The rows of a relation that asks which of its expressions fail (``programs.row_failures``)."""
+        ...
+
 
 class EngineUnavailable(Exception):
     """The engine died, hangs or was never there; its job changed nothing."""

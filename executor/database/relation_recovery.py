@@ -36,7 +36,7 @@ def recover_relations(core: Core, runtimes: Runtimes, frontiers: Frontiers, repl
 def _refill_streams(core: Core, frontiers: Frontiers, replicas: Replicas) -> None:
     """Rings and file lists get what the log holds above the lowest durable frontier of their views."""
     log = core.log
-    durable = {oid: frontiers.durable_lsn(oid, log.last_lsn) for oid in core.streams}
+    durable = {oid: frontiers.held_lsn(oid, log.last_lsn) for oid in core.streams}
     start = min((replicas.needed(oid, lsn) for oid, lsn in durable.items()), default=log.last_lsn)
     feeds = [stream.feed for stream in core.streams.values()]
     # A view may have the rows of a file whose name the log alone has yet.

@@ -22,6 +22,7 @@ from executor.files.arrived_files import FileFeed
 from executor.files.followed_folders import verify
 from executor.moving import view_artifact as artifact
 from executor.traces.layout import home_of
+from executor.views.failure import ViewError
 from executor.views.storage import Handover, StoredView
 from planner.algebra.nodes import Column, Values
 from planner.incremental.programs.program import Path, Program
@@ -86,7 +87,7 @@ def _without(core: Core, view: View, error: SqlError) -> StoredView:
     if known is None:
         streams = [oid for oid in view.depends_on if oid in core.streams]
         known = StoredView(_no_program(view, streams), dict.fromkeys(range(len(streams)), view.created_lsn))
-    return StoredView(known.program, known.frontiers, error=(raised, 0), shared=shared)
+    return StoredView(known.program, known.frontiers, error=ViewError(raised, 0), shared=shared)
 
 
 def lost(view: View, why: str) -> SqlError:

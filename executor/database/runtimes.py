@@ -145,18 +145,23 @@ class Runtimes:
             self._replicas.open(stream)
         self._core.streams[stream.oid] = StreamRuntime(stream, layout.shown, feed, last_lsn)
 
+    def _stream(self, oid: int) -> Stream | None:
+        found = self._core.streams.get(oid)
+        return None if found is None else found.stream
+
     def open_view(self, view: View, stored: StoredView) -> None:
         """A view is there. Raises XX001 where a run is damaged."""
         inputs = {oid: self._core.streams[oid].feed for oid in stored.program.inputs}
 
-        def keep(failed: ViewError) -> None:
-            self._core.storage.fail(view.oid, failed.error, failed.lsn)
+        def keep(failed: ViewError | None) -> None:
+            self._core.storage.fail(view.oid, failed)
 
         core, memory = self._core, ContentMemory(self._core.trace_budget, partial(self._core.storage.content, view.oid))
-        about = (core.engine, inputs, stored.statics, stored.frontiers, stored.read, core.pinned, keep, memory)
+        beside = (core.pinned, keep, memory, self._stream)
+        about = (core.engine, inputs, stored.statics, stored.frontiers, stored.read, *beside)
         runtime = ViewRuntime(view, stored.program, *about)
         if stored.error is not None:
-            runtime.fail(ViewError(*stored.error), is_kept=True)
+            runtime.fail(stored.error, is_kept=True)
         for oid, feed in inputs.items():
             damage = feed.damage if isinstance(feed, FileFeed) else self._damage(view, oid, stored)
             if damage is not None:

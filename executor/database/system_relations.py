@@ -20,6 +20,7 @@ from catalog.values.types import BOOL, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, Sq
 from executor.core.core import Core
 from executor.database.measures import MEASURES
 from executor.database.view_paths import path_rows
+from executor.files.arrived_files import FileFeed
 from executor.queries.maintained_views import MaintainedViews
 from executor.separation.service import Separation
 from executor.streams.runtime import rows_between
@@ -120,6 +121,17 @@ def _states(shown: Shown) -> Rows:
                     stored,
                 )
             )
+    return rows
+
+
+def _rejected(shown: Shown) -> Rows:
+    rows: Rows = []
+    for runtime in shown.core.runtimes():
+        rows += [(qualified(runtime.view), *row, None, None) for row in runtime.rejected_rows()]
+    for stream in shown.core.streams.values():
+        if isinstance(stream.feed, FileFeed):
+            name = qualified(stream.stream)
+            rows += [(None, name, number, None, None, *about) for number, *about in stream.feed.rejected.rows]
     return rows
 
 
@@ -248,6 +260,22 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
             ("rows", INT8),
             ("bytes", INT8),
             ("stored_runs", INT8),
+        ),
+    ),
+    "rejected": (
+        _rejected,
+        (
+            ("view", TEXT),
+            ("stream", TEXT),
+            ("number", INT8),
+            ("lsn", INT8),
+            ("ordinal", INT8),
+            ("at", TIMESTAMPTZ),
+            ("sqlstate", TEXT),
+            ("message", TEXT),
+            ("row", TEXT),
+            ("file", TEXT),
+            ("line", INT8),
         ),
     ),
     "paths": (

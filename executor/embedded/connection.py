@@ -140,6 +140,8 @@ class Connection:
         self.is_interrupted = False
         #: Whether a statement that does not end after an interrupt may be left behind together with the connection.
         self.may_be_left = False
+        #: Whether decimals are computed with 38 digits at once: an overflow of narrower ones may go unnoticed.
+        self.is_wide = False
         #: Whether a statement was left behind.
         self.is_lost = False
         self._apart: Apart[Any] | None = None
@@ -370,7 +372,7 @@ class Connection:
         attempt: Callable[..., pa.Table] = partial(self._as_text, files) if files else self._attempt
         self.bind(bindings)
         try:
-            return attempt(relation, parameters, timezone, wide=self.in_transaction)
+            return attempt(relation, parameters, timezone, wide=self.in_transaction or self.is_wide)
         except duckdb.InternalException as error:
             if self.in_transaction:
                 raise translate(error) from error

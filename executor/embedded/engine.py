@@ -39,6 +39,7 @@ from executor.small import Grouping, Merge, grouping_of, merge_of
 from planner.algebra.nodes import Aggregate, Delta, Project, Relation
 from planner.algebra.walk import walk
 from planner.incremental.programs.program import State, Statement
+from planner.incremental.programs.row_failures import forgives_errors
 from planner.incremental.programs.state_relations import RUNS, merged
 from planner.placement import Power
 
@@ -60,8 +61,8 @@ class Merging(Struct, frozen=True):
 
 class Reading(Struct, frozen=True):
     """What a job's statement reads, determined once: the oids of its deltas by engine names; the static inputs of which
-    few delta rows need only a part; whether its rows are unique by the key of the target state; and how numpy computes
-    it over few rows, if it can."""
+    few delta rows need only a part; whether its rows are unique by the key of the target state; how numpy computes it
+    over few rows, if it can; and whether its expressions may fail."""
 
     statement: Statement
     state: State
@@ -69,6 +70,7 @@ class Reading(Struct, frozen=True):
     reductions: tuple[Reduction, ...]
     unique: bool
     small: Grouping | None
+    forgives: bool
 
 
 class EmbeddedEngine:
@@ -90,6 +92,8 @@ class EmbeddedEngine:
         self._merging: Remembered[State, Merging] = Remembered(_merging_of, _MERGES)
         self._readings: OrderedDict[int, Reading] = OrderedDict()
         self._lock = Lock()
+        #: The instance for relations that forgive errors, created on first use.
+        self._forgiving: Instance | None = None
         #: Held while an instance is created; callers that need another instance do not wait.
         self._making = Lock()
 
@@ -106,7 +110,8 @@ class EmbeddedEngine:
 
     def _instances(self) -> list[Instance]:
         with self._lock:
-            return [*self._by_threads.values(), *self._of_files.values()]
+            forgiving = () if self._forgiving is None else (self._forgiving,)
+            return [*self._by_threads.values(), *self._of_files.values(), *forgiving]
 
     def _instance(self, threads: int | None = None) -> Instance:
         """The instance with this number of threads, or with the most that a statement may use; created on first use."""
@@ -125,6 +130,14 @@ class EmbeddedEngine:
         """Creates the instances that ``query_few`` may need, before the first call."""
         self._instance()
         self._instance(1)
+
+    def _forgiving_instance(self) -> Instance:
+        with self._making:
+            if self._forgiving is None:
+                made = Instance(self._threads, spill=self._spill, memory=self._memory, forgives=True)
+                with self._lock:
+                    self._forgiving = made
+            return self._forgiving
 
     def _suited(self, bindings: Bindings) -> Instance:
         """The instance for inputs with this number of rows."""
@@ -225,6 +238,10 @@ class EmbeddedEngine:
         """The rows of a relation that makes few rows from few: for small inputs, no other thread is woken."""
         return self._query(self._suited(bindings), relation, bindings, parameters, timezone, owner)
 
+    def query_forgiving(self, relation: Relation, bindings: Bindings, timezone: str = "UTC") -> pa.Table:
+        """The rows of a relation with expressions that may fail (``row_failures``)."""
+        return self._query(self._forgiving_instance(), relation, bindings, (), timezone, None)
+
     def _query(
         self,
         database: Instance,
@@ -279,7 +296,9 @@ class EmbeddedEngine:
         if run is not None:
             return run
         leaves = _leaves(job.inputs, reading)
-        return self._query(self._suited(leaves), reading.statement.relation, leaves, (), job.timezone, job)
+        relation = reading.statement.relation
+        database = self._forgiving_instance() if reading.forgives else self._suited(leaves)
+        return self._query(database, relation, leaves, (), job.timezone, job)
 
     def merge(self, state: State, tables: Sequence[pa.Table]) -> pa.Table:
         """The tables' rows merged by the state's key, in the tables' order; column names are the first table's."""
@@ -304,7 +323,8 @@ class EmbeddedEngine:
                 unique = _groups_by(statement.relation, state)
                 relation = statement.relation
                 small, reductions = grouping_of(relation), reductions_of(relation)
-                known = Reading(statement, state, deltas, reductions, unique, small)
+                forgives = forgives_errors(relation)
+                known = Reading(statement, state, deltas, reductions, unique, small, forgives)
                 self._readings[id(statement)] = known
                 if len(self._readings) > _MERGES:
                     self._readings.popitem(last=False)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from catalog.values.errors import SqlError
 from executor.embedded.connection import MEASURING, Bindings, Connection
 from executor.embedded.errors import translate
-from executor.embedded.functions import library
+from executor.embedded.functions import forgiveness, library
 from executor.embedded.functions.batches import Batches
 from executor.embedded.printing.dialect import STORE
 from planner.algebra.nodes import Relation
@@ -68,13 +68,17 @@ class Instance:
         folders: Sequence[str] = (),
         spill: Path | None = None,
         memory: int = 0,
+        forgives: bool = False,
     ) -> None:
+        """``forgives``: for relations that ask whether an expression fails (``functions.forgiveness``)."""
         config = {**_SETTINGS, "temp_directory": str(spill or ""), **({"threads": threads} if threads else {})}
         if memory:
             config["memory_limit"] = f"{memory}B"
         self._database = duckdb.connect(":memory:", config=config)
         self._batches = Batches()
         library.install(self._database, self._query, self._batches)
+        if forgives:
+            forgiveness.install(self._database)
         if path is not None:
             quoted = str(path).replace("'", "''")
             try:
@@ -89,7 +93,7 @@ class Instance:
             f"SET allowed_configs = {_LATER}; SET lock_configuration = true"
         )
         self._memory = self._database.execute("SELECT current_setting('memory_limit')").fetchall()[0][0]
-        self._path = path
+        self._path, self._forgives = path, forgives
         self._is_left = False  # whether a statement may be running whose connection was given up
         self._failure: SqlError | None = None
         self._idle: list[Connection] = []
@@ -123,6 +127,7 @@ class Instance:
     def _connect(self) -> Connection:
         connection = Connection(self._database.cursor(), self._fail, self._interrupt_functions)
         connection.may_be_left = self._path is None  # a transaction on tables may have to be rolled back
+        connection.is_wide = self._forgives
         return connection
 
     def release(self, connection: Connection) -> None:

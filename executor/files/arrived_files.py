@@ -34,6 +34,7 @@ from executor.commit.records import FilesArrived
 from executor.files.converted_files import ConvertedFiles, are_exact
 from executor.files.followed_folders import SourceFile, verify
 from executor.files.reader import numbered, read_file
+from executor.files.rejected_lines import LastLines, RejectedLines
 
 #: A usual row's size, until more is known.
 ROW_BYTES: Final = 100
@@ -83,6 +84,9 @@ class FileFeed:
         self.refused: tuple[RefusedFile, ...] = ()
         #: The number of rows of each file that fits the stream and that the log does not name yet.
         self._fitting: dict[SourceFile, int] = {}
+        #: The lines of such files that are no rows, and those of files that have arrived.
+        self._rejected: dict[SourceFile, LastLines] = {}
+        self.rejected = RejectedLines(store.with_name("rejected.json"))
         #: The stream as it was when these files were read.
         self._read_as = stream
         #: Why the last look at the folder found less than all rows.
@@ -202,6 +206,7 @@ class FileFeed:
         if not self._fitting:
             return None
         files, counts = tuple(self._fitting), tuple(self._fitting.values())
+        self.rejected.note({file: self._rejected.pop(file) for file in files if file in self._rejected})
         return FilesArrived(self._stream.oid, files, self._stream.option("format", "parquet"), counts)
 
     def review(self, found: Sequence[SourceFile]) -> None:
@@ -229,10 +234,13 @@ class FileFeed:
                 if error.sqlstate != "58P01":  # else it changes while it is read: the next look finds it again
                     refused[file] = RefusedFile(file, error)
         self.refused, self._fitting, self._read_as = tuple(refused.values()), fitting, stream
+        self._rejected = {file: lines for file, lines in self._rejected.items() if file in fitting}
 
     def _rows_of(self, file: SourceFile, stream: Stream) -> int:
-        rows = self._converted.convert(file, stream)
+        rejected = LastLines()
+        rows = self._converted.convert(file, stream, rejected.add)
         verify(file, stream.name)
+        self._rejected[file] = rejected
         return rows
 
     def clear(self, durable: int) -> None:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from catalog.objects import ColumnDefinition, Stream
 from executor.files.followed_folders import SourceFile
+from executor.files.lenient_lines import Rejecting
 from executor.files.parquet_footers import footer, is_exact
 from executor.files.reader import batches
 from executor.traces.parquet import read_table, write_batches
@@ -30,8 +31,9 @@ class ConvertedFiles:
         """``folder`` may not exist yet."""
         self._folder = folder
 
-    def convert(self, file: SourceFile, stream: Stream) -> int:
-        """Reads through a file and keeps its rows, unless engines read it as it is: how many it has.
+    def convert(self, file: SourceFile, stream: Stream, rejecting: Rejecting | None = None) -> int:
+        """Reads through a file and keeps its rows, unless engines read it as it is: how many it has. ``rejecting``
+        hears of lines that are none.
 
         Raises what ``reader.batches`` raises.
         """
@@ -44,7 +46,8 @@ class ConvertedFiles:
         schema = pa.schema([(item.name, item.type.arrow) for item in stream.columns])
         path = self._path(file, stream)
         new = path.with_suffix(".new")  # a reader may ask for the file meanwhile
-        count = write_batches(new, schema, batches(file[0], stream, stream.columns), synced=False)
+        rows = batches(file[0], stream, stream.columns, rejecting=rejecting)
+        count = write_batches(new, schema, rows, synced=False)
         new.replace(path)
         return count
 

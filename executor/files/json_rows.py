@@ -25,6 +25,7 @@ from catalog.values.errors import SqlError
 from catalog.values.types import SqlType
 from executor.files import plain_json
 from executor.files.followed_folders import Owner
+from executor.files.lenient_lines import Lines, Rejecting, is_lenient, lenient, told
 from executor.files.parallel_parsing import parsed_ahead
 from protocol.compute import constant, pc
 from protocol.copy.format import CopyTarget
@@ -42,9 +43,16 @@ _NULL: Final = msgspec.Raw(b"null")
 _NUL: Final = b"\\u0000"
 
 
-def batches(path: str, owner: Owner, wanted: Sequence[ColumnDefinition]) -> Iterator[pa.RecordBatch]:
+def batches(
+    path: str, owner: Owner, wanted: Sequence[ColumnDefinition], rejecting: Rejecting | None = None
+) -> Iterator[pa.RecordBatch]:
     """The rows of a file in its order, with the wanted columns. Raises PostgreSQL's errors, OSError."""
     reader = _Reader(owner, wanted)
+    if is_lenient(owner):
+        lines = Lines(reader.parse, partial(_of_column, owner), _single, _joined, _shown)
+        parsed = parsed_ahead(_portions(path), lambda portion: lenient(portion, lines, owner, wanted))
+        yield from told(parsed, rejecting)
+        return
     for table in parsed_ahead(_portions(path), reader.parse):
         yield from table.to_batches()
 
@@ -54,6 +62,22 @@ class _Portion(Struct, frozen=True):
 
     data: bytes
     first: int
+
+
+def _of_column(owner: Owner, line: _Portion, column: ColumnDefinition) -> pa.Table:
+    return _Reader(owner, (column,)).parse(line)
+
+
+def _single(portion: _Portion) -> list[_Portion]:
+    return [_Portion(line, number) for number, line in enumerate(portion.data.split(b"\n"), portion.first)]
+
+
+def _joined(lines: Sequence[_Portion]) -> _Portion:
+    return _Portion(b"\n".join(line.data for line in lines), lines[0].first)
+
+
+def _shown(line: _Portion) -> tuple[int, bytes]:
+    return line.first, line.data
 
 
 def _portions(path: str) -> Iterator[_Portion]:

@@ -15,19 +15,25 @@ from catalog.objects import ColumnDefinition, Stream
 from catalog.values.errors import SqlError
 from executor.files import csv_rows, json_rows, parquet_rows
 from executor.files.followed_folders import ROW_BITS, Owner, SourceFile, verify
+from executor.files.lenient_lines import Rejecting
 
 
 def batches(
-    path: str, owner: Owner, wanted: Sequence[ColumnDefinition], is_cancelled: Callable[[], bool] | None = None
+    path: str,
+    owner: Owner,
+    wanted: Sequence[ColumnDefinition],
+    is_cancelled: Callable[[], bool] | None = None,
+    rejecting: Rejecting | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a file in its order, with some of its owner's columns in their types.
+    """The rows of a file in its order, with some of its owner's columns in their types. ``rejecting`` hears of lines
+    that the owner's ``on_error`` leaves out.
 
     Raises what COPY raises of CSV and json_to_record of JSON, with the file, the line and the column; 22P04 for a file
     that is none of the format; 57014, OSError.
     """
     kind = "stream" if isinstance(owner, Stream) else "foreign table"
     try:
-        for batch in _read(path, owner, wanted):
+        for batch in _read(path, owner, wanted, rejecting):
             yield batch
             if is_cancelled is not None and is_cancelled():
                 raise SqlError("57014", "canceling statement due to user request")
@@ -41,12 +47,14 @@ def batches(
         raise
 
 
-def _read(path: str, owner: Owner, wanted: Sequence[ColumnDefinition]) -> Iterator[pa.RecordBatch]:
+def _read(
+    path: str, owner: Owner, wanted: Sequence[ColumnDefinition], rejecting: Rejecting | None
+) -> Iterator[pa.RecordBatch]:
     match owner.option("format", "parquet"):
         case "csv":
-            return csv_rows.batches(path, owner, wanted)
+            return csv_rows.batches(path, owner, wanted, rejecting)
         case "json":
-            return json_rows.batches(path, owner, wanted)
+            return json_rows.batches(path, owner, wanted, rejecting)
         case form:
             return parquet_rows.batches(path, wanted, lenient=form == "delta")
 

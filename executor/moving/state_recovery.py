@@ -156,7 +156,7 @@ def _after(engine: EmbeddedEngine, leaving: ExportedView, stream: int, rows: pa.
     feeds = {oid: _Rows(rows if oid == stream else rows.slice(0, 0)) for oid in program.inputs}
 
     def load(state: State) -> list[pa.Table]:
-        return [leaving.states[state.name]]
+        return [leaving.states[state.name]] if state.name in leaving.states else []
 
     runtime = ViewRuntime(leaving.view, program, engine, feeds, leaving.statics, frontiers, load)
     runtime.advance(1)

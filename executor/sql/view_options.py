@@ -21,6 +21,7 @@ from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.definitions.catalog_changes import change_object
 from executor.definitions.unchanged_objects import require_same
+from executor.sql.row_policies import alter_row_policy
 from executor.sql.view_plans import altered_program, origin_of, require_policy
 from executor.transactions.transaction import NewProgram, Transaction
 from planner.bind.definitions.view_definitions.view_options import changed_options
@@ -118,11 +119,17 @@ def _require_policy(core: Core, catalog: Catalog, statement: AlterView, before: 
     return before
 
 
+def _alter_row_policy(core: Core, catalog: Catalog, statement: AlterView, before: Altered) -> Altered:
+    alter_row_policy(core, before.view)
+    return before
+
+
 _OF_QUERY: Final = (_replanned, _require_policy)
 _EFFECTS: Final[Mapping[str, tuple[_Effect, ...]]] = {
     "retention": _OF_QUERY,
     "emit": _OF_QUERY,
     "tables": _OF_QUERY,
     "method": (_require_policy,),
+    "on_error": (_alter_row_policy,),
     "refresh_policy": (_require_policy,),
 }

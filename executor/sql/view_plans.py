@@ -20,6 +20,7 @@ from executor.moving.change_guards import require_own
 from executor.queries.expanded_views import Prospect, planned_rows
 from executor.queries.statistics import statistics_of
 from executor.sql.environment import Environment
+from executor.sql.row_policies import require_row_policy
 from planner.algebra.event_time import Keeping
 from planner.algebra.nodes import Scan
 from planner.algebra.walk import walk
@@ -49,6 +50,7 @@ def planned_view(core: Core, catalog: Catalog, statement: CreateView) -> ViewPla
     else:
         _refuse_files(query)
         planned = planned_query(core, catalog, view, query, statement.keeping, statement.position)
+        require_row_policy(view, planned.program)
         for oid in planned.program.inputs:
             require_own(catalog.objects[oid])
         found = ViewPlan(planned.program, (*_frozen(planned), *map(_growing, planned.collected)))

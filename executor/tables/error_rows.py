@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from catalog.objects import ColumnDefinition, Table
+from catalog.objects import ColumnDefinition, Stream, Table
 from catalog.values import array_shapes as shapes
 from catalog.values import multiranges, ranges
 from catalog.values.money import money_text
@@ -99,9 +99,14 @@ def _python(scalar: pa.Scalar) -> object:
 
 def failing_row(table: Table, rows: pa.Table, place: int) -> str:
     """The DETAIL for a row that violates a constraint."""
-    row = {item.name: _python(column[place]) for item, column in zip(table.stored, rows.columns, strict=True)}
-    values = (_in_row(row, column) for column in table.columns)
-    return f"Failing row contains ({', '.join(values)})."
+    texts = row_texts(table, rows, place).values()
+    return f"Failing row contains ({', '.join('null' if text is None else text for text in texts)})."
+
+
+def row_texts(item: Table | Stream, rows: pa.Table, place: int) -> dict[str, str | None]:
+    """The texts of a row's values by column; ``rows`` begin with the columns that the relation stores."""
+    row = {column.name: _python(values[place]) for column, values in zip(item.stored, rows.columns, strict=False)}
+    return {column.name: None if row[column.name] is None else _in_row(row, column) for column in item.columns}
 
 
 def pair(table: Table, columns: tuple[str, ...], values: tuple[Any, ...]) -> str:

@@ -33,6 +33,7 @@ from executor.traces.checked import as_written, pack, unpack
 from executor.traces.parquet import StoredFile, describe_file, verify_file
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import State, Static
+from planner.incremental.programs.rejected import REJECTED
 
 MANIFEST: Final = "manifest.json"
 _LOCK: Final = "manifest.lock"
@@ -134,8 +135,9 @@ class Manifest:
         """A new view's manifest: each path's frontier where the view begins, and no runs but those with which it has
         arrived. Raises 53100, 58030."""
         folder.mkdir(parents=True, exist_ok=True)
-        no_runs: dict[str, tuple[StoredRun, ...]] = dict.fromkeys(states, ())
-        content = Content(view, owner, program, dict(states), no_runs, dict(frontiers), statics=statics or {})
+        own = {**states, **_BESIDE}
+        no_runs: dict[str, tuple[StoredRun, ...]] = dict.fromkeys(own, ())
+        content = Content(view, owner, program, own, no_runs, dict(frontiers), statics=statics or {})
         manifest = cls(folder, content)
         content = content if arrived is None else manifest._with(arrived, frontiers)
         with manifest._exclusive():
@@ -224,10 +226,10 @@ class Manifest:
     def _with(self, arrived: Arrived, frontiers: Mapping[int, int]) -> Content:
         content = self.content
         path, upto = next(iter(frontiers.items()))  # they are all equal
-        runs = {
-            name: (StoredRun(path, 0, upto, self._store(run.files), run.rows),) if run.files else ()
-            for name, run in arrived.runs.items()
-        }
+        runs: dict[str, tuple[StoredRun, ...]] = dict.fromkeys(content.states, ())
+        for name, run in arrived.runs.items():
+            if run.files:
+                runs[name] = (StoredRun(path, 0, upto, self._store(run.files), run.rows),)
         new = replace(content, runs=runs, frontiers=frontiers, version=content.version + 1)
         return replace(new, shared=arrived.shared, handover=arrived.handover)
 
@@ -302,6 +304,10 @@ def describe_state(state: State) -> StateSchema:
     return StateSchema(state.kind, columns, tuple(map(stored_name, state.key)), merge)
 
 
+#: States that a view has beside those of its program; manifests of earlier versions lack them.
+_BESIDE: Final[Mapping[str, StateSchema]] = {REJECTED.name: describe_state(REJECTED)}
+
+
 def schema_of(state: State | Static) -> pa.Schema:
     """The Arrow schema of a state's runs, or of a static pipeline's, in which columns have the names c<id>."""
     return pa.schema([pa.field(stored_name(column), column.type.arrow) for column in state.columns])
@@ -347,12 +353,14 @@ def _encode_run(run: StoredRun) -> dict[str, Any]:
 def _read(folder: Path) -> Content:
     with as_written(folder.name):
         _, document = unpack((folder / MANIFEST).read_bytes(), f"{folder.name}/{MANIFEST}")
+        states = document["states"]
+        names = {**_BESIDE, **states}
         return Content(
             document["view"],
             document["owner"],
             document["program"],
-            {name: _decode_schema(state) for name, state in document["states"].items()},
-            {name: tuple(_decode_run(run) for run in state["runs"]) for name, state in document["states"].items()},
+            {**_BESIDE, **{name: _decode_schema(state) for name, state in states.items()}},
+            {name: tuple(map(_decode_run, states[name]["runs"] if name in states else ())) for name in names},
             _decode_frontiers(document["frontiers"]),
             document["error"],
             document["version"],

@@ -55,6 +55,6 @@ class Retries:
     def failed(self, task: PathTask, error: SqlError, lsn: int) -> None:
         """An error of the rows up to an LSN becomes the view's value; any other lets the view be tried again later."""
         if is_of_the_rows(error):
-            task.runtime.fail(ViewError(error, lsn))
+            task.runtime.fail(ViewError(error, lsn, task.runtime.view.on_error))
         else:
             self._not_before[task.runtime.view.oid] = time.monotonic() + RETRY

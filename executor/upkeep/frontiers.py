@@ -60,6 +60,22 @@ class Frontiers:
         paths = (item for view in views for item in view.paths if oid in item.path.inputs)
         return min((item.durable for item in paths if stream.feed.rows(item.durable, upto)), default=upto)
 
+    def held_lsn(self, stream: int, otherwise: int) -> int:
+        """The LSN up to which a stream's rows may go: no further than a view has them that has failed on one, as long
+        as the rows behind are fewer than writers may be ahead of views, so that another policy lets it go on."""
+        core, durable = self._core, self.durable_lsn(stream, otherwise)
+        runtime = core.streams.get(stream)
+        failed = [
+            max(progress.durable, item.view.created_lsn)
+            for item in core.runtimes()
+            if item.error is not None and item.error.policy is not None and item.away is None
+            for progress in item.paths
+            if stream in progress.path.inputs
+        ]
+        if runtime is None or self.is_log_long:
+            return durable
+        return min([durable, *(lsn for lsn in failed if runtime.backlog(lsn) <= core.options.backlog_bytes)])
+
     def backlog(self, stream: int) -> int:
         """Bytes (as in memory) of a stream's rows that some view still needs."""
         core = self._core
@@ -92,7 +108,7 @@ class Frontiers:
                 core.tables.backlog.apply()
         with core.sequencer.lock:
             visible = core.sequencer.visible
-            frontiers = {oid: self.durable_lsn(oid, visible) for oid in core.streams}
+            frontiers = {oid: self.held_lsn(oid, visible) for oid in core.streams}
             waiting = core.tables.backlog.first_lsn
         lowest = held = min(core.sequencer.durable, visible)
         if waiting is not None:

@@ -91,6 +91,8 @@ def all_paths(core: Core) -> list[tuple[Sources, list[PathTask]]]:
     """The paths of all views that this server maintains, by what they read."""
     found: dict[tuple[int, ...], list[PathTask]] = {}
     for runtime in core.runtimes():
+        if runtime.may_go_on:
+            runtime.go_on()
         if runtime.error is None and runtime.away is None:
             for progress in runtime.paths:
                 found.setdefault(progress.path.inputs, []).append(PathTask(runtime, progress))

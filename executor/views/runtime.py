@@ -16,12 +16,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.objects import View
+from catalog.objects import Stream, View
 from catalog.values.errors import SqlError
 from executor.engine import MemoryEngine
 from executor.traces.budget import TraceBudget, size_of
@@ -29,6 +29,7 @@ from executor.traces.state import StateTrace
 from executor.traces.trace import InputTrace
 from executor.views.definition import Definition
 from executor.views.expiry import unexpired
+from executor.views.failing_rows import last_rejected
 from executor.views.failure import ViewError, is_of_the_rows
 from executor.views.location import Away, Loans, Location
 from executor.views.path_runner import PathRunner, named
@@ -37,6 +38,7 @@ from executor.views.progress import PendingRun, Progress
 from executor.views.view_lock import ViewLock
 from planner.algebra.nodes import Relation
 from planner.incremental.programs.program import Path, Program, State
+from planner.incremental.programs.rejected import REJECTED
 
 #: Runs kept apart for the next commit before they are merged into one.
 PENDING_RUNS: Final = 32
@@ -86,14 +88,16 @@ class ViewRuntime:
         frontiers: Mapping[int, int],
         load: Callable[[State], list[pa.Table]],
         pinned: PinnedLsns | None = None,
-        on_fail: Callable[[ViewError], None] = lambda failed: None,
+        on_fail: Callable[[ViewError | None], None] = lambda failed: None,
         memory: ContentMemory | None = None,
+        streams: Callable[[int], Stream | None] = lambda oid: None,
     ) -> None:
         """``frontiers`` are the durable ones by path id; ``load`` reads a state's committed runs from storage;
-        ``pinned`` are the LSNs at which open snapshots read. ``on_fail`` keeps an error on storage: the log does not
-        wait for a view that has one. Without ``memory``, the content stays as it is and counts nowhere."""
+        ``pinned`` are the LSNs at which open snapshots read. ``on_fail`` keeps an error on storage, or none.
+        Without ``memory``, the content stays as it is and counts nowhere.
+        ``streams`` knows the streams by oid."""
         self.definition = Definition(view, program)
-        self.runner = PathRunner(self.definition.program, engine, inputs, statics, view.time_zone)
+        self.runner = PathRunner(self.definition.program, engine, inputs, statics, view.time_zone, streams)
         self.location = Location()
         self.loans = Loans()
         self.readers = Readers()
@@ -114,6 +118,8 @@ class ViewRuntime:
         self.paths = [Progress(path, frontiers[path.id], frontiers[path.id]) for path in self.program.paths]
         self._expiries = {expiry.state: expiry for expiry in program.expiries}
         self.states = {state.name: self._loaded(state) for state in program.states}
+        #: The rows that the view has left out.
+        self.rejected = StateTrace(REJECTED, self._stored_rows(REJECTED, load(REJECTED)), engine, last_rejected)
         budget = TraceBudget(sys.maxsize) if memory is None else memory.budget
         self._held = budget.register(self._give_back)
         self._count()
@@ -263,12 +269,12 @@ class ViewRuntime:
             return
         is_long = self.readers.begin(rows)
         try:
-            tables = self.runner.run(progress.path, after, lsn, lambda state: self.states[state.name].tables)
+            tables = self.runner.run(progress.path, after, lsn, self._tables, self.view.on_error)
         except SqlError as error:
             if not is_of_the_rows(error):
                 progress.reached = after
                 raise
-            self.fail(ViewError(error, lsn))
+            self.fail(ViewError(error, lsn, self.view.on_error))
             return
         except BaseException:
             progress.reached = after
@@ -286,7 +292,15 @@ class ViewRuntime:
 
     def run_path(self, path: Path, after: int, upto: int) -> dict[str, pa.Table]:
         """Runs of a path's states over (after, upto], computed by the embedded engine; ``after`` is what is durable."""
-        return self.runner.run(path, after, upto, self._load)
+        return self.runner.run(path, after, upto, self._load, self.view.on_error)
+
+    def _tables(self, state: State) -> list[pa.Table]:
+        return self._traces[state.name].tables
+
+    @property
+    def _traces(self) -> dict[str, StateTrace]:
+        """The states, and the one of the rows that the view has left out."""
+        return {**self.states, REJECTED.name: self.rejected}
 
     def fail(self, error: ViewError, is_kept: bool = False) -> None:
         """Makes an error the view's value; its states are no longer maintained. ``is_kept``: storage says so already,
@@ -298,19 +312,51 @@ class ViewRuntime:
                 self.error = error
                 self._version += 1
 
+    def rejected_rows(self) -> list[tuple[Any, ...]]:
+        """The last rows that the view has left out, as far as it is up to date; in the columns of ``REJECTED``."""
+        with self.lock:
+            self._restore()
+            kept = last_rejected(self.rejected.snapshot())
+        return list(zip(*(column.to_pylist() for column in kept.columns), strict=True))
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether the view has an error of rows, and another policy for such rows since: its states on storage are of
+        the LSN before them."""
+        error = self.error
+        return error is not None and error.policy not in (None, self.view.on_error) and self._stored is not None
+
+    def go_on(self) -> None:
+        """Takes the error back where the view may go on: from what is on storage, under the policy that it has now.
+        Raises 53100, 58030."""
+        with self.lock:
+            if self.may_go_on:
+                self._on_fail(None)
+                self.error = None
+                self._return_to_durable()
+                self._empty()
+                self._is_given_back = True
+
+    def _empty(self) -> None:
+        """The content is not in memory any more, at no LSN."""
+        for state in self._traces.values():
+            state.empty()
+        self._kept.clear()
+
     def _merged(self, runs: list[PendingRun]) -> PendingRun:
         """One run of consecutive ones."""
         tables = {
-            name: self.runner.engine.merge(self.states[name].state, [run.tables[name] for run in runs])
-            for name in runs[0].tables
+            name: self.runner.engine.merge(trace.state, [run.tables[name] for run in runs if name in run.tables])
+            for name, trace in self._traces.items()
+            if any(name in run.tables for run in runs)
         }
         return PendingRun(runs[0].after, runs[-1].upto, tables)
 
     def take_pending(self, progress: Progress) -> PendingRun | None:
         """One run from the durable frontier to what was reached, if the runs in memory are exactly that."""
         with self.lock:
-            if not progress.pending or progress.pending[0].after < progress.durable:
-                return None
+            if self.error is not None or not progress.pending or progress.pending[0].after < progress.durable:
+                return None  # what a view that has failed has reached, it has not computed
             starts_late = self.runner.rows(progress.path, progress.durable, progress.pending[0].after) > 0
             if starts_late:
                 return None
@@ -342,13 +388,13 @@ class ViewRuntime:
     def _reload(self, progress: Progress, upto: int) -> None:
         """The content ends within a committed run: it becomes what storage has, of all paths, since they may share a
         state. It is read before the lock is taken: the caller holds ``committing``."""
-        stored = {name: self._stored_rows(trace.state, self._load(trace.state)) for name, trace in self.states.items()}
+        stored = {name: self._stored_rows(trace.state, self._load(trace.state)) for name, trace in self._traces.items()}
         with self.lock:
             self._keep_pinned(upto)
             progress.durable = upto
             self._return_to_durable()
             for name, rows in stored.items():
-                self.states[name].replace(rows, upto)
+                self._traces[name].replace(rows, upto)
             self._is_given_back = False
             self._count()
 
@@ -369,7 +415,7 @@ class ViewRuntime:
         """Says how many bytes the content takes. Runs that wait for a commit are not counted: most of them are among
         the states' tails."""
         result = 0 if self._result is None else size_of(self._result[1])
-        self._held.set(result + sum(state.bytes for state in self.states.values()))
+        self._held.set(result + sum(state.bytes for state in self._traces.values()))
 
     def _give_back(self, size: int) -> None:
         """Drops copies of the content, and the content where they are not enough, unless a reader is at work on it or
@@ -384,13 +430,13 @@ class ViewRuntime:
             self._count()
             if self._held.bytes > least and self._is_here and not self._pinned.lsns and not self._kept:
                 self._return_to_durable()
-                for state in self.states.values():
-                    state.empty()
+                self._empty()
                 self._is_given_back = True
                 self._count()
 
     def _begin_read(self) -> None:
         self._held.read()
+        self.go_on()
         self._restore()
 
     def _restore(self) -> None:
@@ -401,7 +447,7 @@ class ViewRuntime:
         frontiers, runs = self._stored()
         for progress in self.paths:
             progress.reached = progress.moved = frontiers[progress.path.id]
-        for name, trace in self.states.items():
+        for name, trace in self._traces.items():
             trace.replace(self._stored_rows(trace.state, runs[name]), max(frontiers.values()))
         self._is_given_back = False
 
@@ -411,10 +457,8 @@ class ViewRuntime:
         """The view is on another server, which reads the stream's rows above an LSN."""
         with self.lock:
             if self.away is None:
-                for state in self.states.values():
-                    state.empty()
+                self._empty()
                 self._is_given_back = False
-                self._kept.clear()
                 for progress in self.paths:
                     progress.pending = []
                 self._result = None
@@ -431,7 +475,7 @@ class ViewRuntime:
 
     def _add(self, tables: Mapping[str, pa.Table], upto: int) -> None:
         for name, table in tables.items():
-            self.states[name].append(table, upto)
+            self._traces[name].append(table, upto)
         self._version += 1
 
     def result(

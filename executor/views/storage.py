@@ -9,8 +9,8 @@ that creates the view; the manifest after it, or by recovery. Knows nothing of w
                                    one Parquet file for each static pipeline; of a view that has come
                                    from another server handover.json and a file for each state,
                                    until the view exists
-    shared/streams/<oid>/          sealed intervals, the names of files that arrived, and rows that are kept
-                                   (executor/traces/history)
+    shared/streams/<oid>/          sealed intervals, the names of files that arrived and their lines that are no rows,
+                                   and rows that are kept (executor/traces/history)
     shared/scratch/<job>/          what engines write before a commit
 """
 
@@ -41,8 +41,11 @@ from executor.traces.manifest import Arrived, Manifest, NewRun, describe_state, 
 from executor.traces.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from executor.traces.sealed import delete_sealed
 from executor.views.expiry import unexpired
+from executor.views.failing_rows import last_rejected
+from executor.views.failure import ViewError
 from planner.incremental.programs.documents import decode_program, encode_program
 from planner.incremental.programs.program import Expiry, Program, State
+from planner.incremental.programs.rejected import REJECTED
 
 #: A state's runs are compacted into one when there are more.
 RUNS = 8
@@ -55,13 +58,12 @@ def _no_runs(state: State) -> list[pa.Table]:
 
 
 class StoredView(Struct, frozen=True):
-    """What storage knows of a view; ``frontiers`` by path id, ``error`` as (error, LSN), ``read`` gives a state's
-    committed runs."""
+    """What storage knows of a view; ``frontiers`` by path id, ``read`` gives a state's committed runs."""
 
     program: Program
     frontiers: dict[int, int]
     statics: Mapping[str, pa.Table] = field(default_factory=dict)
-    error: tuple[SqlError, int] | None = None
+    error: ViewError | None = None
     shared: str = ""
     handover: str = ""
     read: Callable[[State], list[pa.Table]] = _no_runs
@@ -353,7 +355,7 @@ class ViewStore:
             if entry is None:
                 raise undefined_table(str(oid))
             manifest, program = entry
-            runs = {state.name: self.read(oid, state) for state in program.states}
+            runs = {state.name: self.read(oid, state) for state in (*program.states, REJECTED)}
             return dict(manifest.content.frontiers), runs
 
     def _load_statics(self, oid: int, program: Program, files: Mapping[str, Any]) -> dict[str, pa.Table]:
@@ -430,7 +432,7 @@ class ViewStore:
     def _commit(
         self, oid: int, manifest: Manifest, program: Program, path: int, after: int, upto: int, runs: Runs
     ) -> dict[str, pa.Table] | None:
-        states = {state.name: state for state in program.states}
+        states = {state.name: state for state in (*program.states, REJECTED)}
         tables: dict[str, pa.Table] = {}
         new: dict[str, NewRun] = {}
         for name, run in runs.items():
@@ -468,7 +470,7 @@ class ViewStore:
             if entry is not None:
                 manifest, program = entry
                 expiries = {expiry.state: expiry for expiry in program.expiries}
-                for state in states:
+                for state in (*states, REJECTED):
                     self._compact(oid, manifest, state, expiries.get(state.name), engine)
 
     def _compact(self, oid: int, manifest: Manifest, state: State, expiry: Expiry | None, engine: MemoryEngine) -> None:
@@ -476,27 +478,37 @@ class ViewStore:
         for path in {run.path for run in runs}:
             own = tuple(run for run in runs if run.path == path)
             if len(own) > RUNS:
-                table = engine.merge(state, [read_table(manifest.verify(run), schema_of(state)) for run in own])
-                if expiry is not None:  # by the durable watermark: what readers saw may be lost with its rows
-                    marks = () if expiry.by_clock else self.read(oid, self._state(oid, expiry.watermark))
-                    table = unexpired(table, expiry, marks, engine.query_few)
+                merged = engine.merge(state, [read_table(manifest.verify(run), schema_of(state)) for run in own])
+                table = last_rejected(merged) if state is REJECTED else self._unexpired(oid, merged, expiry, engine)
                 file = self._new_file(oid, state.name)
                 write_table(file, table)
                 if manifest.replace_runs(state.name, own, (file,), table.num_rows):
                     manifest.delete(own)
 
-    def fail(self, oid: int, error: SqlError, lsn: int) -> None:
-        """An error becomes the view's value."""
+    def _unexpired(self, oid: int, table: pa.Table, expiry: Expiry | None, engine: MemoryEngine) -> pa.Table:
+        if expiry is None:
+            return table
+        # By the durable watermark: what readers saw may be lost with its rows.
+        marks = () if expiry.by_clock else self.read(oid, self._state(oid, expiry.watermark))
+        return unexpired(table, expiry, marks, engine.query_few)
+
+    def fail(self, oid: int, failed: ViewError | None) -> None:
+        """An error becomes the view's value, or is taken back."""
         with self._held(oid) as entry:
-            if entry is None:
-                return
-            entry[0].set_error({"sqlstate": error.sqlstate, "message": error.message, "lsn": lsn})
+            if entry is not None:
+                entry[0].set_error(None if failed is None else _encode_error(failed))
 
 
-def _decode_error(document: object) -> tuple[SqlError, int] | None:
+def _encode_error(failed: ViewError) -> dict[str, Any]:
+    error = failed.error
+    return {"sqlstate": error.sqlstate, "message": error.message, "lsn": failed.lsn, "policy": failed.policy}
+
+
+def _decode_error(document: Any) -> ViewError | None:
     if not isinstance(document, dict):
         return None
-    return SqlError(document["sqlstate"], document["message"]), document["lsn"]
+    error = SqlError(document["sqlstate"], document["message"])
+    return ViewError(error, document["lsn"], document.get("policy", "fail"))
 
 
 def _frontiers(view: View, program: Program) -> dict[int, int]:

@@ -11,9 +11,22 @@ from typing import Final
 from catalog.values.times.precision import expressed
 from catalog.values.types import OIDS, SqlType
 from planner.algebra.nodes import Call, Cast, Literal
-from planner.algebra.nulls import TOTAL
 from planner.algebra.walk import Node, walk
 
+#: Functions that are never NULL.
+TOTAL: Final = frozenset(
+    (
+        "is_distinct",
+        "is_not_distinct",
+        "is_null",
+        "is_not_null",
+        "is_true",
+        "is_false",
+        "is_not_true",
+        "is_not_false",
+        "row",
+    )
+)
 #: Functions that give a value, or NULL, for any arguments.
 _SAFE: Final = TOTAL | {
     *("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "in", "any", "all"),

@@ -255,6 +255,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("scales_alike", 2, 2),  # one scale for each element of an array
     Function("scales_once", 2, 2),  # of sorted values, the first of equal ones
     Function("require", 3, 3),  # unless a condition is false the second; else an error: "!SQLSTATE!message"
+    *(Function(name, 1, 1) for name in ("null_on_error", "fails")),  # planner/incremental/programs/row_failures.py
     Function("declared", 1, 1),  # its argument, a constant made of an enum's labels
     Function("array_position", 2, 3),
     # Of ranges (planner/bind/calls/operator_calls/ranges.py).

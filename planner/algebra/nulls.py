@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from planner.algebra.failures import TOTAL, gives_a_value
 from planner.algebra.functions import OPERATORS
 from planner.algebra.identity import NodeMap
 from planner.algebra.nodes import (
@@ -31,20 +32,6 @@ from planner.algebra.walk import inputs
 
 #: Functions that are NULL whenever an argument is, and only then.
 STRICT: Final = frozenset(OPERATORS) - {"and", "or", "is_distinct", "is_not_distinct"} | {"not", "neg", "abs"}
-#: Functions that are never NULL.
-TOTAL: Final = frozenset(
-    (
-        "is_distinct",
-        "is_not_distinct",
-        "is_null",
-        "is_not_null",
-        "is_true",
-        "is_false",
-        "is_not_true",
-        "is_not_false",
-        "row",
-    )
-)
 
 
 def never_null(relation: Relation) -> frozenset[Column]:
@@ -82,7 +69,10 @@ def _never_null(node: Relation, below: list[frozenset[Column]]) -> frozenset[Col
 
 
 def is_never_null(scalar: Scalar, known: frozenset[Column]) -> bool:
-    """Whether a scalar over columns of which ``known`` are never NULL is never NULL itself."""
+    """Whether a scalar over columns of which ``known`` are never NULL is never NULL itself, and raises no error: views
+    may take that for NULL (``incremental.programs.row_failures``)."""
+    if not gives_a_value(scalar):
+        return False
     match scalar:
         case Literal(value=value):
             return value is not None

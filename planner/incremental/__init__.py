@@ -13,5 +13,6 @@
    changes of what it reads by its ``dataflow``.
 6. ``programs.canonical`` names the traces by what they hold, and numbers their columns by place.
 
-``programs`` are the result as data, and what is done with them later.
+``programs`` are the result as data, and what is done with them later: ``programs.row_failures`` says which rows a
+statement fails on.
 """

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.values.errors import SqlError
-from executor.traces.manifest import MANIFEST, Manifest, NewRun, StateSchema
+from executor.traces.manifest import MANIFEST, Manifest, NewRun, StateSchema, describe_state
 from executor.traces.parquet import write_table
+from planner.incremental.programs.rejected import REJECTED
 from tests.rig.beside import at_once
 
 STATES = {
@@ -52,7 +53,7 @@ def test_commit_moves_all_states_of_a_path_together(tmp_path: Path) -> None:
     ]
     assert [(each.rows, each.files[0].name) for each in again.content.runs["t"]] == [(3, "b.parquet")]
     assert (again.content.program, again.content.owner) == ({"states": ["s", "t"]}, "server")
-    assert dict(again.content.states) == STATES
+    assert dict(again.content.states) == {**STATES, REJECTED.name: describe_state(REJECTED)}
 
 
 @pytest.mark.slow

@@ -93,6 +93,7 @@ BYTEA: Final = frozenset(bytea.FUNCTIONS) | frozenset(
             "sha256",
         ),
         *("encode_hex", "encode_base64", "late", "require", "octets_decoded", "octets_converted"),
+        *("null_on_error", "fails"),
     )
 )
 
@@ -185,6 +186,11 @@ def _error(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     assert isinstance(state, Literal)
     assert isinstance(message, Literal)
     return cast_to(printer, function("error", text(f"!{state.value}!{message.value}")), node.type)
+
+
+def _fails(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
+    """Whether an expression raises: a list of its value is NULL only then."""
+    return exp.Is(this=function("try", function("list_value", *arguments)), expression=exp.null())
 
 
 def _steered(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
@@ -371,4 +377,6 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     **MULTIRANGES,
     "require": lambda printer, arguments, node: macro("ms_require", *arguments),
     "declared": lambda printer, arguments, node: arguments[0],
+    "null_on_error": lambda printer, arguments, node: function("try", *arguments),
+    "fails": _fails,
 }

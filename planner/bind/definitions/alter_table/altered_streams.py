@@ -34,7 +34,7 @@ from planner.scales.terms import of_literal
 from planner.statements.definitions import Redefine
 
 #: Options that say where a stream's rows are: these are what it has.
-_FIXED: Final = ("source", "path", "format")
+_FIXED: Final = ("source", "path", "format", "on_error")
 #: Types of which rows from before a column may have its default.
 _FILLED: Final = frozenset(
     (

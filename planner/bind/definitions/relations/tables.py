@@ -37,7 +37,7 @@ _FILE_OPTIONS: Final = ("path", "format", "header", "delimiter", "null", "partit
 #: Types that a value in a folder's name may have.
 _PARTITION_TYPES: Final = ("int2", "int4", "int8", "bool", "numeric", "text", "varchar", "date", "timestamp")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_STREAM_OPTIONS: Final = ("source", "path", "format", "header", "delimiter", "null", "watermark", "history")
+_STREAM_OPTIONS: Final = ("source", "path", "format", "header", "delimiter", "null", "watermark", "history", "on_error")
 
 
 def bind_create_table(binding: Binding, node: Any) -> CreateTable:
@@ -92,6 +92,7 @@ def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
     options = tuple(stream_option(binding, item) for item in node.options or ())
     check_reading(dict(options))
     check_history(dict(options))
+    _require_lines(dict(options))
     if dict(options).get("source") == "files" and "path" not in dict(options):
         raise SqlError("HV00J", "option \"path\" is required where source is 'files'")
     if dict(options).get("source") == "files":
@@ -157,6 +158,16 @@ def _refuse_in_files(binding: Binding, parts: Parts, node: Any, where: str) -> N
             raise unsupported(f"a column of a user's type in {where}", instead, binding.position(node))
 
 
+def _require_lines(options: Mapping[str, str]) -> None:
+    """Raises 0A000 for a policy for lines of files where there are none."""
+    if "on_error" in options and options.get("source") != "files":
+        instead = "Leave it out: a row's error goes to the client that sends it. Views have an on_error of their own."
+        raise unsupported("on_error of a stream that clients write", instead)
+    if "on_error" in options and options.get("format", "parquet") == "parquet":
+        instead = "Declare the columns as the files have them, and convert them in views, which have an on_error, too."
+        raise unsupported("on_error of a stream of Parquet files", instead)
+
+
 def check_reading(options: Mapping[str, str]) -> None:
     """Raises COPY's errors of options with which no CSV can be read. Of files, and of streams that follow a folder."""
     if options.get("header", "on").lower() not in ("true", "false", "on", "off", "yes", "no", "1", "0"):
@@ -187,6 +198,9 @@ def stream_option(binding: Binding, item: Any, known: tuple[str, ...] = _STREAM_
         raise SqlError("22023", f'invalid value for option "source": "{value}"', hint="The only source is files.")
     if item.defname == "history":
         history_bound(value)
+    if item.defname == "on_error" and value not in ("fail", "null", "skip"):
+        hint = "Values are fail, null and skip."
+        raise SqlError("22023", f'invalid value for option "on_error": "{value}"', hint=hint)
     formats = ("parquet", "csv", "json", *(("delta",) if known is _FILE_OPTIONS else ()))
     if item.defname == "format" and value not in formats:
         hint = f"Formats are {', '.join(formats[:-1])} and {formats[-1]}."

@@ -23,6 +23,8 @@ Options = tuple[tuple[str, str], ...]
 Reading = Callable[[str, str, int | None], str | None]
 
 CHECK: Final = "check_option"
+#: Says what becomes of rows on which an expression fails.
+ON_ERROR: Final = "on_error"
 #: Says with which rows a new view starts.
 START: Final = "start"
 #: Says that CREATE OR REPLACE may empty a continuous view.
@@ -96,6 +98,7 @@ OPTIONS: Final[Mapping[str, ViewOption]] = {
     MAINTAINED: ViewOption(
         _truth, "false", instead="Write CREATE OR REPLACE VIEW ... WITH (maintained = ...) AS and the query."
     ),
+    ON_ERROR: ViewOption(_one_of("fail", "null", "skip"), "fail"),
     START: ViewOption(_one_of("history", "now"), instead=_ANEW),
     RESTART: ViewOption(_of_statement),
     "action": ViewOption(_action),

@@ -35,6 +35,7 @@ from planner.bind.definitions.view_definitions.derived_views import (
 from planner.bind.definitions.view_definitions.replaced_views import bind_view, replace_view
 from planner.bind.definitions.view_definitions.view_options import (
     CHECK,
+    ON_ERROR,
     START,
     Options,
     changes_query,
@@ -152,6 +153,7 @@ def _create(
         view = replace(view, continuous=True, derived=True)
     if START in dict(given) and not view.keeps_rows:
         raise unsupported("the option start of a view that reads no stream", "Leave it out: it shows all rows.")
+    _require_rows(view)
     if not view.continuous and not materialized and wants_program(view):
         notices = (*notices, f'view "{view.name}" is computed at each read: its query cannot be maintained')
     keeping = keeping_of(binding, dict(view.options), continuous)
@@ -160,6 +162,13 @@ def _create(
     if not (exists and replaces):
         return created
     return replace_view(binding, created, restarts(options), binding.position(name))
+
+
+def _require_rows(view: View) -> None:
+    """Raises 0A000 for a policy for rows of streams where there are none."""
+    if ON_ERROR in dict(view.options) and not view.keeps_rows:
+        instead = "Leave it out: it is for the rows of streams. Guard the expression by CASE, or NULLIF in a division."
+        raise unsupported(f'{ON_ERROR} of view "{view.name}", which reads no stream itself,', instead)
 
 
 def _definition(binding: Binding, query_node: Any) -> str:
@@ -256,6 +265,7 @@ def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
 def _altered(binding: Binding, before: View, options: Options, tag: str) -> AlterView:
     """A view with other options. Raises 0A000 for a query that cannot have them."""
     view = replace(before, options=options)
+    _require_rows(view)
     if view.derived and view.reads_as_invoker:
         view = as_plain(view)  # what it shows depends on its reader
     _require_checkable(binding, view)
