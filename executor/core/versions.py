@@ -6,6 +6,7 @@ reads. Knows nothing of how a change comes about.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -20,6 +21,7 @@ class Versions:
         self._waiting: dict[int, tuple[threading.Event, ...]] = {}
         #: The continuous views without a maintaining server now: no earlier answer about them is repeated.
         self.suspended: frozenset[int] = frozenset()
+        self._private = itertools.count(-1, -1)
         #: For each continuous view everything whose change may change its result, itself included.
         self.reads: Mapping[int, tuple[int, ...]] = {}
 
@@ -32,6 +34,10 @@ class Versions:
         self._changed[oid] = lsn
         for event in self._waiting.get(oid, ()):
             event.set()
+
+    def private(self) -> int:
+        """A version of content that one reader alone sees: below 0, and no other reader's."""
+        return next(self._private)
 
     def last(self, oid: int) -> int:
         """The LSN of the last change of one relation itself, if there was any."""

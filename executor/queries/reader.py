@@ -8,7 +8,6 @@ queries seen before. What Spark does of a query is ``executor/queries/spark_quer
 from __future__ import annotations
 
 import contextlib
-import itertools
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -182,7 +181,6 @@ class Reader:
         self._planned: Catalog | None = None
         #: What the session knows of itself, as relations.
         self.own: Own = {}
-        self._private = itertools.count(-1, -1)
         self._running: ReadSnapshot | None = None
         self._reading: OpenRows | None = None
         #: How queries of streams wait, and where they report their progress.
@@ -556,7 +554,7 @@ class Reader:
 
     def _version(self, oid: int, lent: Mapping[int, Lending]) -> int:
         if self.core.view(oid).view.timed:  # nobody else reads it at this time
-            return next(self._private)
+            return self.core.versions.private()
         return lent[oid].version if oid in lent else self.core.version_beside(oid)
 
     def _reads_tables(self, views: Iterable[int], elsewhere: Container[int]) -> bool:
@@ -587,7 +585,7 @@ class Reader:
             lsn, kept = self.core.sequencer.visible, transaction.snapshot
             if transaction.write is not None and kept is None:
                 _require_committed((*plan.views, *views), catalog, self.core.catalog)
-                own, lent = {oid: next(self._private) for oid in views}, self.services.borrowing.at(views)
+                own, lent = {oid: self.core.versions.private() for oid in views}, self.services.borrowing.at(views)
                 return Moment(lsn, None, own, exact, self, catalog, transaction.write, lent=lent), True
             if kept is not None:
                 kept.require_columns(plan.relation, catalog)
@@ -595,7 +593,10 @@ class Reader:
                     view = catalog.objects.get(oid)
                     if isinstance(view, View):
                         kept.require_columns(self.core.view(oid).final(view), catalog)
-                own, lent = {oid: next(self._private) for oid in views}, self.services.borrowing.at(views, kept.lsn)
+                own, lent = (
+                    {oid: self.core.versions.private() for oid in views},
+                    self.services.borrowing.at(views, kept.lsn),
+                )
                 snapshot = None if transaction.write is not None else kept.tables
                 return Moment(kept.lsn, snapshot, own, True, self, catalog, transaction.write, lent=lent), False
             self._require_current(plan, catalog)

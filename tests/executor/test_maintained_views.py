@@ -262,6 +262,18 @@ def test_explain_names_the_method_of_each_operator(database: Database) -> None:
     assert "Computed at Each Read" not in after
 
 
+def test_transactions_do_not_see_what_others_alone_see(database: Database) -> None:
+    one, other = Client(database), Client(database)
+    create(one, (PARTLY[0],))
+    one.run("INSERT INTO a VALUES (1, 1, 1)")
+    one.run("BEGIN")
+    other.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    assert other.run("SELECT count(*) FROM v0") == [(1,)]
+    one.run("INSERT INTO a VALUES (2, 2, 2)")
+    assert one.run("SELECT count(*) FROM v0") == [(2,)]
+    assert other.run("SELECT count(*) FROM v0") == [(1,)]
+
+
 def test_first_rows_are_made_anew_where_none_are_left_to_spare(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

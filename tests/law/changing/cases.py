@@ -30,6 +30,8 @@ class _Drawing:
         self._queries = Queries(self._source, self._named)
         self._views: dict[str, Select] = {}
         self._of_streams = {table.name for table in self._tables if table.is_stream}
+        #: A view that is created later has the rows of before, too.
+        self._keeps_rows = all(table.keeps_rows for table in self._tables if table.is_stream)
         self._transactions = Transactions(self._source, self._tables, self._read)
 
     def steps(self) -> Iterator[Step]:
@@ -50,7 +52,7 @@ class _Drawing:
             yield from (self._read(0, False) for _ in range(source.choice((1, 1, 2))))
             if source.random() < 0.004:
                 yield Step("restart", "")
-            if source.random() < 0.03:
+            if source.random() < (0.1 if self._of_streams and self._keeps_rows else 0.03):
                 yield from self._between()
             if len(self._of_streams) > 1 and source.random() < 0.2:
                 yield Step("maintain", "")
@@ -59,7 +61,8 @@ class _Drawing:
         yield from (Step("read", f"SELECT * FROM {table.name}", name=table.name) for table in tables)
 
     def _view(self, allow_stream: bool) -> Step:
-        """A view of tables, or of a stream where it is allowed: a stream's rows count from the view's creation on."""
+        """A view of tables, or of a stream where it is allowed: rows of a stream that keeps none count from the view's
+        creation on."""
         name = f"v{len(self._views)}"
         self._queries.seen.clear()
         query = self._queries.failing() if self._source.random() < 0.03 else None
@@ -69,7 +72,8 @@ class _Drawing:
         streaming = bool(query.reads & self._of_streams)
         fails = "expression that fails" in self._queries.seen
         kind = "VIEW" if streaming or self._source.random() < 0.1 else "MATERIALIZED VIEW"
-        constructs = [*self._queries.seen, f"CREATE {kind}{' of a stream' if streaming else ''}"]
+        kept = " that keeps its rows" if self._keeps_rows else ""
+        constructs = [*self._queries.seen, f"CREATE {kind}{f' of a stream{kept}' if streaming else ''}"]
         if query.reads & self._views.keys():
             constructs.append("view over a view")
         option = ""
@@ -93,13 +97,18 @@ class _Drawing:
         return step
 
     def _between(self) -> Iterator[Step]:
-        """A view more, REFRESH, or an index of a view."""
-        match self._source.randint(0, 2):
+        """A view more, REFRESH, an index of a view, or another method."""
+        match self._source.randint(0, 3):
             case 0:
-                yield self._view(allow_stream=False)
+                yield self._view(allow_stream=self._keeps_rows)
             case 1:
                 name = self._source.choice(list(self._views))
                 yield Step("own", f"REFRESH MATERIALIZED VIEW {name}", constructs=("REFRESH",), name=name)
+            case 2:
+                name = self._source.choice(list(self._views))
+                method = self._source.choice(("auto", "incremental", "recompute"))
+                words = f"ALTER VIEW {name} SET (method = '{method}')"
+                yield Step("own", words, constructs=("ALTER VIEW SET (method)",), name=name)
             case _:
                 name = self._source.choice(list(self._views))
                 yield Step("own", f"CREATE INDEX ON {name} (c0)", constructs=("CREATE INDEX",), name=name)

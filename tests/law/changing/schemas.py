@@ -47,12 +47,13 @@ class Column(Struct, frozen=True):
 
 
 class Table(Struct, frozen=True):
-    """A table or a stream; ``key`` names the columns of its primary key."""
+    """A table or a stream, which may keep its rows; ``key`` names the columns of its primary key."""
 
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
     is_stream: bool = False
+    keeps_rows: bool = False
 
     @property
     def single_key(self) -> Column | None:
@@ -71,7 +72,8 @@ class Table(Struct, frozen=True):
             items.append(f"PRIMARY KEY ({', '.join(self.key)})")
         listed = ", ".join(items)
         if self.is_stream and not judged:
-            return f"CREATE FOREIGN TABLE {self.name} ({listed}) SERVER stream"
+            options = " OPTIONS (history 'all')" if self.keeps_rows else ""
+            return f"CREATE FOREIGN TABLE {self.name} ({listed}) SERVER stream{options}"
         return f"CREATE TABLE {self.name} ({listed})"
 
 
@@ -80,9 +82,10 @@ def draw_tables(source: random.Random) -> list[Table]:
     found: list[Table] = []
     for number in range(source.choice((1, 2, 2, 3, 3, 4, 5))):
         found.append(_edges(number) if source.random() < 0.12 else _table(source, number, found))
+    keeps_rows = source.random() < 0.5
     for name in source.choice((("s",), ("s", "z"), (), (), ())):
         columns = [Column("k", "int"), *(Column(f"v{place}", _kind(source, but="arr")) for place in range(3))]
-        found.append(Table(name, tuple(columns), is_stream=True))
+        found.append(Table(name, tuple(columns), is_stream=True, keeps_rows=keeps_rows))
     return found
 
 
