@@ -448,7 +448,7 @@ class ViewRuntime:
         for progress in self.paths:
             progress.reached = progress.moved = frontiers[progress.path.id]
         for name, trace in self._traces.items():
-            trace.replace(self._stored_rows(trace.state, runs[name]), max(frontiers.values()))
+            trace.replace(self._stored_rows(trace.state, runs[name]), max(frontiers.values(), default=0))
         self._is_given_back = False
 
     # Between servers --------------------------------------------------------------------------------------------

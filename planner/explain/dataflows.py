@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner.algebra.nodes import Aggregate, Filter, Join, Project, Relation, Scan, SetOperation, Unnest, Window
+from planner.algebra.nodes import Aggregate, Filter, Join, Project, Relation, Scan, SetOperation, Sort, Unnest, Window
 from planner.algebra.walk import walk
 from planner.incremental.dataflow.graph import (
     Constant,
@@ -75,7 +75,8 @@ def _how(node: DataflowNode) -> str:
         case Shared():
             return f"the rows of {node.node}"
         case FirstRows():
-            return f"the first {node.last:,} rows in an order, with some to spare"
+            first = "first row" if node.last == 1 else f"first {node.last:,} rows"
+            return f"the {first}{' in an order' if isinstance(node.ordered, Sort) else ''}, with some to spare"
         case Recomputed():
             return f"recomputation of touched keys of {_keyed(node.relation)}"
 

@@ -71,12 +71,16 @@ MAINTAINED = (
     "SELECT a.k, y.w FROM a LEFT JOIN LATERAL"
     " (SELECT w FROM b WHERE b.k = a.g ORDER BY w DESC, m, f, t LIMIT 2) y ON true",
     "SELECT a.k, (SELECT b.w FROM b WHERE b.k = a.k ORDER BY b.w LIMIT 1) FROM a",
+    "SELECT g, sum(v) s FROM a GROUP BY g LIMIT 100",
+    "SELECT count(*) FROM (SELECT k FROM a LIMIT 3) x",
+    "SELECT k, v > (SELECT DISTINCT k FROM c WHERE k = 2) FROM a",
+    "SELECT k, (SELECT DISTINCT d FROM c WHERE c.k = a.k GROUP BY d HAVING count(*) > 99) FROM a",
     "SELECT max(s), max(2.25) FROM (SELECT g, sum(v) s FROM a GROUP BY g) x HAVING max(1) < 3",
 )
 #: Queries with an operator that is computed at each read, over others that are not.
 PARTLY = (
     "SELECT g, s, rank() OVER (ORDER BY s, g) FROM (SELECT g, sum(v) s FROM a GROUP BY g) x",
-    "SELECT g, sum(v) s FROM a GROUP BY g LIMIT 100",
+    "SELECT sum(s), count(*) FROM (SELECT g, sum(f) s FROM b GROUP BY g) x",
 )
 #: Queries of which nothing is kept: what they read is as quick to compute.
 NOT_MAINTAINED = (

@@ -1,4 +1,5 @@
-"""ORDER BY with LIMIT: a few more rows than are shown are kept in order, so that a change needs no other rows.
+"""LIMIT, with an order or of any rows: a few more rows than are shown are kept in order, so that a change needs no
+other rows.
 
 With F the rows that are kept, the first ones of R in the order, which come before the others or tie with them::
 
@@ -35,22 +36,22 @@ Closed = Callable[[Relation], Snapshot]
 
 def first_rows(building: Building, node: Limit, closed: Closed) -> Snapshot:
     """The leaf that stands for the rows of ORDER BY with LIMIT. Raises NotMaintained."""
-    sort = node.input
+    below, keys = (node.input.input, node.input.keys) if isinstance(node.input, Sort) else (node.input, ())
     count, offset = _number(node.count), 0 if node.offset is None else _number(node.offset)
-    if not isinstance(sort, Sort) or any(has_subquery(key.expression) for key in sort.keys):
-        raise NotMaintained("LIMIT without ORDER BY may choose any rows")
+    if any(has_subquery(key.expression) for key in keys):
+        raise NotMaintained("an order is computed by a subquery")
     if count is None or offset is None or not 0 < count + offset <= MOST:
         raise NotMaintained(f"LIMIT and OFFSET do not name a number of rows up to {MOST:,}")
-    below = closed(sort.input)
+    below = closed(below)
     spare = max(_LEAST, 2 * (count + offset))
     weight, is_kept = building.weight(), building.fresh.column("kept", BOOL, False)
     rows = leaf(candidates_trace(building.scope, building.next_id()), (*below.columns, weight, is_kept))
-    ordered = Sort(rows, sort.keys)
+    ordered = Sort(rows, keys) if keys else rows
     return building.add(
         FirstRows(
             building.next_id(),
             node.columns,
-            building.expanded(Limit(Sort(below, sort.keys), node.count, node.offset)),
+            building.expanded(Limit(Sort(below, keys) if keys else below, node.count, node.offset)),
             building.node(below),
             offset,
             offset + count,

@@ -61,6 +61,7 @@ from planner.incremental.dataflow.graph import (
 )
 from planner.rules import optimise, unnest
 from planner.rules.row_order.forget_orders import forget_orders
+from planner.rules.subqueries.counted_rows import count_rows
 
 _SCANS: Final = kinds_of(Scan)
 #: Relations with all columns of their inputs.
@@ -93,7 +94,7 @@ def dataflow_of(relation: Relation, scope: str, constants: frozenset[str] = froz
 def joined(relation: Relation) -> Relation:
     """The relation with its subqueries as joins, as far as there are such, optimised."""
     try:
-        return optimise(forget_orders(unnest(relation)))
+        return optimise(forget_orders(unnest(count_rows(relation))))
     except SqlError:  # what has no join stays, and is computed at each read
         return optimise(relation)
 
@@ -235,7 +236,7 @@ class _Planning:
                 return self._distinct(node)
             case SetOperation():
                 return recomputation.set_operation(self._building, node, self._closed)
-            case Limit() if node.count is not None:
+            case Limit():
                 return first_rows.first_rows(self._building, node, self._closed)
             case Join(kind="full") if node.predicate is not None and not has_subquery(node.predicate):
                 return recomputation.full_join(self._building, node, self._closed)
