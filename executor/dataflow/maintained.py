@@ -18,7 +18,6 @@ from executor.dataflow.multiset import Multiset
 from executor.dataflow.operators import Changes, Merge, Query, change_schema, schema_of, shown
 from executor.dataflow.weighted_rows import repeated, weighted
 from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Snapshot, Sort
-from planner.incremental.dataflow.building import chooses
 from planner.incremental.dataflow.graph import (
     Constant,
     Dataflow,
@@ -27,6 +26,8 @@ from planner.incremental.dataflow.graph import (
     Retracted,
     Source,
     candidates_trace,
+    chooses,
+    names_of,
     references,
     rows_trace,
 )
@@ -62,6 +63,7 @@ class MaintainedRows:
         self._kept: dict[int, Multiset] = {}
         #: The rows of nodes of which another evaluation may choose others.
         chosen: dict[str, pa.Table] = {}
+        nodes = {node.id: node for node in flow.nodes}
         for node in flow.nodes:
             if isinstance(node, Retracted):
                 states = whole(node.fill, chosen)
@@ -73,7 +75,7 @@ class MaintainedRows:
                 first = self._first.get(node.id)
                 rows = whole(node.definition, chosen) if first is None else first.shown
                 self._kept[node.id] = self._multiset(node.columns, rows, flow.kept[node.id])
-            if chooses(node):
+            if chooses(nodes, node.id):
                 chosen |= self._bound(node.id)
 
     def _multiset(self, columns: tuple[Column, ...], rows: pa.Table, keys: tuple[Key, ...]) -> Multiset:
@@ -91,8 +93,11 @@ class MaintainedRows:
 
     def _bound(self, node: int) -> dict[str, pa.Table]:
         """The rows of a node, by the engine name of its leaf."""
-        rows = self._first[node].shown if node in self._first else self._read(node)
-        return {f"s_{rows_trace(self._flow.scope, node)}": rows}
+        shared = self._shared.get(node)
+        first = self._first.get(node if shared is None else shared.node)
+        rows = self._read(node) if first is None else first.shown
+        named = rows if shared is None else rows.rename_columns(names_of(shared.columns))
+        return {f"s_{rows_trace(self._flow.scope, node)}": named}
 
     @property
     def bytes(self) -> int:

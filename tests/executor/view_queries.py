@@ -72,6 +72,10 @@ MAINTAINED = (
     " (SELECT w FROM b WHERE b.k = a.g ORDER BY w DESC, m, f, t LIMIT 2) y ON true",
     "SELECT a.k, (SELECT b.w FROM b WHERE b.k = a.k ORDER BY b.w LIMIT 1) FROM a",
     "SELECT g, sum(v) s FROM a GROUP BY g LIMIT 100",
+    "WITH r AS (SELECT k, g, row_number() OVER (PARTITION BY g ORDER BY v) n FROM a) SELECT x.n, count(y.k)"
+    " FROM r x JOIN r y ON x.g = y.g AND x.n <= y.n GROUP BY x.n",
+    "WITH r AS (SELECT k, g, v FROM a ORDER BY v, k LIMIT 3) SELECT x.v, count(y.k) FROM r x, r y WHERE x.k < y.v + y.k"
+    " GROUP BY x.v",
     "SELECT count(*) FROM (SELECT k FROM a LIMIT 3) x",
     "SELECT k, v > (SELECT DISTINCT k FROM c WHERE k = 2) FROM a",
     "SELECT k, (SELECT DISTINCT d FROM c WHERE c.k = a.k GROUP BY d HAVING count(*) > 99) FROM a",

@@ -17,12 +17,11 @@ from planner.algebra.walk import descend, find, kinds_of
 from planner.incremental.dataflow.graph import (
     Constant,
     DataflowNode,
-    FirstRows,
     Operator,
     Propagated,
-    Recomputed,
     Shared,
     Source,
+    chooses,
     leaf,
     references,
     rows_trace,
@@ -95,7 +94,7 @@ class Building:
 
         def change(item: Any) -> Any:
             node = self.node_of(item)
-            return item if node is None or chooses(self.nodes[node]) else self.nodes[node].definition
+            return item if node is None or chooses(self.nodes, node) else self.nodes[node].definition
 
         return descend(relation, change, _SNAPSHOTS)
 
@@ -113,11 +112,6 @@ class Building:
     def leaf(self, node: int) -> Snapshot:
         """The leaf that stands for a node."""
         return leaf(rows_trace(self.scope, node), self.nodes[node].columns)
-
-
-def chooses(node: DataflowNode) -> bool:
-    """Whether another evaluation of a node's definition may have other rows."""
-    return isinstance(node, FirstRows) or (isinstance(node, Recomputed) and node.own_key is not None)
 
 
 def _is_chain(node: Operator) -> bool:

@@ -8,7 +8,7 @@ that an engine may keep the plans of many dataflows. Columns of rows are called 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -195,6 +195,17 @@ class Dataflow(Struct, frozen=True):
     def shared(self) -> dict[int, Shared]:
         """The nodes that have the rows of others."""
         return {node.id: node for node in self.nodes if isinstance(node, Shared)}
+
+
+def chooses(nodes: Mapping[int, DataflowNode] | Sequence[DataflowNode], node: int) -> bool:
+    """Whether another evaluation of a node's definition may have other rows."""
+    match nodes[node]:
+        case Shared(node=other):
+            return chooses(nodes, other)
+        case Recomputed(own_key=key):
+            return key is not None
+        case found:
+            return isinstance(found, FirstRows)
 
 
 def rows_trace(scope: str, node: int) -> str:
