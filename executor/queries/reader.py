@@ -1,34 +1,33 @@
 """Reading: one statement's rows at one LSN, from tables, continuous views and system views together.
 
-Owns: how a query gets its snapshot (LSN and tables under the sequencer's lock, architecture section 4), how the
-continuous views in it are brought to that LSN (section 2, step 5), which engine answers, and the optimised form of
-queries seen before. What Spark does of a query is ``executor/queries/spark_queries``.
+Owns: how the continuous views in a query are brought to its LSN (architecture, section 2, step 5), which engine
+answers, and the optimised form of queries seen before. ``executor/queries/moments`` has the LSN and the tables at it,
+``executor/queries/spark_queries`` what Spark does of a query.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.objects import PUBLIC, Table, View
 from catalog.roles import BOOTSTRAP_NAME
 from catalog.system.rows import Own
-from catalog.values.errors import SqlError, unsupported
+from catalog.values.errors import SqlError
 from catalog.values.times.infinite_dates import require_finite
 from executor.core.core import Core
 from executor.core.descriptors import OF_FILES, require_left
 from executor.core.plans import SCANS, Lookup, Plan, bare_view, joined_scans, reads
 from executor.embedded.connection import Bindings, Evaluate, plainly
-from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.results import OpenRows
 from executor.files import file_tables
 from executor.files.followed_folders import OwnFiles
@@ -38,20 +37,19 @@ from executor.printing.nodes import column_name, leaf_name
 from executor.queries.client import Client
 from executor.queries.engine_choice import Choice, choose
 from executor.queries.maintained_views import MaintainedViews
+from executor.queries.moments import Moment, Moments, Parameters
 from executor.queries.spark_queries import Analytics, Leaf, SparkQuery, Stored, write_files, write_input
 from executor.queries.stream_query import ArrivingQuery
-from executor.remote_reads.home_tables import Borrowing, Lending
-from executor.remote_reads.messages import Answer
+from executor.remote_reads.home_tables import Borrowing
 from executor.remote_reads.remote_views import Elsewhere
 from executor.replicas.replica import Replicas
 from executor.subscriptions.arrival_scan import ArrivalScan, Notify, Patience
 from executor.subscriptions.feeds import ChangeFeeds
 from executor.tables.store import ReadSnapshot
-from executor.tables.transaction import WriteTransaction
 from executor.traces.trace import InputTrace
-from executor.transactions.transaction import OutdatedError, RepeatableSnapshot, Transaction
+from executor.transactions.transaction import OutdatedError, Transaction
 from executor.views.runtime import ViewPassed, ViewRuntime
-from planner.algebra.nodes import Literal, Relation, Scan, Value, Values
+from planner.algebra.nodes import Literal, Relation, Scan, Values
 from planner.algebra.reading_time import with_time_as_parameter
 from planner.algebra.walk import find
 from planner.bind.state.context import restricted
@@ -70,39 +68,6 @@ _LARGE: Final = Remembered(with_large_quotients)
 SPARK_FAILED = ("0A000", "55000", "58000")
 
 OVERFLOWED: Final = "22003"
-
-Parameters = tuple[Value, ...]
-
-
-class Moment(Struct, frozen=True):
-    """What a statement reads: an LSN and the tables at it. ``exact``: every view must be at this very LSN.
-
-    ``versions`` tells, per continuous view, which content its final relation finds in tables and in other views.
-    """
-
-    lsn: int
-    snapshot: ReadSnapshot | None
-    versions: Mapping[int, int]
-    exact: bool
-    owner: object
-    catalog: Catalog
-    writer: WriteTransaction | None = None
-    #: Views that other servers maintain, with the LSN that their rows are of.
-    elsewhere: Mapping[int, Answer] = field(default_factory=dict)
-    #: What guests read of the tables of their homes.
-    lent: Mapping[int, Lending] = field(default_factory=dict)
-    #: Whether there is no snapshot, since what is read is kept up to date.
-    is_bare: bool = False
-
-    def query(
-        self, engine: EmbeddedEngine, relation: Relation, bindings: Bindings, parameters: Parameters, time_zone: str
-    ) -> pa.Table:
-        """A relation's rows, as the transaction sees the tables."""
-        if self.writer is not None:
-            return self.writer.query(relation, bindings, parameters, time_zone)
-        if self.snapshot is not None:
-            return self.snapshot.query(relation, bindings, parameters, time_zone)
-        return engine.query(relation, bindings, parameters, time_zone, self.owner)
 
 
 class _TablesNeeded(Exception):
@@ -177,8 +142,7 @@ class Reader:
         #: The client for which they run.
         self.client: Callable[[], Client] = Client
         self.is_cancelled = is_cancelled
-        #: The catalog that the running statement was planned for, where it can be planned again.
-        self._planned: Catalog | None = None
+        self.moments = Moments(self.core, services.borrowing, services.maintained.follows, self)
         #: What the session knows of itself, as relations.
         self.own: Own = {}
         self._running: ReadSnapshot | None = None
@@ -187,16 +151,6 @@ class Reader:
         self.patience = Patience()
         self.notify: Notify = lambda notice: None
         self._scan: ArrivalScan | None = None  # that runs now
-
-    @contextlib.contextmanager
-    def planned_for(self, catalog: Catalog) -> Iterator[None]:
-        """A context for a statement that was planned for a catalog: raises 40001 where what it reads has changed since
-        then."""
-        self._planned = catalog
-        try:
-            yield
-        finally:
-            self._planned = None
 
     def batches(
         self, query: Query, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
@@ -442,7 +396,7 @@ class Reader:
             self.services.borrowing.fetch(plan.views, self)
             elsewhere = self.services.elsewhere.read(plan, parameters, self, transaction)
             with self.services.borrowing.steady(plan.views, self):
-                moment, owned = self._moment(plan, transaction, elsewhere, needs_tables)
+                moment, owned = self.moments.take(plan, transaction, elsewhere, needs_tables)
             if elsewhere:
                 moment = replace(moment, elsewhere=elsewhere)
             try:
@@ -521,7 +475,9 @@ class Reader:
                     lsn, changed = core.sequencer.visible, core.version_of((oid,))
                     snapshot = core.tables.snapshot() if core.tables_of_view(oid) else None
                     lent = self.services.borrowing.at(below)
-                    moment = Moment(lsn, snapshot, self._versions(below, lent), True, self, core.catalog, lent=lent)
+                    moment = Moment(
+                        lsn, snapshot, self.moments.versions(below, lent), True, self, core.catalog, lent=lent
+                    )
                     moment = replace(moment, elsewhere=elsewhere) if elsewhere else moment
             try:
                 self._running = snapshot
@@ -533,102 +489,12 @@ class Reader:
                 if snapshot is not None:
                     snapshot.close()
 
-    def _require_current(self, plan: Plan, catalog: Catalog) -> None:
-        """Raises 40001 where another transaction has changed what the plan reads."""
-        before = self._planned
-        if before is None or before is catalog:
-            return
-        if any(before.objects.get(oid) is not catalog.objects.get(oid) for oid in (*plan.tables, *plan.views)):
-            raise OutdatedError
-
     def _is_outdated(self, plan: Plan) -> bool:
         """Whether a table that the plan reads has been dropped, or has lost a column, since it was bound."""
         tables = self.core.tables.definitions
         scans = [scan for scan in find(plan.relation, SCANS) if scan.kind == "table"]
         known = {oid: {column.name for column in tables[oid].columns} for oid in plan.tables if oid in tables}
         return any(not known.get(scan.oid, set()).issuperset(scan.sources) for scan in scans)
-
-    def _versions(self, views: Iterable[int], lent: Mapping[int, Lending]) -> dict[int, int]:
-        """Which content views find beside their states. The caller has the sequencer's lock."""
-        return {oid: self._version(oid, lent) for oid in views}
-
-    def _version(self, oid: int, lent: Mapping[int, Lending]) -> int:
-        if self.core.view(oid).view.timed:  # nobody else reads it at this time
-            return self.core.versions.private()
-        return lent[oid].version if oid in lent else self.core.version_beside(oid)
-
-    def _reads_tables(self, views: Iterable[int], elsewhere: Container[int]) -> bool:
-        """Whether some views are computed from tables."""
-        below = self.core.views_below(tuple(views), elsewhere)
-        return any(oid not in elsewhere and self.core.tables_beside(oid) for oid in below)
-
-    def _moment(
-        self, plan: Plan, transaction: Transaction, elsewhere: Container[int], needs_tables: bool
-    ) -> tuple[Moment, bool]:
-        """(moment, whether the caller closes its snapshot); ``elsewhere`` are the views that others have answered.
-        Unless it ``needs_tables``, a moment has none where the rows of all views are kept up to date."""
-        views = self.core.views_below(plan.views, elsewhere)
-        here = [oid for oid in views if oid not in elsewhere]
-        reads_tables = bool(plan.tables) or self._reads_tables(plan.views, elsewhere)
-        exact = reads_tables or len(views) > 1 or any(self.core.view(oid).program.borrowed for oid in here)
-        is_bare = not needs_tables and reads_tables and self._is_kept(plan, transaction, elsewhere)
-        reads_tables = reads_tables and not is_bare
-        if transaction.write is not None and views:
-            transaction.write.await_others()  # views and tables are at one position
-        beside = {table for oid in here for table in self.core.tables_beside(oid)}
-        if transaction.write is not None and transaction.snapshot is None:
-            transaction.write.see({*plan.tables, *beside})
-        if reads_tables and transaction.write is None and transaction.snapshot is None:
-            self.core.tables.backlog.apply()  # so that little is left while others wait for the lock
-        with self.core.sequencer.lock:
-            catalog = transaction.sees(self.core.catalog)
-            lsn, kept = self.core.sequencer.visible, transaction.snapshot
-            if transaction.write is not None and kept is None:
-                _require_committed((*plan.views, *views), catalog, self.core.catalog)
-                own, lent = {oid: self.core.versions.private() for oid in views}, self.services.borrowing.at(views)
-                return Moment(lsn, None, own, exact, self, catalog, transaction.write, lent=lent), True
-            if kept is not None:
-                kept.require_columns(plan.relation, catalog)
-                for oid in here:
-                    view = catalog.objects.get(oid)
-                    if isinstance(view, View):
-                        kept.require_columns(self.core.view(oid).final(view), catalog)
-                own, lent = (
-                    {oid: self.core.versions.private() for oid in views},
-                    self.services.borrowing.at(views, kept.lsn),
-                )
-                snapshot = None if transaction.write is not None else kept.tables
-                return Moment(kept.lsn, snapshot, own, True, self, catalog, transaction.write, lent=lent), False
-            self._require_current(plan, catalog)
-            keep = transaction.repeatable and transaction.explicit
-            snapshot = self.core.tables.snapshot() if reads_tables or keep else None
-            lent = self.services.borrowing.at(views)
-            versions = self._versions(views, lent)
-            if keep and snapshot is not None:
-                self._keep(transaction, lsn, snapshot, catalog)
-        is_bare = is_bare and snapshot is None
-        return Moment(lsn, snapshot, versions, exact or keep, self, catalog, lent=lent, is_bare=is_bare), not keep
-
-    def _is_kept(self, plan: Plan, transaction: Transaction, elsewhere: Container[int]) -> bool:
-        """Whether all that a plan reads of tables is rows of views that are kept up to date."""
-        if plan.tables or transaction.write is not None or transaction.snapshot is not None:
-            return False
-        follows = self.services.maintained.follows
-        return not self._reads_tables((oid for oid in plan.views if not follows(self.core.view(oid))), elsewhere)
-
-    def _keep(self, transaction: Transaction, lsn: int, snapshot: ReadSnapshot, catalog: Catalog) -> None:
-        """All statements of a transaction read this. The caller has the sequencer's lock."""
-        self.core.pinned.pin(lsn)
-        transaction.snapshot = RepeatableSnapshot(lsn, snapshot, catalog, self.core.pinned)
-
-    def take_snapshot(self, transaction: Transaction) -> None:
-        """A transaction that reads one moment begins to, and has the locks of its first statement."""
-        core, unsettled = self.core, self.core.tables.unsettled
-        unsettled.wait(unsettled.last, unsettled.chain)
-        core.tables.backlog.apply()
-        with core.sequencer.lock:
-            catalog = transaction.sees(core.catalog)
-            self._keep(transaction, core.sequencer.visible, core.tables.snapshot(), catalog)
 
     def bound(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> Bindings:
         """What leaves that are no tables stand for, by their engine names."""
@@ -797,19 +663,6 @@ def _have_come(feed: InputTrace, after: int, upto: int) -> bool:
         if error.sqlstate != "72000":
             raise
         return True
-
-
-def _require_committed(views: Iterable[int], own: Catalog, committed: Catalog) -> None:
-    """A continuous view begins, or has another program, with its transaction's commit. Raises 0A000 where that is still
-    to come."""
-    for oid in views:
-        if oid not in committed.objects and (view := own.objects.get(oid)) is not None:
-            what = f'reading continuous view "{view.name}" in the transaction that creates it'
-            raise unsupported(what, "Commit first: the view has the rows from then on.")
-        known, now = own.objects.get(oid), committed.objects.get(oid)
-        if isinstance(known, View) and isinstance(now, View) and known.program != now.program:
-            what = f'reading continuous view "{known.name}" in the transaction that changes its options'
-            raise unsupported(what, "Commit first.")
 
 
 def _as_read(plan: Plan, oid: int, table: pa.Table) -> pa.Table:

@@ -47,7 +47,8 @@ from planner.statements.statement import Output
 
 if TYPE_CHECKING:
     from executor.core.plans import Plan
-    from executor.queries.reader import Moment, OwnReader, Reader
+    from executor.queries.moments import Moment
+    from executor.queries.reader import OwnReader, Reader
     from executor.transactions.transaction import Transaction
 
 FOLDER: Final = "queries"

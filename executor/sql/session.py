@@ -186,7 +186,7 @@ class DatabaseSession(Environment):
         """Runs a statement, for which columns may have to be widened; then it is planned once more."""
 
         def run(planned: Planned) -> Result:
-            with self.reader.planned_for(planned.catalog):
+            with self.reader.moments.planned_for(planned.catalog):
                 return self.run(planned.statement, parameters, transaction)
 
         return run_widening(self, planned, transaction, run)

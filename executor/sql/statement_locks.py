@@ -63,7 +63,7 @@ def begin_write(session: Environment) -> WriteTransaction:
     if session.serializable:
         begin_serial(session, transaction)
     if transaction.repeatable and transaction.explicit and transaction.snapshot is None:
-        session.reader.take_snapshot(transaction)
+        session.reader.moments.begin(transaction)
     snapshot = transaction.snapshot
     if snapshot is None:
         return tables.begin(transaction.locks)
