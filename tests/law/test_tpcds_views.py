@@ -2,8 +2,8 @@
 facts as streams.
 
 The texts are the benchmark's without LIMIT, since their orders leave ties. All views are read after random changes of
-facts and of what they refer to, with a crash in between; the judge evaluates the query from scratch. It takes minutes:
-with ``--whole`` alone.
+facts and of what they refer to, with a crash in between; the judge evaluates the query from scratch, and some divide by
+zero as long as facts are missing. It takes minutes: with ``--whole`` alone.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ OTHERS: Final = {
     "item": ("i_item_sk", "i_current_price = i_current_price + 1, i_manager_id = i_manager_id % 7"),
     "customer": ("c_customer_sk", "c_birth_month = 1 + c_birth_month % 12, c_preferred_cust_flag = 'Y'"),
     "customer_address": ("ca_address_sk", "ca_state = 'TX', ca_gmt_offset = -6"),
-    "date_dim": ("d_date_sk", "d_moy = 1 + d_moy % 12, d_dom = 1 + d_dom % 28"),
+    "date_dim": ("d_date_sk", "d_dom = 1 + d_dom % 28, d_day_name = 'Sunday'"),
     "store": ("s_store_sk", "s_state = 'TN', s_number_employees = s_number_employees + 9"),
     "promotion": ("p_promo_sk", "p_channel_email = 'N', p_channel_tv = 'N'"),
 }
@@ -105,5 +105,5 @@ def test_views_equal_the_benchmarks_queries(are_streams: bool, postgres: Postgre
             _change(mirror, source, are_streams)
             if step == STEPS // 2:
                 mirror.restart(crash=True)
-            mirror.check(*source.sample(list(QUERIES), READS))
-        mirror.check()
+            mirror.check_outcomes(*source.sample(list(QUERIES), READS))
+        mirror.check_outcomes()
