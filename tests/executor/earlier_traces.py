@@ -47,7 +47,8 @@ def _rewrite(view: Path, path: Path, step: int) -> None:
     path.write_bytes(pack({**document, "program": earlier, "statics": statics}))
     manifest = view / MANIFEST
     content = unpack(manifest.read_bytes(), manifest.name)[1]
-    states = {names[name]: _state(view, state, first[name], names[name]) for name, state in content["states"].items()}
+    kept = {name: state for name, state in content["states"].items() if name in names}  # rejected rows are newer
+    states = {names[name]: _state(view, state, first[name], names[name]) for name, state in kept.items()}
     manifest.write_bytes(pack({**content, "program": earlier, "statics": statics, "states": states}))
 
 
