@@ -89,7 +89,7 @@ SHAPES: Final = {
 }
 RANDOM: Final = 12
 STEPS: Final = 8
-#: Without ``--whole``, which all shapes have; the restart is in their midst.
+#: Without ``--whole``, for every other shape; the restart is in their midst.
 FEW_STEPS: Final = 4
 SEEDS: Final = range(3)
 #: Aggregates over a column or expression of whole numbers, of numerics, of doubles and of texts.
@@ -178,7 +178,8 @@ def mirror(postgres: Postgres) -> Iterator[Mirror]:
 
 
 def test_each_shape_follows_its_tables(mirror: Mirror, whole: bool) -> None:
-    play(mirror, random.Random(5), SHAPES, STEPS if whole else FEW_STEPS)
+    shapes = SHAPES if whole else dict(list(SHAPES.items())[::2])
+    play(mirror, random.Random(5), shapes, STEPS if whole else FEW_STEPS)
 
 
 @pytest.mark.parametrize("seed", sample(SEEDS, (0,)))
