@@ -21,7 +21,7 @@ from tests.rig.postgres import Postgres
 from tests.rig.server import Millstream
 from tests.rig.tpcds import TABLES, Tpcds
 
-pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.whole, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.whole, pytest.mark.timeout(900)]
 
 SCALE: Final = 0.01
 QUERIES: Final = {path.stem: path.read_text(encoding="utf-8").strip().rstrip(";") for path in queries("tpcds")}
