@@ -7,6 +7,7 @@ while none come or writers wait. What a run is and which runs leave is said by `
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from functools import partial
 
@@ -25,15 +26,25 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class HistoryJobs:
-    """Writes and trims the histories of all streams, in one thread."""
+    """Writes and trims the histories of all streams, in one thread at a time."""
 
     def __init__(self, core: Core, frontiers: Frontiers, admission: Admission) -> None:
         self._core, self._frontiers, self._admission = core, frontiers, admission
         #: Until when, by the monotonic clock, a stream's history is left alone after a failure.
         self._not_before: dict[int, float] = {}
+        self._at_work = threading.Lock()
 
     def run(self) -> bool:
-        """Does what is due; whether rows were written. What fails is logged, and tried again after a while."""
+        """Does what is due, unless another thread does; whether rows were written. What fails is logged, and tried
+        again after a while."""
+        if not self._at_work.acquire(blocking=False):
+            return False
+        try:
+            return self._run()
+        finally:
+            self._at_work.release()
+
+    def _run(self) -> bool:
         return sum(self._keep(stream, stream.history) for stream in tuple(self._core.streams.values())) > 0
 
     def _keep(self, stream: StreamRuntime, history: History | None) -> bool:

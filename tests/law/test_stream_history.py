@@ -130,8 +130,18 @@ def test_no_gap_and_no_double_beside_writers(tmp_path: Path, monkeypatch: pytest
             own.run(f"INSERT INTO s VALUES ({counts[writer]}, {writer}), ({counts[writer] + 1}, {writer})")
             counts[writer] += 2
 
-    writers = [threading.Thread(target=write, args=(writer,)) for writer in (0, 1)]
-    for thread in writers:
+    failures: list[Exception] = []
+
+    def look() -> None:
+        """A round beside the scheduler's own."""
+        try:
+            while not ended.is_set():
+                database.maintenance.round("embedded")
+        except Exception as error:
+            failures.append(error)
+
+    threads = [*(threading.Thread(target=write, args=(writer,)) for writer in (0, 1)), threading.Thread(target=look)]
+    for thread in threads:
         thread.start()
     try:
         for place in range(5):
@@ -143,8 +153,9 @@ def test_no_gap_and_no_double_beside_writers(tmp_path: Path, monkeypatch: pytest
                 assert rows == numbers >= 60 * (place + 1)
     finally:
         ended.set()
-        for thread in writers:
+        for thread in threads:
             thread.join()
+    assert not failures
     expected = [(writer, count, count, count) for writer, count in enumerate(counts)]
     for _ in range(2):
         for place in range(5):
