@@ -8,7 +8,7 @@ each time.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -235,6 +235,7 @@ class FileTable(Struct, frozen=True):
 
 #: What becomes of a row on which an expression fails: the view, the value or the row goes.
 RowPolicy = Literal["fail", "null", "skip"]
+ROW_POLICIES: Final[tuple[RowPolicy, ...]] = get_args(RowPolicy)
 
 
 class View(Struct, frozen=True):

@@ -28,6 +28,7 @@ from executor.traces.layout import home_of
 from executor.upkeep.admission import Admission
 from executor.upkeep.maintenance import Maintenance
 from planner.incremental.plan import tables_of
+from planner.incremental.programs.rejected import REJECTED
 from planner.rules.row_order.order_system_rows import PLACE
 
 SCHEMA: Final = "millstream"
@@ -266,14 +267,7 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
         _rejected,
         (
             ("view", TEXT),
-            ("stream", TEXT),
-            ("number", INT8),
-            ("lsn", INT8),
-            ("ordinal", INT8),
-            ("at", TIMESTAMPTZ),
-            ("sqlstate", TEXT),
-            ("message", TEXT),
-            ("row", TEXT),
+            *((column.name, column.type) for column in REJECTED.columns),
             ("file", TEXT),
             ("line", INT8),
         ),

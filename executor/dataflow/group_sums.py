@@ -1,7 +1,7 @@
 """Adds up the states of groups (``planner.incremental.dataflow.retraction``) without an engine.
 
-Owns: for which types and values Arrow's grouping and sums are an engine's. Arrow's sums do not notice an overflow, so
-that states whose sums might have one are the engine's.
+Owns: the types and values for which Arrow's grouping and sums give what an engine gives. Arrow's sums do not notice an
+overflow: an engine adds up states that are large enough for one.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ _HIGH: Final = 10**38 // 2 // 2**64 - 1
 
 
 def added_up(states: pa.Table, group: Sequence[str]) -> pa.Table | None:
-    """The sums of states, at most two of each group, without those of no rows, whose number is the first sum. None
-    where the engine must add them up: without a key, and for types and values that Arrow does not treat as SQL does."""
+    """One state for each group, the sums of at most two. The first sum counts the group's rows: a group without rows is
+    left out. None where an engine must add the states up: without a key, and for types and values that Arrow does not
+    treat as SQL does."""
     sums = states.column_names[len(group) :]
     if not group or not all(_is_exact(states.schema.field(name).type) for name in group):
         return None

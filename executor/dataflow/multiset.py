@@ -107,7 +107,7 @@ class Multiset:
         self._names = tuple(self._schema.names)
         self._merge = merge
         self._segments: list[_Segment] = []
-        self._add(rows)
+        self.add(rows)
         for key in keys:
             self.lookup(key, np.empty(0, np.uint64))
 
@@ -135,23 +135,19 @@ class Multiset:
         self._clear(found)
         return rows
 
-    def add(self, rows: pa.Table) -> None:
-        """Adds rows with their weights, which are positive."""
-        self._add(rows)
-
     def change(self, delta: pa.Table) -> None:
         """Adds rows with their weights. Raises Inconsistent where a row would be there less than not at all."""
         if delta.num_rows == 0:
             return
         if self._taken_away(with_weights(delta, positive=False)):
-            self._add(with_weights(delta, positive=True))
+            self.add(with_weights(delta, positive=True))
             return
         old = self.take(self._names, hashes_of(delta, self._names))
         merged = self.consolidated(pa.concat_tables([old, delta]) if old.num_rows else delta)
         weights = weights_of(merged)
         if weights.size and weights.min() < 0:
             raise Inconsistent
-        self._add(merged)
+        self.add(merged)
 
     def consolidated(self, rows: pa.Table) -> pa.Table:
         """Equal rows as one with the sum of their weights, without those where it is 0."""
@@ -182,7 +178,8 @@ class Multiset:
             item.weights[places] = 0
             item.live -= places.size
 
-    def _add(self, rows: pa.Table) -> None:
+    def add(self, rows: pa.Table) -> None:
+        """Adds rows with their weights, which are positive."""
         if rows.num_rows:
             weights = weights_of(rows).astype(np.int64)  # a copy, which is written to
             self._segments.append(_Segment(rows.select(self._names), weights))

@@ -67,7 +67,7 @@ class Changes:
             self._kept[node.id].change(self._deltas[node.id])
 
     def _pass_on(self, node: DataflowNode, delta: pa.Table) -> None:
-        """What nodes above find as the change of one, whose rows are as they are after it."""
+        """Gives the nodes above the change of a node whose kept rows have changed already, or that keeps none."""
         found = consolidated(delta, partial(self._merge, node.columns))
         if found.num_rows:
             self._deltas[node.id] = found

@@ -1,4 +1,4 @@
-"""Rows with weights: a table whose last column says by how many such rows there are more.
+"""Rows with weights: tables with a column that counts each row, below 0 for rows that go.
 
 Owns: which rows are equal. Values are equal here where their bits are: zeros of both signs are two values, as Python's
 and Arrow's own comparisons would not have it.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 import pytest
 
 from catalog.values.errors import SqlError
@@ -163,6 +164,28 @@ def test_no_gap_and_no_double_beside_writers(tmp_path: Path, monkeypatch: pytest
         database.close()
         database = _open(tmp_path)
         client = Client(database)
+    database.close()
+
+
+def test_one_thread_at_a_time_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended, calls = threading.Event(), threading.Event(), list[int]()
+    append = History.append
+
+    def slow(self: History, upto: int, records: pa.Table, at: int) -> None:
+        calls.append(upto)
+        begun.set()
+        ended.wait(10)
+        append(self, upto, records, at)
+
+    monkeypatch.setattr(History, "append", slow)
+    database = _open(tmp_path, maintenance_rows=1)
+    client = Client(database)
+    client.run("CREATE FOREIGN TABLE s (n int) SERVER stream OPTIONS (history 'all')")
+    client.run("INSERT INTO s VALUES (1)")
+    assert begun.wait(10), "the scheduler writes"
+    database.maintenance.round("embedded")  # beside it
+    assert len(calls) == 1
+    ended.set()
     database.close()
 
 

@@ -142,9 +142,7 @@ class _Planning:
     def _presented(self, relation: Relation) -> Relation:
         """The final relation, in which the order of the rows stays what it is: to show rows in order is no part of
         their maintenance."""
-        if isinstance(relation, Project) and _is_ordered(relation):
-            return replace(relation, input=self._presented(relation.input))
-        if isinstance(relation, Sort) and _is_ordered(relation):
+        if isinstance(relation, Project | Sort) and _is_ordered(relation):
             return replace(relation, input=self._presented(relation.input))
         found: Relation = transform_relations(relation, self._change)
         if found in self._sorted:

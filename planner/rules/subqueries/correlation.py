@@ -20,6 +20,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import TEXT, SqlType
 from planner.algebra.construction import Fresh, conjunction, conjuncts, equality, filtered, substitute
 from planner.algebra.nodes import (
     Aggregate,
@@ -202,6 +203,12 @@ def without_top(relation: Relation) -> Relation:
     while isinstance(relation, Project | Sort) or (isinstance(relation, Limit) and keeps_first_row(relation)):
         relation = relation.input
     return relation
+
+
+def second_row(kind: SqlType) -> Call:
+    """The error 21000 of a subquery of which one row is wanted, in the place of a value."""
+    message = Literal("more than one row returned by a subquery used as an expression", TEXT)
+    return Call("error", (Literal("21000", TEXT), message), kind)
 
 
 def rows_at_most_one(relation: Relation) -> bool:

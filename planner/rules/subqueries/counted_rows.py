@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from catalog.values.types import BOOL, INT8, TEXT
+from catalog.values.types import BOOL, INT8
 from planner.algebra.construction import Fresh
 from planner.algebra.nodes import (
     Aggregate,
@@ -24,7 +24,7 @@ from planner.algebra.nodes import (
     ScalarSubquery,
 )
 from planner.algebra.walk import kinds_of, transform
-from planner.rules.subqueries.correlation import rows_at_most_one
+from planner.rules.subqueries.correlation import rows_at_most_one, second_row
 
 #: Types of which min gives the only value that there is.
 _ORDERED: Final = frozenset(
@@ -58,8 +58,6 @@ def _counted(relation: Relation, fresh: Fresh) -> Relation:
         (rows, AggregateCall("count", (), INT8)),
         (least, AggregateCall("min", (ColumnRef(column),), column.type)),
     )
-    message = Literal("more than one row returned by a subquery used as an expression", TEXT)
-    error = Call("error", (Literal("21000", TEXT), message), column.type)
     are_many = Call("gt", (ColumnRef(rows), Literal(1, INT8)), BOOL)
     grouped = Aggregate(relation, (), calls)
-    return Project(grouped, ((value, Case(((are_many, error),), ColumnRef(least), column.type)),))
+    return Project(grouped, ((value, Case(((are_many, second_row(column.type)),), ColumnRef(least), column.type)),))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from catalog.values.types import BOOL, INT8, TEXT
+from catalog.values.types import BOOL, INT8
 from planner.algebra.construction import FALSE, TRUE, Fresh, conjunction, equality, substitute
 from planner.algebra.nodes import (
     Aggregate,
@@ -31,7 +31,7 @@ from planner.algebra.nodes import (
     Window,
     WindowCall,
 )
-from planner.rules.subqueries.correlation import SingleRow, rows_at_most_one, single_row
+from planner.rules.subqueries.correlation import SingleRow, rows_at_most_one, second_row, single_row
 from planner.rules.subqueries.dependent_joins import Domain, independent_join, over_nothing
 
 _ONE: Final = Literal(1, INT8)
@@ -80,10 +80,9 @@ def _checked(relation: Relation, fresh: Fresh) -> Relation:
         return relation
     number, value = fresh.column("row_number", INT8, False), fresh.copy(relation.columns[0])
     numbered = Window(relation, ((number, WindowCall("row_number", (), INT8)),))
-    message = Literal("more than one row returned by a subquery used as an expression", TEXT)
-    error = Call("error", (Literal("21000", TEXT), message), value.type)
     is_second = Call("gt", (ColumnRef(number), _ONE), BOOL)
-    return Project(numbered, ((value, Case(((is_second, error),), ColumnRef(relation.columns[0]), value.type)),))
+    checked = Case(((is_second, second_row(value.type)),), ColumnRef(relation.columns[0]), value.type)
+    return Project(numbered, ((value, checked),))
 
 
 def _membership(node: InSubquery, fresh: Fresh) -> SingleRow:

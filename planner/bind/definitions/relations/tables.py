@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from catalog.objects import PG_TEMP, FileTable, Stream, Table
+from catalog.objects import PG_TEMP, ROW_POLICIES, FileTable, Stream, Table
 from catalog.stream_history import history_bound
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.nested_types import holds
@@ -198,8 +198,8 @@ def stream_option(binding: Binding, item: Any, known: tuple[str, ...] = _STREAM_
         raise SqlError("22023", f'invalid value for option "source": "{value}"', hint="The only source is files.")
     if item.defname == "history":
         history_bound(value)
-    if item.defname == "on_error" and value not in ("fail", "null", "skip"):
-        hint = "Values are fail, null and skip."
+    if item.defname == "on_error" and value not in ROW_POLICIES:
+        hint = f"Valid values are {', '.join(ROW_POLICIES)}."
         raise SqlError("22023", f'invalid value for option "on_error": "{value}"', hint=hint)
     formats = ("parquet", "csv", "json", *(("delta",) if known is _FILE_OPTIONS else ()))
     if item.defname == "format" and value not in formats:

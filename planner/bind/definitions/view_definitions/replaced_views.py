@@ -17,7 +17,8 @@ from planner.algebra.event_time import Keeping
 from planner.algebra.signature import signature
 from planner.bind.definitions.dependents import above_replaced, bind_text
 from planner.bind.definitions.relations.watermarks import keeping_of
-from planner.bind.definitions.view_definitions.view_options import START, changes_query, fixed_option
+from planner.bind.definitions.view_definitions.derived_views import MAINTAINED
+from planner.bind.definitions.view_definitions.view_options import START, changed_options, changes_query
 from planner.bind.lookup.type_names import display
 from planner.bind.state.environment import Binding
 from planner.incremental.programs.zones import depends_on_zone
@@ -78,11 +79,7 @@ def _has_history(binding: Binding, view: View) -> bool:
 
 def _is_same(old: View, old_query: Query, view: View, query: Query) -> bool:
     """Whether a continuous view has a definition already."""
-    if (
-        not view.continuous
-        or _shape(old) != _shape(view)
-        or fixed_option(old.options, view.options) not in (None, START)
-    ):
+    if not view.continuous or _shape(old) != _shape(view) or MAINTAINED in changed_options(old.options, view.options):
         return False
     if signature(old_query.relation)[0] != signature(query.relation)[0]:
         return False

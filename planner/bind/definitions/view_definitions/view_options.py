@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from catalog.objects import ROW_POLICIES
 from catalog.values.errors import SqlError, unsupported
 from planner.bind.definitions.relations.watermarks import bind_length
 from planner.bind.definitions.view_definitions.derived_views import MAINTAINED
@@ -98,7 +99,7 @@ OPTIONS: Final[Mapping[str, ViewOption]] = {
     MAINTAINED: ViewOption(
         _truth, "false", instead="Write CREATE OR REPLACE VIEW ... WITH (maintained = ...) AS and the query."
     ),
-    ON_ERROR: ViewOption(_one_of("fail", "null", "skip"), "fail"),
+    ON_ERROR: ViewOption(_one_of(*ROW_POLICIES), "fail"),
     START: ViewOption(_one_of("history", "now"), instead=_ANEW),
     RESTART: ViewOption(_of_statement),
     "action": ViewOption(_action),
@@ -145,15 +146,10 @@ def changes_query(before: Options, after: Options) -> bool:
     return any(OPTIONS[name].is_of_query for name in changed_options(before, after) if name in OPTIONS)
 
 
-def fixed_option(before: Options, after: Options) -> str | None:
-    """The first option that has changed, and that no view may change."""
-    names = (name for name in changed_options(before, after) if name in OPTIONS)
-    return next((name for name in names if OPTIONS[name].instead), None)
-
-
 def require_changeable(before: Options, after: Options, items: Any, binding: Binding) -> None:
     """Raises 0A000 for an option that ALTER VIEW cannot change."""
-    name = fixed_option(before, after)
+    names = (name for name in changed_options(before, after) if name in OPTIONS)
+    name = next((name for name in names if OPTIONS[name].instead), None)
     if name is not None:
         position = next((binding.position(item) for item in items if item.defname.lower() == name), None)
         raise unsupported(f"changing the view option {name}", OPTIONS[name].instead, position)
