@@ -80,22 +80,22 @@ class Database:
         self.elsewhere = Elsewhere(core, self.view_migration.refresh_entry)
         self.borrowing = Borrowing(core, self.replicas, self.elsewhere)
         self.separation = Separation(core, self.analytics, self.own_reader, self.view_migration)
-        maintained = MaintainedViews(core)
-        self.shown = Shown(core, self.separation, self.maintenance, self.admission, maintained)
+        self.maintained = MaintainedViews(core)
+        self.shown = Shown(core, self.separation, self.maintenance, self.admission, self.maintained)
         self.read_services = ReadServices(
             core,
             self.replicas,
             self.borrowing,
             self.elsewhere,
             self.changes,
-            maintained,
+            self.maintained,
             self.analytics,
             self.separation,
             partial(rows_of_system, self.shown),
         )
         self.change_watch = ChangeWatch(core, self.changes, partial(Reader, self.read_services))
         self._runtimes.on_defined(self.change_watch.redefined)
-        self._runtimes.on_defined(maintained.redefined)
+        self._runtimes.on_defined(self.maintained.redefined)
 
     @classmethod
     def open(cls, options: Options) -> Database:
@@ -118,6 +118,7 @@ class Database:
         self.separation.moving.close()
         self.admission.close()
         self.change_watch.close()
+        self.maintained.close()
         self.watcher.close()
         self.maintenance.close()
         self.appender.close()

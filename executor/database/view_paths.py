@@ -21,7 +21,7 @@ from executor.queries.statistics import all_statistics_of
 from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Delta, Relation, Scan, Snapshot
 from planner.algebra.walk import walk
-from planner.explain.dataflows import dataflow_json
+from planner.explain.dataflows import Begin, dataflow_json
 from planner.explain.plans import Rows
 from planner.explain.programs import Known
 from planner.explain.views import ShownView
@@ -37,15 +37,20 @@ def shown_view(core: Core, maintained: MaintainedViews, runtime: ViewRuntime) ->
         facts = maintained.facts(runtime)
     rows = {name: sum(table.num_rows for table in state.tables) for name, state in runtime.states.items()}
     known = Known({}, rows, estimates(core, core.catalog))
-    planned, at_once = facts.planned, method_of(runtime.view) == "incremental"
-    return ShownView(runtime.view.name, runtime.program, planned, known, (), facts.counts, facts.measured, at_once)
+    begin = Begin.FILLED if facts.is_filling else _begin(runtime.view)
+    name, program = runtime.view.name, runtime.program
+    return ShownView(name, program, facts.planned, known, (), facts.counts, facts.measured, begin)
 
 
 def prospective_view(core: Core, catalog: Catalog, view: View, program: Program) -> ShownView:
     """A view that CREATE VIEW would make."""
     known = Known({}, None, estimates(core, catalog))
-    planned, at_once = planned_rows(core, Prospect(view, program)), method_of(view) == "incremental"
-    return ShownView(view.name, program, planned, known, at_once=at_once)
+    planned = planned_rows(core, Prospect(view, program))
+    return ShownView(view.name, program, planned, known, begin=_begin(view))
+
+
+def _begin(view: View) -> Begin:
+    return Begin.FIRST_READ if method_of(view) == "incremental" else Begin.WORTH
 
 
 def estimates(core: Core, catalog: Catalog) -> Callable[[Relation], Rows | None]:

@@ -42,6 +42,10 @@ class Whole(Protocol):
         ...
 
 
+class TooLarge(Exception):
+    """The rows take more memory than they may."""
+
+
 class MaintainedRows:
     """The rows of a dataflow's outputs at one moment."""
 
@@ -51,13 +55,16 @@ class MaintainedRows:
         whole: Whole,
         query: Query,
         merge: Merge,
+        most: int,
     ) -> None:
         """Fills the nodes. ``whole`` evaluates a relation over tables and states as they are at the moment, and over
-        the rows of given traces, ``query`` one over a few rows of given traces."""
+        the rows of given traces, ``query`` one over a few rows of given traces. Raises TooLarge where the rows take
+        more than ``most`` bytes, now or later."""
         self._flow = flow
         self._shared = flow.shared
         self._query = query
         self._merge = merge
+        self._most = most
         self._states: dict[int, Multiset] = {}
         self._first: dict[int, FirstRowsState] = {}
         self._kept: dict[int, Multiset] = {}
@@ -77,6 +84,7 @@ class MaintainedRows:
                 self._kept[node.id] = self._multiset(node.columns, rows, flow.kept[node.id])
             if chooses(nodes, node.id):
                 chosen |= self._bound(node.id)
+            self._require_room()
 
     def _multiset(self, columns: tuple[Column, ...], rows: pa.Table, keys: tuple[Key, ...]) -> Multiset:
         typed = pa.Table.from_arrays(rows.columns, schema=schema_of(columns))
@@ -99,6 +107,11 @@ class MaintainedRows:
         named = rows if shared is None else rows.rename_columns(names_of(shared.columns))
         return {f"s_{rows_trace(self._flow.scope, node)}": named}
 
+    def index(self) -> None:
+        """Makes the indexes that the first change which takes rows away would make."""
+        for item in (*self._kept.values(), *self._states.values()):
+            item.index()
+
     @property
     def bytes(self) -> int:
         """About what the rows take in memory."""
@@ -116,7 +129,7 @@ class MaintainedRows:
 
     def change(self, deltas: Mapping[int, pa.Table]) -> None:
         """Brings the rows forward: ``deltas`` are the changes of sources by node, in their columns' order, with the
-        weight last. Raises Inconsistent where they are not those of what is kept."""
+        weight last. Raises Inconsistent where they are not those of what is kept, and TooLarge."""
         changes = Changes(self._flow.scope, self._kept, self._shared, self._query, self._merge)
         for node in self._flow.nodes:
             match node:
@@ -128,6 +141,11 @@ class MaintainedRows:
                     pass
                 case _:
                     changes.run(node, self._states, self._first)
+        self._require_room()
+
+    def _require_room(self) -> None:
+        if self.bytes > self._most:
+            raise TooLarge
 
     def lookup(self, columns: tuple[Column, ...], values: pa.Table) -> pa.Table | None:
         """The final relation's rows whose ``columns`` have the values of a row of ``values``, and perhaps others; None

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
-from executor.dataflow.hashing import Hashes, hashes_of
+from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
 from executor.dataflow.weighted_rows import (
     WEIGHT,
     Consolidate,
@@ -109,7 +109,11 @@ class Multiset:
         self._segments: list[_Segment] = []
         self.add(rows)
         for key in keys:
-            self.lookup(key, np.empty(0, np.uint64))
+            self.lookup(key, NO_HASHES)
+
+    def index(self) -> None:
+        """Makes the index by which rows that go are found."""
+        self.lookup(self._names, NO_HASHES)
 
     @property
     def bytes(self) -> int:
@@ -155,6 +159,8 @@ class Multiset:
 
     def _taken_away(self, gone: pa.Table) -> bool:
         """Takes rows away where they are, if each is found in one place; else nothing."""
+        if not gone.num_rows:
+            return True
         if not all(is_grouped(field.type) for field in self._schema):
             return False
         hashes, weights = hashes_of(gone, self._names), weights_of(gone)

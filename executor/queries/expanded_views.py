@@ -44,13 +44,23 @@ class Expanded(Struct, frozen=True):
         """Whether the views are those that there are."""
         return all(core.is_live(runtime) and _final(core, runtime) is relation for runtime, relation in self.views)
 
-    def advance(self, lsn: int) -> bool:
-        """Brings the states of the views below to an LSN; False where one is beyond it, or elsewhere."""
-        for runtime, _ in self.views[1:]:
+    def advance(self, lsn: int, with_own: bool = False) -> bool:
+        """Brings the states of the views below to an LSN, and ``with_own`` the view's; False where one is beyond it, or
+        elsewhere."""
+        for runtime, _ in self.views if with_own else self.views[1:]:
             if runtime.away is not None or runtime.has_passed(lsn):
                 return False
             runtime.advance(lsn)
         return True
+
+    def size(self, core: Core) -> int:
+        """About how many rows there are in the tables and states that are read."""
+        scans = {node.oid for node in find(self.relation, _SCANS)}
+        read = {node.trace for node in find(self.relation, _SNAPSHOTS)}
+        states = [runtime.states[name] for trace, (runtime, name) in self.traces.items() if trace in read]
+        counts = core.tables.row_counts() if scans else {}
+        rows: list[int] = [table.num_rows for state in states for table in state.tables]
+        return sum(rows) + sum(counts.get(oid, 0) for oid in scans)
 
     def snapshots(self) -> dict[str, pa.Table]:
         """The rows of the traces, by the engine names of their leaves."""

@@ -13,9 +13,9 @@ import pyarrow as pa
 from catalog.objects import Table
 from executor.core.core import Core
 from executor.dataflow.hashing import hashes_of
-from executor.dataflow.maintained import MaintainedRows, Whole
+from executor.dataflow.maintained import MaintainedRows, TooLarge, Whole
 from executor.dataflow.multiset import Multiset
-from executor.dataflow.weighted_rows import WEIGHT, negated, weighted
+from executor.dataflow.weighted_rows import WEIGHT, Inconsistent, negated, weighted
 from executor.queries.expanded_views import Expanded
 from executor.tables.change_trace import TableChanges
 from executor.traces.bookmark import Bookmark
@@ -37,6 +37,10 @@ SHARE: Final = 0.1
 
 class Unknown(Exception):
     """The changes of an input are not known."""
+
+
+#: Why rows are not kept any more.
+GIVEN_UP: Final = (Unknown, Inconsistent, TooLarge)
 
 
 class _TableInput:
@@ -118,7 +122,8 @@ class _StateInput:
 class KeptRows:
     """One view's rows, at an LSN."""
 
-    def __init__(self, core: Core, expanded: Expanded, planned: Planned, lsn: int, whole: Whole, held: Held) -> None:
+    def __init__(self, core: Core, expanded: Expanded, planned: Planned, lsn: int, held: Held) -> None:
+        """Notes where the inputs stand, which are at the LSN; ``fill`` comes next. With the locks of the views."""
         assert planned.dataflow is not None
         self._core, self._expanded = core, expanded
         self._flow = planned.dataflow
@@ -130,17 +135,25 @@ class KeptRows:
             for node in self._flow.nodes:
                 if isinstance(node, Source):
                     self._read(node)
-            snapshots = expanded.snapshots()
-            self._rows = MaintainedRows(
-                self._flow,
-                lambda relation, chosen: whole(relation, {**snapshots, **chosen}),
-                self._query,
-                self._merge,
-            )
+            self._snapshots = expanded.snapshots()
         except BaseException:
             self.close()
             raise
-        self._count()
+
+    def fill(self, whole: Whole) -> None:
+        """Makes the rows; ``whole`` sees the tables at the LSN. Needs no lock."""
+        snapshots, self._snapshots = self._snapshots, {}
+
+        def over_states(relation: Relation, chosen: Mapping[str, pa.Table]) -> pa.Table:
+            return whole(relation, {**snapshots, **chosen})
+
+        most = self._core.trace_budget.limit // 2
+        self._rows = MaintainedRows(self._flow, over_states, self._query, self._merge, most)
+
+    def index(self) -> None:
+        """Makes the indexes that rows which go are found by, which else the first change does. Needs no lock."""
+        if self._tables:
+            self._rows.index()
 
     def _read(self, node: Source) -> None:
         if isinstance(node.definition, Scan):
@@ -170,7 +183,7 @@ class KeptRows:
             raise Unknown
         self._rows.change(deltas)
         self.lsn = lsn
-        self._count()
+        self.account()
 
     @property
     def reads_tables(self) -> bool:
@@ -196,7 +209,8 @@ class KeptRows:
         """How many rows are kept of each node."""
         return self._rows.counts
 
-    def _count(self) -> None:
+    def account(self) -> None:
+        """Tells the budget of all traces what is held."""
         self.held.read()
         self.held.set(self._rows.bytes + sum(item.bytes for item in self._states.values()))
 

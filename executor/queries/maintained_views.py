@@ -1,9 +1,10 @@
 """Which views' rows are kept up to date, instead of being computed at each read.
 
 Owns: when that pays. By default, a view's rows are kept once its second evaluation has taken longer than a change
-would (the first one makes the plan). They are given up where following changes takes longer than computing them anew,
-by what both have taken, where more has changed than is worth following, where memory is short, and after any error.
-After each loss it takes twice as many evaluations until they are kept again.
+would (the first one makes the plan): at once over a few rows, else another thread makes them (``fills``). They are
+given up where following changes takes longer than computing them anew, by what both have taken, where more has changed
+than is worth following, where memory is short, and after any error. After each loss it takes twice as many evaluations
+until they are kept again.
 
 Used with the view's lock held.
 """
@@ -21,9 +22,10 @@ from msgspec import Struct, field
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.dataflow.maintained import Whole
-from executor.dataflow.weighted_rows import Inconsistent
 from executor.queries.expanded_views import Expanded, by_method, dataflow, expanded_view, method_of
-from executor.queries.kept_rows import KeptRows, Unknown
+from executor.queries.fills import Fill, Fills
+from executor.queries.kept_rows import GIVEN_UP, KeptRows
+from executor.traces.budget import Held
 from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Column
 from planner.explain.views import Measured
@@ -32,6 +34,8 @@ from planner.incremental.dataflow.planning import Planned
 _LOGGER: Final = logging.getLogger(__name__)
 #: Seconds of an evaluation from which on a view's rows are kept.
 WORTH_SECONDS: Final = 0.003
+#: Rows of tables and states up to which a read itself makes the rows that are kept.
+AT_ONCE: Final = 100_000
 #: Changes that are followed before their cost counts.
 TRIALS: Final = 4
 #: The most evaluations between a loss and the next trial.
@@ -89,6 +93,7 @@ class _Known(Struct):
     planned: Planned
     costs: _Costs = field(default_factory=_Costs)
     kept: KeptRows | None = None
+    fill: Fill | None = None
 
     @property
     def method(self) -> str:
@@ -96,18 +101,23 @@ class _Known(Struct):
         return method_of(self.runtime.view)
 
     def drop(self) -> None:
-        """The rows are not kept any more."""
+        """The rows are not kept any more, nor are they made."""
         if self.kept is not None:
             self.kept.close()
             self.kept = None
+        if self.fill is not None:
+            self.fill.give_up()
+            self.fill = None
 
 
 class KeptFacts(Struct, frozen=True):
-    """A view's dataflow, how many rows are kept of its nodes (None where none are), and what reads have taken."""
+    """A view's dataflow, how many rows are kept of its nodes (None where none are), what reads have taken, and whether
+    rows to keep are being made."""
 
     planned: Planned
     counts: dict[int, int] | None
     measured: Measured
+    is_filling: bool
 
 
 class MaintainedViews:
@@ -116,6 +126,14 @@ class MaintainedViews:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._known: dict[int, _Known] = {}
+        self._fills = Fills()
+
+    def close(self) -> None:
+        """Begins no fill any more, and ends the one that runs."""
+        for known in tuple(self._known.values()):
+            if known.fill is not None:
+                known.fill.give_up()
+        self._fills.close()
 
     def redefined(self) -> None:
         """The catalog has changed: forgets views that were dropped, if nobody reads them now. Under the sequencer's
@@ -123,16 +141,18 @@ class MaintainedViews:
         for oid, known in tuple(self._known.items()):
             if not self._core.is_live(known.runtime):
                 self._give_back(known)
-                if known.kept is None:
+                if known.kept is None and known.fill is None:
                     self._known.pop(oid, None)
 
     def facts(self, runtime: ViewRuntime) -> KeptFacts:
-        """How a view's rows are maintained now."""
+        """How a view's rows are maintained now. With the view's lock."""
         known = self._of(runtime)
+        self._take(known)
         computed = known.costs.computed * 1000 if known.costs.computes > 1 else None
         followed = known.costs.followed * 1000 if known.costs.followed else None
         counts = None if known.kept is None else known.kept.counts
-        return KeptFacts(by_method(runtime.view, known.planned), counts, Measured(computed, followed))
+        planned = by_method(runtime.view, known.planned)
+        return KeptFacts(planned, counts, Measured(computed, followed), known.fill is not None)
 
     def follows(self, runtime: ViewRuntime) -> bool:
         """Whether a view's rows are most likely kept, and need no table to be read. Without locks."""
@@ -146,7 +166,7 @@ class MaintainedViews:
         known = self._of(runtime)
         if known.method == "recompute":
             known.drop()
-        if (known.kept is None and not self._is_worth(known)) or not known.expanded.advance(lsn):
+        if not self._has_rows(known) or not known.expanded.advance(lsn):
             return self._computed(known, compute)
         if known.kept is not None and lsn < known.kept.lsn:
             return compute()
@@ -169,7 +189,7 @@ class MaintainedViews:
         """An answer from rows that are kept; None where they are of no use any more."""
         try:
             return answer()
-        except (Unknown, Inconsistent, SqlError) as error:
+        except (*GIVEN_UP, SqlError) as error:
             self._lose(known, repr(error))
             return None
         except BaseException as error:
@@ -188,8 +208,6 @@ class MaintainedViews:
             known.costs.follow(time.perf_counter() - started)
         if known.method == "auto" and known.costs.is_dear:
             self._lose(known, "following changes takes longer than computing anew")
-        elif known.kept.held.bytes > self._core.trace_budget.limit // 2:
-            self._lose(known, "they take more than half of trace_memory")
         return found
 
     def _of(self, runtime: ViewRuntime) -> _Known:
@@ -210,6 +228,29 @@ class MaintainedViews:
         costs = known.costs
         return not costs.pause and (known.method == "incremental" or costs.computed >= WORTH_SECONDS)
 
+    def _has_rows(self, known: _Known) -> bool:
+        """Whether a view's rows are kept, or are to be by this read. Begins a fill where these are many."""
+        self._take(known)
+        if known.kept is not None or known.fill is not None or not self._is_worth(known):
+            return known.kept is not None
+        if known.expanded.size(self._core) <= AT_ONCE:
+            return True
+        assert known.planned.dataflow is not None
+        known.fill = Fill(self._core, known.expanded, known.planned, self._held(known))
+        self._fills.begin(known.fill)
+        return False
+
+    def _take(self, known: _Known) -> None:
+        """Takes the rows of a fill that is over."""
+        fill = known.fill
+        if fill is None or not fill.is_over:
+            return
+        known.kept, known.fill = fill.take(), None
+        if known.kept is None:
+            self._lose(known, "they could not be made")
+        else:
+            known.kept.account()
+
     def _computed(self, known: _Known, compute: Callable[[], pa.Table]) -> pa.Table:
         started = time.perf_counter()
         rows = compute()
@@ -217,9 +258,17 @@ class MaintainedViews:
         return rows
 
     def _filled(self, known: _Known, lsn: int, whole: Whole) -> KeptRows:
-        assert known.planned.dataflow is not None
-        held = self._core.trace_budget.register(lambda size: self._give_back(known))
-        return KeptRows(self._core, known.expanded, known.planned, lsn, whole, held)
+        rows = KeptRows(self._core, known.expanded, known.planned, lsn, self._held(known))
+        try:
+            rows.fill(whole)
+        except BaseException:
+            rows.close()
+            raise
+        rows.account()
+        return rows
+
+    def _held(self, known: _Known) -> Held:
+        return self._core.trace_budget.register(lambda size: self._give_back(known))
 
     def _give_back(self, known: _Known) -> None:
         with known.runtime.lock.if_free() as is_free:

@@ -49,6 +49,7 @@ from executor.tables.store import ReadSnapshot
 from executor.traces.trace import InputTrace
 from executor.transactions.transaction import OutdatedError, Transaction
 from executor.views.runtime import ViewPassed, ViewRuntime
+from executor.views.view_lock import locked
 from planner.algebra.nodes import Literal, Relation, Scan, Values
 from planner.algebra.reading_time import with_time_as_parameter
 from planner.algebra.walk import find
@@ -401,7 +402,7 @@ class Reader:
                 moment = replace(moment, elsewhere=elsewhere)
             try:
                 self._running = moment.snapshot
-                with _locked([self.core.view(oid) for oid in self.core.views_below(plan.views)]):
+                with locked(self.core.view(oid).lock for oid in self.core.views_below(plan.views)):
                     return run(moment)
             except SqlError as error:
                 if error.sqlstate == "XX000" and self._is_outdated(plan):
@@ -467,7 +468,8 @@ class Reader:
         with contextlib.ExitStack() as stack:
             with self.services.borrowing.steady((oid,), self):
                 below = core.views_below((oid,), elsewhere)
-                for runtime in stack.enter_context(_locked([core.view(each) for each in below])):
+                stack.enter_context(locked(core.view(each).lock for each in below))
+                for runtime in map(core.view, below):
                     if runtime.away is None:
                         runtime.check()
                 core.tables.backlog.apply()
@@ -688,12 +690,3 @@ def _of_types(table: pa.Table, kinds: Mapping[str, pa.DataType]) -> pa.Table:
 def _batches(table: pa.Table) -> list[pa.RecordBatch]:
     batches: list[pa.RecordBatch] = table.to_batches()
     return batches
-
-
-@contextlib.contextmanager
-def _locked(runtimes: list[ViewRuntime]) -> Iterator[list[ViewRuntime]]:
-    """Holds several views' locks, always taken in the same order."""
-    with contextlib.ExitStack() as stack:
-        for runtime in runtimes:
-            stack.enter_context(runtime.lock)
-        yield runtimes

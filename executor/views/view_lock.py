@@ -6,8 +6,8 @@ Owns: that a thread which gives memory back finds out whether the content is in 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 
 
 class ViewLock:
@@ -38,3 +38,12 @@ class ViewLock:
         with self:
             self._lock.release()
             yield True
+
+
+@contextmanager
+def locked(locks: Iterable[ViewLock]) -> Iterator[None]:
+    """Holds several locks, which all callers give in the order of their views' oids."""
+    with ExitStack() as stack:
+        for lock in locks:
+            stack.enter_context(lock)
+        yield

@@ -7,6 +7,7 @@ Owns the words. How many rows are kept of a node is the executor's to tell (``ke
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from typing import Any
 
 from planner.algebra.nodes import Aggregate, Filter, Join, Project, Relation, Scan, SetOperation, Sort, Unnest, Window
@@ -25,10 +26,18 @@ from planner.incremental.dataflow.planning import Planned
 from planner.incremental.names import stored_name
 
 
-def explain_dataflow(planned: Planned, kept: Mapping[int, int] | None = None, at_once: bool = False) -> list[str]:
+class Begin(Enum):
+    """When rows begin to be kept that are not yet."""
+
+    FIRST_READ = "from the first read on"
+    WORTH = "once reads take long enough (recomputation until then)"
+    FILLED = "once they have been made in the background (recomputation until then)"
+
+
+def explain_dataflow(planned: Planned, kept: Mapping[int, int] | None = None, begin: Begin = Begin.WORTH) -> list[str]:
     """A line for each node, and one for each reason why something is computed anew at each read. ``kept`` has the rows
-    of the nodes whose rows are in memory; None where none are. ``at_once``: they will be from the first read on."""
-    found = dataflow_json(planned, kept, at_once)
+    of the nodes whose rows are in memory; None where none are."""
+    found = dataflow_json(planned, kept, begin)
     lines = [f"Method: {found['Method']}"]
     for node in found.get("Nodes", ()):
         lines.append(f"  {node['Node']}: {node['How']}")
@@ -36,14 +45,15 @@ def explain_dataflow(planned: Planned, kept: Mapping[int, int] | None = None, at
     return lines + [f"Computed at Each Read: {reason}" for reason in found.get("Computed at Each Read", ())]
 
 
-def dataflow_json(planned: Planned, kept: Mapping[int, int] | None = None, at_once: bool = False) -> dict[str, Any]:
+def dataflow_json(
+    planned: Planned, kept: Mapping[int, int] | None = None, begin: Begin = Begin.WORTH
+) -> dict[str, Any]:
     """What ``explain_dataflow`` tells, as a JSON value."""
     reasons = {"Computed at Each Read": list(planned.reasons)} if planned.reasons else {}
     flow = planned.dataflow
     if flow is None:
         return {"Method": "recomputation", **reasons}
-    later = "from the first read on" if at_once else "once reads take long enough (recomputation until then)"
-    method = "by changes" if kept is not None else f"by changes, {later}"
+    method = "by changes" if kept is not None else f"by changes, {begin.value}"
     nodes = [_node(node, flow.kept.get(node.id, ()), (kept or {}).get(node.id)) for node in flow.nodes]
     return {"Method": method, "Nodes": nodes, **reasons}
 

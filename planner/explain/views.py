@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from planner.explain.dataflows import dataflow_json, explain_dataflow
+from planner.explain.dataflows import Begin, dataflow_json, explain_dataflow
 from planner.explain.programs import Known, explain_program, program_json
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.programs.program import Program
@@ -27,7 +27,7 @@ class Measured(Struct, frozen=True):
 
 class ShownView(Struct, frozen=True):
     """A continuous view. ``attributes`` are what is said first, such as options; ``kept`` has the rows that are kept in
-    memory, by node of the dataflow, None where none are; ``at_once``: they are kept from the first read on."""
+    memory, by node of the dataflow, None where none are."""
 
     name: str
     program: Program
@@ -36,7 +36,7 @@ class ShownView(Struct, frozen=True):
     attributes: tuple[tuple[str, str], ...] = ()
     kept: Mapping[int, int] | None = None
     measured: Measured = Measured()
-    at_once: bool = False
+    begin: Begin = Begin.WORTH
 
 
 def explain_view(view: ShownView) -> list[str]:
@@ -45,14 +45,14 @@ def explain_view(view: ShownView) -> list[str]:
         f"Continuous View {view.name}",
         *(f"  {name}: {text}" for name, text in view.attributes),
         *(f"  {line}" for line in explain_program(view.program, view.known)),
-        *(f"    {line}" for line in explain_dataflow(view.planned, view.kept, view.at_once)),
+        *(f"    {line}" for line in explain_dataflow(view.planned, view.kept, view.begin)),
         *(f"    {name}: {value}" for name, value in _measured(view.measured)),
     ]
 
 
 def view_json(view: ShownView) -> dict[str, Any]:
     """What ``explain_view`` tells, as a JSON value."""
-    upper = {**dataflow_json(view.planned, view.kept, view.at_once), **dict(_measured(view.measured))}
+    upper = {**dataflow_json(view.planned, view.kept, view.begin), **dict(_measured(view.measured))}
     return {**dict(view.attributes), **program_json(view.program, view.known), "Upper Method": upper}
 
 

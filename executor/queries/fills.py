@@ -1,0 +1,142 @@
+"""Begins to keep the rows of views over much data, in the background.
+
+To fill a dataflow takes several times what its view takes to compute. Meanwhile the view's lock is free: readers
+compute the view's rows anew, and find the kept rows once they are there, as of the fill's LSN. Changes since then are
+followed as any others.
+
+Owns: the thread, in which one view is filled after the other, the moment that a fill reads, and how a fill is given up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import pyarrow as pa
+
+from catalog.values.errors import SqlError
+from executor.core.core import Core
+from executor.embedded.connection import Bindings
+from executor.queries.expanded_views import Expanded
+from executor.queries.kept_rows import GIVEN_UP, KeptRows, Unknown
+from executor.tables.store import ReadSnapshot
+from executor.traces.budget import Held
+from executor.views.view_lock import locked
+from planner.algebra.nodes import Relation
+from planner.incremental.dataflow.planning import Planned
+
+_LOGGER: Final = logging.getLogger(__name__)
+
+
+class Fill:
+    """One view's. The methods may be called from any thread."""
+
+    def __init__(self, core: Core, expanded: Expanded, planned: Planned, held: Held) -> None:
+        self._core, self._expanded, self._planned, self._held = core, expanded, planned, held
+        self._lock = threading.Lock()
+        self._is_wanted = True
+        self._is_over = False
+        self._rows: KeptRows | None = None
+        self._snapshot: ReadSnapshot | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, one way or the other."""
+        return self._is_over
+
+    def take(self) -> KeptRows | None:
+        """The rows, once it is over; None where it has failed. Asked once."""
+        with self._lock:
+            rows, self._rows = self._rows, None
+            return rows
+
+    def give_up(self) -> None:
+        """The rows are not wanted any more."""
+        with self._lock:
+            self._is_wanted = False
+            rows, self._rows = self._rows, None
+            if self._snapshot is not None:
+                self._snapshot.interrupt()
+        if rows is not None:
+            rows.close()
+
+    def run(self) -> None:
+        """Fills. What goes wrong is logged."""
+        name = self._expanded.views[0][0].view.name
+        try:
+            self._fill()
+        except (*GIVEN_UP, SqlError) as error:
+            _LOGGER.debug("rows of view %s are not kept: %r", name, error)
+        except Exception:
+            _LOGGER.exception("rows of view %s are not kept", name)
+        finally:
+            if self._rows is None:
+                self._held.close()
+            self._is_over = True
+
+    def _fill(self) -> None:
+        found = self._begun()
+        if found is None:
+            return
+        rows, snapshot = found
+
+        def whole(relation: Relation, bindings: Bindings) -> pa.Table:
+            if not self._is_wanted:
+                raise Unknown
+            return snapshot.query(relation, bindings, (), self._expanded.time_zone)
+
+        try:
+            rows.fill(whole)
+            rows.index()
+        except BaseException:
+            rows.close()
+            raise
+        finally:
+            with self._lock:
+                self._snapshot = None
+            snapshot.close()
+        with self._lock:
+            if self._is_wanted:
+                self._rows = rows
+        if self._rows is None:
+            rows.close()
+
+    def _begun(self) -> tuple[KeptRows, ReadSnapshot] | None:
+        """What is to be filled, at a moment, and the tables at it; None where the view has gone on meanwhile."""
+        core, expanded = self._core, self._expanded
+        views = sorted((runtime for runtime, _ in expanded.views), key=lambda runtime: runtime.view.oid)
+        core.tables.backlog.apply()
+        with locked(runtime.lock for runtime in views):
+            if not self._is_wanted or not expanded.is_current(core):
+                return None
+            with core.sequencer.lock:
+                lsn, snapshot = core.sequencer.visible, core.tables.snapshot()
+            try:
+                if not expanded.advance(lsn, with_own=True):
+                    raise Unknown
+                rows = KeptRows(core, expanded, self._planned, lsn, self._held)
+            except BaseException:
+                snapshot.close()
+                raise
+            with self._lock:
+                self._snapshot = snapshot
+            return rows, snapshot
+
+
+class Fills:
+    """Those of a database, one at a time."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "fills")
+
+    def begin(self, fill: Fill) -> None:
+        """Runs a fill after those before it; none once the database is closed."""
+        with contextlib.suppress(RuntimeError):
+            self._thread.submit(fill.run)
+
+    def close(self) -> None:
+        """Waits for the one that runs, which has been given up, and begins no other."""
+        self._thread.shutdown(cancel_futures=True)

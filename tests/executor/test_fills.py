@@ -1,0 +1,193 @@
+"""Rows of views over much data are made in the background, while readers compute the views anew."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from catalog.values.errors import SqlError
+from executor.database.database import Database
+from executor.dataflow import maintained
+from executor.queries import kept_rows, maintained_views
+from executor.queries.fills import Fill
+from executor.queries.kept_rows import KeptRows
+from tests.executor.client import Client, open_database
+from tests.executor.test_maintained_views import change, create, kept
+from tests.executor.view_queries import MAINTAINED, PARTLY, bag
+
+PATIENCE = 60
+SUMS = "SELECT g, sum(v) s FROM a GROUP BY g"
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    monkeypatch.setattr(maintained_views, "AT_ONCE", 0)
+    with closing(open_database(tmp_path)) as found:
+        yield found
+
+
+class Gate:
+    """Holds fills up where they make rows."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reached, self.opened, self.left = threading.Event(), threading.Event(), threading.Event()
+        fill, run = KeptRows.fill, Fill.run
+
+        def held(rows: KeptRows, whole: maintained.Whole) -> None:
+            self.reached.set()
+            assert self.opened.wait(PATIENCE)
+            fill(rows, whole)
+
+        def told(item: Fill) -> None:
+            run(item)
+            self.left.set()
+
+        monkeypatch.setattr(kept_rows.KeptRows, "fill", held)
+        monkeypatch.setattr(Fill, "run", told)
+
+    def open(self) -> None:
+        """Lets the fill that is held go on, and waits for its end."""
+        assert self.reached.wait(PATIENCE)
+        self.opened.set()
+        assert self.left.wait(PATIENCE)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch, database: Database) -> Iterator[Gate]:
+    found = Gate(monkeypatch)
+    yield found
+    found.opened.set()
+
+
+def settle(database: Database) -> None:
+    """Waits until no fill is under way."""
+    for known in tuple(database.maintained._known.values()):
+        pause = threading.Event()
+        while known.fill is not None and not known.fill.is_over:
+            pause.wait(0.005)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_views_equal_their_queries_before_and_after(database: Database, seed: int) -> None:
+    drawn, client = random.Random(seed), Client(database)
+    queries = drawn.sample(MAINTAINED + PARTLY, 8)
+    create(client, tuple(queries))
+    client.run("INSERT INTO a SELECT i, i % 4, i FROM generate_series(1, 9) i")
+    for step in range(8):
+        for _ in range(drawn.randint(1, 3)):
+            client.run(change(drawn))
+        for place, query in enumerate(queries):
+            assert bag(client.run(f"SELECT * FROM v{place}")) == bag(client.run(query)), query
+        if step % 2:
+            settle(database)
+    settle(database)
+    for place in range(len(queries)):
+        client.run(f"SELECT * FROM v{place}")
+    assert kept(database) == {f"v{place}" for place in range(len(queries))}
+
+
+def test_readers_and_writers_go_on_meanwhile(database: Database, gate: Gate) -> None:
+    client = Client(database)
+    create(client, (SUMS,))
+    client.run("INSERT INTO a VALUES (1, 1, 1), (2, 1, 5)")
+    assert client.run("SELECT * FROM v0") == [(1, 6)]
+    assert gate.reached.wait(PATIENCE)
+    client.run("INSERT INTO a VALUES (3, 2, 7); DELETE FROM a WHERE k = 1")
+    assert bag(client.run("SELECT * FROM v0")) == bag([(1, 5), (2, 7)])
+    told = "\n".join(line for (line,) in client.run("EXPLAIN SELECT * FROM v0"))
+    assert "once they have been made in the background" in told
+    assert kept(database) == set()
+    gate.open()
+    client.run("INSERT INTO a VALUES (4, 2, 1)")
+    assert bag(client.run("SELECT * FROM v0")) == bag([(1, 5), (2, 8)])
+    assert kept(database) == {"v0"}
+    client.run("UPDATE a SET g = 3")
+    assert client.run("SELECT * FROM v0") == [(3, 13)]
+    assert kept(database) == {"v0"}
+
+
+def test_an_older_snapshot_reads_its_own_moment(database: Database, gate: Gate) -> None:
+    client, other = Client(database), Client(database)
+    create(client, (SUMS,))
+    client.run("INSERT INTO a VALUES (1, 1, 1)")
+    other.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM b")
+    client.run("INSERT INTO a VALUES (2, 1, 5)")
+    assert client.run("SELECT * FROM v0") == [(1, 6)]
+    gate.open()
+    assert client.run("SELECT * FROM v0") == [(1, 6)]
+    assert other.run("SELECT * FROM v0") == [(1, 1)]
+    other.run("COMMIT")
+    assert other.run("SELECT * FROM v0") == [(1, 6)]
+
+
+def _drops(database: Database, client: Client) -> None:
+    client.run("DROP MATERIALIZED VIEW v0")
+
+
+def _replaces(database: Database, client: Client) -> None:
+    client.run("DROP MATERIALIZED VIEW v0; CREATE MATERIALIZED VIEW v0 AS SELECT k FROM a")
+
+
+def _gives_back(database: Database, client: Client) -> None:
+    for item in tuple(database.core.trace_budget._traces):
+        item.give_back(1 << 40)
+
+
+@pytest.mark.parametrize("end", [_drops, _replaces, _gives_back])
+def test_a_fill_that_is_not_wanted_any_more_leaves_nothing(
+    database: Database, gate: Gate, end: Callable[[Database, Client], None]
+) -> None:
+    client = Client(database)
+    create(client, (SUMS,))
+    client.run("INSERT INTO a VALUES (1, 1, 1)")
+    client.run("SELECT * FROM v0")
+    assert gate.reached.wait(PATIENCE)
+    end(database, client)
+    client.run("SELECT 1")
+    gate.open()
+    assert kept(database) == set()
+    assert not database.core._table_changes
+
+
+def test_a_fill_that_fails_leaves_the_query(database: Database) -> None:
+    client = Client(database)
+    create(client, ("SELECT g, sum(10 / v) s FROM a GROUP BY g",))
+    client.run("INSERT INTO a VALUES (1, 1, 0)")
+    with pytest.raises(SqlError, match="division by zero"):
+        client.run("SELECT * FROM v0")
+    settle(database)
+    with pytest.raises(SqlError, match="division by zero"):
+        client.run("SELECT * FROM v0")
+    client.run("UPDATE a SET v = 5")
+    assert client.run("SELECT * FROM v0") == [(1, 2)]
+
+
+def test_what_takes_too_much_memory_is_not_kept(database: Database) -> None:
+    client = Client(database)
+    create(client, (SUMS,))
+    client.run("INSERT INTO a SELECT i, i, i FROM generate_series(1, 1000) i")
+    database.core.trace_budget.limit = 10_000
+    assert len(client.run("SELECT * FROM v0")) == 1000
+    settle(database)
+    assert len(client.run("SELECT * FROM v0")) == 1000
+    assert kept(database) == set()
+
+
+def test_closing_does_not_wait_for_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintained_views, "AT_ONCE", 0)
+    database, held = open_database(tmp_path), Gate(monkeypatch)
+    client = Client(database)
+    create(client, (SUMS, "SELECT g, max(v) m FROM a GROUP BY g"))
+    client.run("INSERT INTO a VALUES (1, 1, 1)")
+    client.run("SELECT * FROM v0; SELECT * FROM v1")
+    assert held.reached.wait(PATIENCE)
+    closer = threading.Thread(target=database.close)
+    closer.start()
+    held.opened.set()
+    closer.join(PATIENCE)
+    assert not closer.is_alive()
