@@ -16,7 +16,7 @@ from executor.dataflow.first_rows import FirstRowsState
 from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
 from executor.dataflow.multiset import Multiset
 from executor.dataflow.operators import Changes, Merge, Query, change_schema, schema_of, shown
-from executor.dataflow.weighted_rows import repeated, weighted
+from executor.dataflow.weighted_rows import WEIGHT, repeated, weighted
 from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Snapshot, Sort
 from planner.incremental.dataflow.graph import (
     Constant,
@@ -65,6 +65,7 @@ class MaintainedRows:
         self._query = query
         self._merge = merge
         self._most = most
+        self._passed = _passed(flow)
         self._states: dict[int, Multiset] = {}
         self._first: dict[int, FirstRowsState] = {}
         self._kept: dict[int, Multiset] = {}
@@ -127,9 +128,12 @@ class MaintainedRows:
         """How many rows are kept of each node, of a grouping groups."""
         return {node: item.count for node, item in sorted({**self._states, **self._kept}.items())}
 
-    def change(self, deltas: Mapping[int, pa.Table]) -> None:
-        """Brings the rows forward: ``deltas`` are the changes of sources by node, in their columns' order, with the
-        weight last. Raises Inconsistent where they are not those of what is kept, and TooLarge."""
+    def change(self, deltas: Mapping[int, pa.Table]) -> pa.Table | None:
+        """Brings the rows forward, and returns how those of the final relation have changed, their weights last; None
+        where the final relation computes its rows.
+
+        ``deltas`` are the changes of sources by node, in their columns' order, with the weight last. Raises
+        Inconsistent where they are not those of what is kept, and TooLarge."""
         changes = Changes(self._flow.scope, self._kept, self._shared, self._query, self._merge)
         for node in self._flow.nodes:
             match node:
@@ -142,6 +146,15 @@ class MaintainedRows:
                 case _:
                     changes.run(node, self._states, self._first)
         self._require_room()
+        if self._passed is None:
+            return None
+        shown, names = self._passed
+        found = changes.delta(shown)
+        rows = change_schema(self._columns(shown)).empty_table() if found is None else found
+        return rows.select([*names.values(), WEIGHT]).rename_columns([*map(stored_name, names), WEIGHT])
+
+    def _columns(self, node: int) -> tuple[Column, ...]:
+        return next(item.columns for item in self._flow.nodes if item.id == node)
 
     def _require_room(self) -> None:
         if self.bytes > self._most:
@@ -150,21 +163,12 @@ class MaintainedRows:
     def lookup(self, columns: tuple[Column, ...], values: pa.Table) -> pa.Table | None:
         """The final relation's rows whose ``columns`` have the values of a row of ``values``, and perhaps others; None
         where the final relation computes its rows."""
-        final = self._flow.final
-        outputs = final.outputs if isinstance(final, Project) else references(final.columns)
-        leaf = final.input if isinstance(final, Project) else final
-        leaf = leaf.input if isinstance(leaf, Sort) else leaf
-        passed = {column: value.column for column, value in outputs if isinstance(value, ColumnRef)}
-        if not isinstance(leaf, Snapshot) or len(self._flow.outputs) != 1 or len(passed) < len(outputs):
+        if self._passed is None:
             return None
-        (node,) = self._flow.outputs
-        if leaf.trace != rows_trace(self._flow.scope, node):
-            return None
-        sources = dict(zip(leaf.columns, leaf.sources, strict=True))
-        key = tuple(sources[passed[column]] for column in columns)
+        node, names = self._passed
+        key = tuple(names[column] for column in columns)
         rows = self._read(node, key, hashes_of(values, values.column_names))
-        found = rows.select([sources[passed[column]] for column, _ in outputs])
-        return found.rename_columns([stored_name(column) for column, _ in outputs])
+        return rows.select([*names.values()]).rename_columns([*map(stored_name, names)])
 
     def outputs(self) -> dict[str, pa.Table]:
         """The rows of the outputs, by the engine names of the leaves of the dataflow's final relation."""
@@ -180,3 +184,20 @@ class MaintainedRows:
         if shared is None:
             return self._kept[node].lookup(key, hashes)
         return shown(shared, self._kept[shared.node].lookup(shared.key(key), hashes))
+
+
+def _passed(flow: Dataflow) -> tuple[int, dict[Column, str]] | None:
+    """The node of which the final relation shows rows as they are, and the names of that node's columns by the final
+    relation's; None where that computes its rows."""
+    final = flow.final
+    outputs = final.outputs if isinstance(final, Project) else references(final.columns)
+    leaf = final.input if isinstance(final, Project) else final
+    leaf = leaf.input if isinstance(leaf, Sort) else leaf
+    passed = {column: value.column for column, value in outputs if isinstance(value, ColumnRef)}
+    if not isinstance(leaf, Snapshot) or len(flow.outputs) != 1 or len(passed) < len(outputs):
+        return None
+    (node,) = flow.outputs
+    if leaf.trace != rows_trace(flow.scope, node):
+        return None
+    sources = dict(zip(leaf.columns, leaf.sources, strict=True))
+    return node, {column: sources[below] for column, below in passed.items()}

@@ -20,6 +20,7 @@ from executor.queries.expanded_views import Expanded
 from executor.tables.change_trace import TableChanges
 from executor.traces.bookmark import Bookmark
 from executor.traces.budget import Held
+from executor.traces.kept_runs import KeptRuns, Run
 from executor.traces.state import StateTrace
 from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Column, Relation, Scan, Snapshot
@@ -33,6 +34,9 @@ _SNAPSHOTS: Final = kinds_of(Snapshot)
 #: More changed rows than this, and than the share of what is kept, make it cheaper to compute anew.
 FEW: Final = 10_000
 SHARE: Final = 0.1
+#: The most changes of its rows that a view remembers, and their bytes.
+RECENT: Final = 256
+RECENT_BYTES: Final = 4 << 20
 
 
 class Unknown(Exception):
@@ -114,6 +118,11 @@ class _StateInput:
         return difference.select([*self._sources, WEIGHT])
 
     @property
+    def reached(self) -> int:
+        """The LSN up to which the changes have been read."""
+        return self._mark.after
+
+    @property
     def bytes(self) -> int:
         """About what is kept to know them."""
         return 0 if self._rows is None else self._rows.bytes
@@ -131,6 +140,9 @@ class KeptRows:
         self.lsn = lsn
         self._tables: dict[int, _TableInput] = {}
         self._states: dict[int, _StateInput] = {}
+        #: How the view's rows have changed lately, unless its final relation computes them.
+        self._recent = KeptRuns(RECENT, RECENT_BYTES)
+        self._recent.clear(lsn)
         try:
             for node in self._flow.nodes:
                 if isinstance(node, Source):
@@ -181,7 +193,12 @@ class KeptRows:
         changed = sum(delta.num_rows for delta in deltas.values())
         if changed > max(FEW, SHARE * self._rows.count):
             raise Unknown
-        self._rows.change(deltas)
+        shown = self._rows.change(deltas)
+        reached = max(lsn, *(item.reached for item in self._states.values()), 0)
+        if shown is None:
+            self._recent.clear(reached)
+        elif shown.num_rows:
+            self._recent.append(Run(reached, shown))
         self.lsn = lsn
         self.account()
 
@@ -199,6 +216,12 @@ class KeptRows:
             return found
         read = {f"s_{leaf.trace}" for leaf in find(final.relation, _SNAPSHOTS)}
         return whole(final.relation, outputs if read <= outputs.keys() else {**self._expanded.snapshots(), **outputs})
+
+    def changes(self, after: int) -> list[pa.Table] | None:
+        """How the rows of the view's final relation have changed since an LSN, their weights last; None where that is
+        not known."""
+        found = self._recent.behind(after)
+        return None if found is None else [run.rows for run in found]
 
     def lookup(self, columns: tuple[Column, ...], values: pa.Table) -> pa.Table | None:
         """The rows whose columns have these values, and perhaps others; None where they are not found by them."""

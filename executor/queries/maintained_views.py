@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -27,7 +27,6 @@ from executor.queries.fills import Fill, Fills
 from executor.queries.kept_rows import GIVEN_UP, KeptRows
 from executor.traces.budget import Held
 from executor.views.runtime import ViewRuntime
-from planner.algebra.nodes import Column
 from planner.explain.views import Measured
 from planner.incremental.dataflow.planning import Planned
 
@@ -42,6 +41,8 @@ TRIALS: Final = 4
 _LONGEST_PAUSE: Final = 1024
 #: What the mean of times takes of a new one.
 _RECENT: Final = 0.3
+
+_Answer = TypeVar("_Answer")
 
 
 class _Costs(Struct):
@@ -176,16 +177,37 @@ class MaintainedViews:
     def some(self, runtime: ViewRuntime, lsn: int, columns: tuple[str, ...], values: pa.Table) -> pa.Table | None:
         """Of the rows of a view those with some values in columns of it, and perhaps others, if its rows are kept. With
         the locks of the view and of those that it reads."""
+
+        def find(known: _Known, kept: KeptRows) -> pa.Table | None:
+            shown = known.expanded.relation.columns
+            places = {item.name: column for item, column in zip(runtime.view.stored, shown, strict=True)}
+            return kept.lookup(tuple(places[name] for name in columns), values)
+
+        return self._of_kept(runtime, lsn, find)
+
+    def changes(self, runtime: ViewRuntime, after: int, lsn: int) -> list[pa.Table] | None:
+        """How the rows of a view have changed over (after, lsn], its columns in order and the weights behind them, if
+        its rows are kept and that is known. With the locks of the view and of those that it reads."""
+        return self._of_kept(runtime, lsn, lambda known, kept: kept.changes(after))
+
+    def _of_kept(
+        self, runtime: ViewRuntime, lsn: int, answer: Callable[[_Known, KeptRows], _Answer | None]
+    ) -> _Answer | None:
+        """What rows that are kept, and are brought to an LSN, answer; None where there are none."""
         known = self._known.get(runtime.view.oid)
         if known is None or known.kept is None or known.runtime is not runtime or lsn < known.kept.lsn:
             return None
         if not known.expanded.is_current(self._core) or not known.expanded.advance(lsn):
             return None
-        kept, shown = known.kept, known.expanded.relation.columns
-        places = {item.name: column for item, column in zip(runtime.view.stored, shown, strict=True)}
-        return self._attempt(known, lambda: _looked_up(kept, lsn, tuple(places[name] for name in columns), values))
+        kept = known.kept
 
-    def _attempt(self, known: _Known, answer: Callable[[], pa.Table | None]) -> pa.Table | None:
+        def advanced() -> _Answer | None:
+            kept.advance(lsn)
+            return answer(known, kept)
+
+        return self._attempt(known, advanced)
+
+    def _attempt(self, known: _Known, answer: Callable[[], _Answer | None]) -> _Answer | None:
         """An answer from rows that are kept; None where they are of no use any more."""
         try:
             return answer()
@@ -279,11 +301,6 @@ class MaintainedViews:
         _LOGGER.debug("rows of view %s are computed anew: %s", known.runtime.view.name, reason)
         known.drop()
         known.costs.lose()
-
-
-def _looked_up(kept: KeptRows, lsn: int, columns: tuple[Column, ...], values: pa.Table) -> pa.Table | None:
-    kept.advance(lsn)
-    return kept.lookup(columns, values)
 
 
 def _mean(before: float, now: float) -> float:

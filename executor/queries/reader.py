@@ -432,6 +432,24 @@ class Reader:
                 return self._present(oid)
         raise SqlError("40001", "could not serialize access: a view moved on during the statement")
 
+    def changed_rows(self, oid: int, after: int) -> tuple[int, int, list[pa.Table]] | None:
+        """How a continuous view's rows have changed since an LSN, if they are kept up to date: their LSN now, that of
+        the last change of what they are made of, and the changes, with weights behind the view's columns."""
+        core, maintained, runtime = self.core, self.services.maintained, self.core.view(oid)
+        if not maintained.follows(runtime):
+            return None
+        self.services.replicas.refresh((oid,))
+        runtime.check_inputs()
+        with locked(core.view(below).lock for below in core.views_below((oid,))):
+            with core.sequencer.lock:
+                lsn, changed = core.sequencer.visible, core.version_of((oid,))
+            found = runtime.some(lsn, True, lambda: maintained.changes(runtime, after, lsn))
+        if found is None:
+            return None
+        declared = [column.type.arrow for column in runtime.program.columns]
+        kinds = {name: kind for rows in found[:1] for name, kind in zip(rows.column_names, declared, strict=False)}
+        return lsn, changed, [_of_types(rows, kinds) for rows in found]
+
     def committed_rows(self, table: Table) -> tuple[int, pa.Table]:
         """A table's rows now, with all columns that a row holds, and their LSN."""
         core = self.core

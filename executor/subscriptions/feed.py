@@ -22,6 +22,11 @@ class FeedReader(Protocol):
         """A continuous view's rows now: their LSN, that of the last change of what they are made of, and the rows."""
         ...
 
+    def changed_rows(self, oid: int, after: int) -> tuple[int, int, list[pa.Table]] | None:
+        """How a continuous view's rows have changed since an LSN, if they are kept up to date: their LSN now, that of
+        the last change of what they are made of, and the changes, with weights behind the view's columns."""
+        ...
+
     def committed_rows(self, table: Table) -> tuple[int, pa.Table]:
         """The LSN of now, and a table's rows at it, with all stored columns."""
         ...

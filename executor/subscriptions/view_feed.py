@@ -7,8 +7,9 @@ difference (the generalised multisets of DBToaster, section 3.1)::
     difference = sum of weights by row(after with +1, before with -1), where it is not 0
 
 so that all differences since a look add up to what the view has become since. Where the view's rows are those of
-single groups (a program's point key), only the groups that runs have touched are compared, before and after; else all
-rows are.
+single groups (a program's point key), only the groups that runs have touched are compared, before and after. Where its
+rows are kept up to date, what has changed of them is the difference (``executor.queries.kept_rows``). Else all rows are
+compared.
 Knows nothing of who waits how long (``executor.subscriptions.change_scan``).
 """
 
@@ -52,10 +53,18 @@ class Look(Struct, frozen=True):
 
 
 class Standing(Struct, frozen=True):
-    """What a feed compares: all rows of the view, or, unless they are ``shown``, those of its only state."""
+    """What a feed compares: all rows of the view and ``differences`` since, or, unless they are ``shown``, those of its
+    only state."""
 
     tables: tuple[pa.Table, ...] = ()
     shown: bool = False
+    differences: tuple[pa.Table, ...] = ()
+
+    @property
+    def has_many(self) -> bool:
+        """Whether the differences have more rows than the view."""
+        changed, rows = (sum(item.num_rows for item in items) for items in (self.differences, self.tables))
+        return bool(changed > rows)
 
 
 class ViewFeed:
@@ -67,6 +76,7 @@ class ViewFeed:
         self._runtime = runtime
         self._oid = runtime.view.oid
         self._weights = weighted((item.name, item.type) for item in runtime.view.stored)
+        self._names = [stored_name(column) for column in self._weights.columns]
         self._lock = threading.Lock()
         self._looks: deque[Look] = deque()
         self._runs = KeptRuns(LOOKS, HISTORY)
@@ -163,6 +173,8 @@ class ViewFeed:
         self.require()
         if self._looks and self._is_quiet():
             return
+        if self._look_at_changes(reader):
+            return
         before = self._standing
         lsn, changed, after, runs = self._present(reader)
         if not self._looks:
@@ -178,6 +190,22 @@ class ViewFeed:
                 self._runs.append(Run(lsn, rows))
             self._keep(Look(changed, lsn))
         self._standing = after
+
+    def _look_at_changes(self, reader: FeedReader) -> bool:
+        """Brings the feed to the present by changes of rows that are kept up to date; False where they are not."""
+        before = self._standing
+        if not before.shown or before.has_many or not self._looks:
+            return False
+        found = reader.changed_rows(self._oid, self.lsn)
+        if found is None:
+            return False
+        lsn, changed, changes = found
+        rows = self._summed([_renamed(item, self._names) for item in changes])
+        if rows.num_rows:
+            self._runs.append(Run(lsn, rows))
+            self._standing = Standing(before.tables, True, (*before.differences, rows))
+        self._keep(Look(changed, lsn))
+        return True
 
     def _is_quiet(self) -> bool:
         """Whether nothing that the view is made of has changed since the last look."""
@@ -235,13 +263,14 @@ class ViewFeed:
         runs: list[pa.Table] | None,
         reader: FeedReader,
     ) -> pa.Table:
-        if before.shown and after.shown and before.tables[0].equals(after.tables[0]):
+        if before.shown and after.shown and not before.differences and before.tables[0].equals(after.tables[0]):
             return self._merged([])
         if runs is not None and not before.shown:
             touched = self._touched(before.tables, runs, reader)
             if touched is not None:
                 before, after = map(Standing, touched)
-        return self._merged([(self._shown(before, reader), -1), (self._shown(after, reader), 1)])
+        gone = [_negated(_renamed(rows, self._names)) for rows in before.differences]
+        return self._merged([(self._shown(before, reader), -1), (self._shown(after, reader), 1)], gone)
 
     def _touched(
         self, before: tuple[pa.Table, ...], runs: list[pa.Table], reader: FeedReader
@@ -267,17 +296,21 @@ class ViewFeed:
         states = {**runtime.snapshots_of_statics(), f"s_{state.name}": rows}
         return self._indexes.final(runtime, states)
 
-    def _merged(self, parts: Sequence[tuple[pa.Table, int]]) -> pa.Table:
-        """The sum of relations with a weight each, those with fewer rows first."""
-        names = [stored_name(column) for column in self._weights.columns]
+    def _merged(self, parts: Sequence[tuple[pa.Table, int]], differences: Sequence[pa.Table] = ()) -> pa.Table:
+        """The sum of relations with a weight each, and of differences."""
         tables = [
-            pa.Table.from_arrays([*table.columns, _weight(table.num_rows, weight)], names) for table, weight in parts
+            pa.Table.from_arrays([*table.columns, _weight(table.num_rows, weight)], self._names)
+            for table, weight in parts
         ]
+        return self._summed([*tables, *differences])
+
+    def _summed(self, tables: list[pa.Table]) -> pa.Table:
+        """The sum of relations with weights, those with fewer rows first, as a run has it."""
         rows = self._runtime.runner.engine.merge(self._weights, tables)
         weights = rows.columns[-1]
         fewer, more = rows.filter(_compute.less(weights, 0)), rows.filter(_compute.greater(weights, 0))
-        places = [str(index) for index in range(len(names) - 1)]
-        return pa.concat_tables([fewer, more]).rename_columns([*places, ""])
+        places = [str(index) for index in range(len(self._names) - 1)]
+        return _renamed(pa.concat_tables([fewer, more]), [*places, ""])
 
 
 def _by_groups(program: Program) -> bool:
@@ -287,6 +320,16 @@ def _by_groups(program: Program) -> bool:
     (state,) = program.states
     merged = {column.type.name for column in state.columns} if state.kind != "concatenate" else {"float8"}
     return merged.isdisjoint(("float4", "float8"))
+
+
+def _renamed(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    return rows.rename_columns(list(names))
+
+
+def _negated(rows: pa.Table) -> pa.Table:
+    """A relation whose last column are weights, with the opposite ones."""
+    last = rows.num_columns - 1
+    return rows.set_column(last, rows.column_names[last], _compute.negate(rows.columns[last]))
 
 
 def _weight(count: int, weight: int) -> pa.Array:

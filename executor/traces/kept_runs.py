@@ -63,7 +63,12 @@ class KeptRuns:
 
     def delta(self, after: int, upto: int) -> list[Run] | None:
         """The runs over (after, upto]; None where they are not all kept."""
-        return None if after < self.first else [run for run in self._runs if after < run.upto <= upto]
+        found = self.behind(after)
+        return None if found is None else [run for run in found if run.upto <= upto]
+
+    def behind(self, after: int) -> list[Run] | None:
+        """All runs behind an LSN; None where they are not all kept."""
+        return None if after < self.first else [run for run in self._runs if after < run.upto]
 
     def release(self, upto: int) -> None:
         """Forgets the runs up to an LSN."""

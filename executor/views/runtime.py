@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct
@@ -44,6 +44,9 @@ from planner.incremental.programs.rejected import REJECTED
 PENDING_RUNS: Final = 32
 #: Rows of a reader's run from which on it takes a processor for so long that background work had better wait.
 MANY_ROWS: Final = 65536
+
+
+_Found = TypeVar("_Found")
 
 
 class ContentMemory(Struct, frozen=True):
@@ -504,9 +507,9 @@ class ViewRuntime:
             self._count()
             return table
 
-    def some(self, lsn: int, exact: bool, find: Callable[[], pa.Table | None]) -> pa.Table | None:
-        """Some of the view's rows at an LSN, as ``find`` knows them once the states are there; None where it does not,
-        or the states are beyond the LSN."""
+    def some(self, lsn: int, exact: bool, find: Callable[[], _Found | None]) -> _Found | None:
+        """What ``find`` knows of the view's rows at an LSN, once the states are there; None where it knows nothing, or
+        the states are beyond the LSN."""
         self.check_inputs()
         with self.lock:
             self._begin_read()
