@@ -103,6 +103,10 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("width_bucket", 4, 4),
     Function("square", 1, 1),  # of a double: infinite where it overflows
     Function("finite", 2, 2),  # an aggregate of doubles and the greatest size among them; 22003 where it overflowed
+    # Doubles as integers, and back (planner/incremental/dataflow/float_sums.py).
+    Function("float_units", 2, 2),  # a double, and a tier
+    Function("float_is_outside", 1, 1),  # of all tiers
+    Function("float_of_units", 3, 3),  # sums of units of each tier
     *(Function(name, 1, 1) for name in ("scale", "min_scale", "trim_scale")),
     Function("written_scale", 1, 2),  # decimals of a number as it is written: a text, a parameter; those in a type
     Function("scaled_text", 2, 2),  # a number with so many decimals, or more where it has them; a bpchar's characters

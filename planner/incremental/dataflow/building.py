@@ -46,6 +46,7 @@ class Building:
         self.scope = scope
         self.nodes: list[DataflowNode] = []
         self._by_trace: dict[str, int] = {}
+        self._weights: dict[int, Column] = {}
         self._by_definition: dict[Hashable, DataflowNode] = {}
 
     def next_id(self) -> int:
@@ -80,9 +81,13 @@ class Building:
         """The leaf for rows that never change."""
         return self.add(Constant(self.next_id(), relation))
 
-    def weight(self) -> Column:
-        """A new weight."""
-        return self.fresh.column("weight", INT8, False)
+    def weight(self, node: int) -> Column:
+        """The weight of a node's changed rows, for all that read them: an engine keeps the plans over a leaf while its
+        columns are called the same."""
+        found = self._weights.get(node)
+        if found is None:
+            found = self._weights[node] = self.fresh.column("weight", INT8, False)
+        return found
 
     def leaves(self, relation: Any) -> list[Snapshot]:
         """The leaves of a tree that stand for nodes."""

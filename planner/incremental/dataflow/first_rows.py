@@ -44,7 +44,7 @@ def first_rows(building: Building, node: Limit, closed: Closed) -> Snapshot:
         raise NotMaintained(f"LIMIT and OFFSET do not name a number of rows up to {MOST:,}")
     below = closed(below)
     spare = max(_LEAST, 2 * (count + offset))
-    weight, is_kept = building.weight(), building.fresh.column("kept", BOOL, False)
+    weight, is_kept = building.fresh.column("weight", INT8, False), building.fresh.column("kept", BOOL, False)
     rows = leaf(candidates_trace(building.scope, building.next_id()), (*below.columns, weight, is_kept))
     ordered = Sort(rows, keys) if keys else rows
     return building.add(

@@ -7,12 +7,13 @@ means the same of a value seen twice (min, max, count(DISTINCT x)) is then compu
 touched groups, not of their rows; the least and the greatest value of all rows is the first one in an order
 (``first_rows``). D is Exists of counts in DBToaster, section 3.2.2 (example 3.2).
 
-A grouping with any other aggregate, such as a list or a sum of floats, is computed anew of the rows of touched groups.
+Sums of doubles are sums of integers, but for few doubles (``float_sums``). A grouping with any other aggregate, such as
+a list, is computed anew of the rows of touched groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -41,6 +42,7 @@ from planner.algebra.signature import key_of
 from planner.algebra.walk import replace_columns, used_columns
 from planner.incremental.dataflow import first_rows, recomputation, retraction
 from planner.incremental.dataflow.building import Building, NotMaintained
+from planner.incremental.dataflow.float_sums import FloatSums, may_be_exact
 from planner.incremental.dataflow.graph import references
 
 #: Aggregates that are one of the values.
@@ -58,15 +60,18 @@ def grouped(building: Building, node: Aggregate, closed: Closed) -> Relation:
         raise NotMaintained("a grouping has no columns")
     below = _with_columns_alone(building, node, closed)
     sums = tuple(item for item in below.aggregates if retraction.is_retractable(item[1]))
-    others = tuple(item for item in below.aggregates if item not in sums)
-    if not others:
+    floats = FloatSums(building.fresh, below.aggregates if may_be_exact(below) else ())
+    others = tuple(item for item in below.aggregates if item not in sums and item[0] not in floats.results)
+    if not others and not floats.results:
         return retraction.retracted(building, below)
     if not all(_is_of_values(call) for _, call in others):
         return recomputation.grouping(building, below)
     parts = [_of_values(building, below, calls, closed) for calls in _by_arguments(others, not below.keys)]
-    if sums:
-        parts.insert(0, retraction.retracted(building, replace(below, aggregates=sums)))
-    return _joined(building, below, parts)
+    exact = (*sums, *floats.retractable)
+    if exact:
+        parts.insert(0, retraction.retracted(building, replace(below, aggregates=exact)))
+    rest = _outside(building, below, floats, closed) if floats.results else None
+    return _joined(building, below, parts, rest, floats.results)
 
 
 def _with_columns_alone(building: Building, node: Aggregate, closed: Closed) -> Aggregate:
@@ -114,6 +119,13 @@ def _of_values(building: Building, node: Aggregate, calls: Calls, closed: Closed
     return recomputation.grouping(building, Aggregate(distinct, outer, moved), is_small=True)
 
 
+def _outside(building: Building, node: Aggregate, floats: FloatSums, closed: Closed) -> Snapshot:
+    """The sums of the doubles that are in no tier, of the groups that have such."""
+    keys = tuple((building.fresh.copy(column), value) for column, value in node.keys)
+    below = closed(Filter(node.input, floats.outside))
+    return recomputation.grouping(building, Aggregate(below, keys, floats.others), is_small=True)
+
+
 def _extreme(values: Relation, call: AggregateCall) -> Limit:
     """The row with the least or the greatest value."""
     (value,) = call.arguments
@@ -123,15 +135,25 @@ def _extreme(values: Relation, call: AggregateCall) -> Limit:
     return Limit(Sort(counted, (SortKey(value, descending=call.function == "max"),)), Literal(1, INT8), None)
 
 
-def _joined(building: Building, node: Aggregate, parts: list[Snapshot]) -> Relation:
-    """The parts side by side: each has a row for each group."""
+def _joined(
+    building: Building, node: Aggregate, parts: list[Snapshot], rest: Snapshot | None, results: Mapping[Column, Scalar]
+) -> Relation:
+    """The parts side by side: each has a row for each group, ``rest`` one for some. ``results``: aggregates over
+    columns of the parts."""
     first = parts[0]
     keys = first.columns[: len(node.keys)]
     found: Relation = first
     for part in parts[1:]:
-        pairs = zip(keys, part.columns, strict=False)
-        same = (Call("is_not_distinct", (ColumnRef(one), ColumnRef(other)), BOOL) for one, other in pairs)
-        found = Join("inner", found, part, conjunction(same))
-    outputs = [(column, ColumnRef(own)) for (column, _), own in zip(node.keys, keys, strict=True)]
-    outputs += [(column, ColumnRef(column)) for column, _ in node.aggregates]
+        found = Join("inner", found, part, _are_same(keys, part))
+    if rest is not None:
+        found = Join("left" if keys else "inner", found, rest, _are_same(keys, rest))
+    outputs: list[tuple[Column, Scalar]] = [
+        (column, ColumnRef(own)) for (column, _), own in zip(node.keys, keys, strict=True)
+    ]
+    outputs += [(column, results.get(column) or ColumnRef(column)) for column, _ in node.aggregates]
     return Project(found, tuple(outputs))
+
+
+def _are_same(keys: tuple[Column, ...], part: Snapshot) -> Scalar | None:
+    pairs = zip(keys, part.columns, strict=False)
+    return conjunction(Call("is_not_distinct", (ColumnRef(one), ColumnRef(other)), BOOL) for one, other in pairs)

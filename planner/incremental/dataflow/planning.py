@@ -47,6 +47,7 @@ from planner.algebra.walk import (
 )
 from planner.incremental.dataflow import first_rows, groupings, propagation, recomputation
 from planner.incremental.dataflow.building import Building, NotMaintained, with_columns
+from planner.incremental.dataflow.float_sums import with_counted_checks
 from planner.incremental.dataflow.graph import (
     Dataflow,
     DataflowNode,
@@ -94,7 +95,7 @@ def dataflow_of(relation: Relation, scope: str, constants: frozenset[str] = froz
 def joined(relation: Relation) -> Relation:
     """The relation with its subqueries as joins, as far as there are such, optimised."""
     try:
-        return optimise(forget_orders(unnest(count_rows(relation))))
+        return optimise(with_counted_checks(optimise(forget_orders(unnest(count_rows(relation))))))
     except SqlError:  # what has no join stays, and is computed at each read
         return optimise(relation)
 
@@ -255,7 +256,7 @@ class _Planning:
         for side in (self._closed(node.left), self._closed(node.right)):
             renamed = zip(node.columns, side.columns, strict=True)
             relation = Project(side, tuple((column, ColumnRef(source)) for column, source in renamed))
-            weight = building.weight()
+            weight = building.weight(building.node(side))
             changed = propagation.with_weight(building, relation, side, weight)
             terms.append(Term(building.node(side), changed, weight=weight))
         return building.add(Propagated(building.next_id(), node.columns, definition, tuple(terms)))

@@ -237,7 +237,7 @@ class _Terms:
 
     def _term(self, node: int) -> Term:
         if node not in self._rights:
-            weight = self._building.weight()
+            weight = self._building.weight(node)
             relation = with_weight(self._building, self._region, self._leaves[node], weight)
             return Term(node, relation, tuple(self._fetches(node, [])), weight=weight)
         found = [(at, to) for at, to in self._equal if at == ~node]

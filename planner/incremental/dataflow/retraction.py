@@ -36,6 +36,7 @@ from planner.algebra.nodes import (
 )
 from planner.algebra.partial_aggregates import Split, StateColumn, split
 from planner.incremental.dataflow.building import Building
+from planner.incremental.dataflow.float_sums import UNITS
 from planner.incremental.dataflow.graph import (
     Retracted,
     change_trace,
@@ -71,7 +72,7 @@ def retracted(building: Building, node: Aggregate) -> Snapshot:
     state = _State(building, node)
     below = building.node(node.input)
     definition = building.expanded(node)
-    weight = building.weight()
+    weight = building.weight(below)
     changed = leaf(change_trace(building.scope, below), (*node.input.columns, weight))
     whole = building.expanded(node.input)
     rows = Project(whole, (*references(whole.columns), (weight, _ONE)))
@@ -124,7 +125,7 @@ class _State:
 
     def _summed(self, fill: AggregateCall, value: Scalar | None) -> ColumnRef:
         """The column that adds up a value, or counts rows, of those where the aggregate's arguments are not NULL."""
-        present = [Call("is_not_null", (item,), BOOL) for item in fill.arguments]
+        present = [Call("is_not_null", (_given(item),), BOOL) for item in fill.arguments]
         only = conjunction((*(() if fill.filter is None else (fill.filter,)), *present))
         kind = INT8 if value is None else fill.type
         key = (value is None, kind, value, only)
@@ -189,6 +190,11 @@ def _split(call: AggregateCall) -> Split | None:
     exact = all(fill.function in ("count", "sum") and fill.type.name in _EXACT for fill in fills)
     plain = all(item.type.row is None for fill in fills for item in fill.arguments)  # whose fields may be NULL
     return found if exact and plain else None
+
+
+def _given(value: Scalar) -> Scalar:
+    """What is NULL where a value is."""
+    return value.arguments[0] if isinstance(value, Call) and value.function == UNITS else value
 
 
 def _total(value: Scalar, kind: SqlType) -> AggregateCall:

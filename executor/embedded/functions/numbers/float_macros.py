@@ -79,4 +79,13 @@ CREATE MACRO ms_float_finite(x, greatest) AS CASE WHEN NOT isfinite(x) AND isfin
 """
 )
 
-STATEMENTS: Final = _FLOATS + _CHECKED
+#: Doubles as integers: counted in units where their size is at least ``least`` and below ``bound``.
+_UNITS: Final = """
+CREATE MACRO ms_float_units(x, least, bound, units) AS CASE WHEN abs(x) >= least AND abs(x) < bound
+    THEN CAST(CAST(x * units AS HUGEINT) AS DECIMAL(38, 0)) WHEN x IS NOT NULL THEN 0 END;
+CREATE MACRO ms_float_is_outside(x, least, bound) AS x <> 0 AND NOT (abs(x) >= least AND abs(x) < bound);
+CREATE MACRO ms_float_of_units(a, b, c, unit_a, unit_b, unit_c) AS
+    CAST(a AS DOUBLE) * unit_a + CAST(b AS DOUBLE) * unit_b + CAST(c AS DOUBLE) * unit_c;
+"""
+
+STATEMENTS: Final = _FLOATS + _CHECKED + _UNITS
