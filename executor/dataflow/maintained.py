@@ -16,6 +16,7 @@ from executor.dataflow.first_rows import FirstRowsState
 from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
 from executor.dataflow.multiset import Multiset
 from executor.dataflow.operators import Changes, Merge, Query, change_schema, schema_of, shown
+from executor.dataflow.time_bounds import TimeBoundedRows, Times
 from executor.dataflow.weighted_rows import WEIGHT, repeated, weighted
 from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Snapshot, Sort
 from planner.incremental.dataflow.graph import (
@@ -56,10 +57,11 @@ class MaintainedRows:
         query: Query,
         merge: Merge,
         most: int,
+        times: Times,
     ) -> None:
-        """Fills the nodes. ``whole`` evaluates a relation over tables and states as they are at the moment, and over
-        the rows of given traces, ``query`` one over a few rows of given traces. Raises TooLarge where the rows take
-        more than ``most`` bytes, now or later."""
+        """Fills the nodes, as they are at some ``times``. ``whole`` evaluates a relation over tables and states as they
+        are at the moment, and over the rows of given traces, ``query`` one over a few rows of given traces. Raises
+        TooLarge where the rows take more than ``most`` bytes, now or later."""
         self._flow = flow
         self._shared = flow.shared
         self._query = query
@@ -68,6 +70,7 @@ class MaintainedRows:
         self._passed = _passed(flow)
         self._states: dict[int, Multiset] = {}
         self._first: dict[int, FirstRowsState] = {}
+        self._bounded = {node: TimeBoundedRows(item, times) for node, item in flow.bounded.items()}
         self._kept: dict[int, Multiset] = {}
         #: The rows of nodes of which another evaluation may choose others.
         chosen: dict[str, pa.Table] = {}
@@ -80,8 +83,8 @@ class MaintainedRows:
             if isinstance(node, FirstRows):
                 self._first[node.id] = self._first_rows(node)
             if node.id in flow.kept:
-                first = self._first.get(node.id)
-                rows = whole(node.definition, chosen) if first is None else first.shown
+                rows = self._made(node.id)
+                rows = whole(node.definition, chosen) if rows is None else rows
                 self._kept[node.id] = self._multiset(node.columns, rows, flow.kept[node.id])
             if chooses(nodes, node.id):
                 chosen |= self._bound(node.id)
@@ -100,11 +103,19 @@ class MaintainedRows:
         everything = partial(self._weighted, node.node)
         return FirstRowsState(node, everything, choose, partial(self._merge, node.columns))
 
+    def _made(self, node: int) -> pa.Table | None:
+        """The rows of a node that are made of those of the node below; None for another one."""
+        if node in self._first:
+            return self._first[node].shown
+        if node in self._bounded:
+            return repeated(self._bounded[node].chosen(self._weighted(self._flow.bounded[node].node)))
+        return None
+
     def _bound(self, node: int) -> dict[str, pa.Table]:
         """The rows of a node, by the engine name of its leaf."""
         shared = self._shared.get(node)
-        first = self._first.get(node if shared is None else shared.node)
-        rows = self._read(node) if first is None else first.shown
+        rows = self._made(node if shared is None else shared.node)
+        rows = self._read(node) if rows is None else rows
         named = rows if shared is None else rows.rename_columns(names_of(shared.columns))
         return {f"s_{rows_trace(self._flow.scope, node)}": named}
 
@@ -128,12 +139,12 @@ class MaintainedRows:
         """How many rows are kept of each node, of a grouping groups."""
         return {node: item.count for node, item in sorted({**self._states, **self._kept}.items())}
 
-    def change(self, deltas: Mapping[int, pa.Table]) -> pa.Table | None:
+    def change(self, deltas: Mapping[int, pa.Table], times: Times) -> pa.Table | None:
         """Brings the rows forward, and returns how those of the final relation have changed, their weights last; None
         where the final relation computes its rows.
 
-        ``deltas`` are the changes of sources by node, in their columns' order, with the weight last. Raises
-        Inconsistent where they are not those of what is kept, and TooLarge."""
+        ``deltas`` are the changes of sources by node, in their columns' order, with the weight last, ``times`` those of
+        the read. Raises Inconsistent where they are not those of what is kept, and TooLarge."""
         changes = Changes(self._flow.scope, self._kept, self._shared, self._query, self._merge)
         for node in self._flow.nodes:
             match node:
@@ -144,7 +155,7 @@ class MaintainedRows:
                 case Constant():
                     pass
                 case _:
-                    changes.run(node, self._states, self._first)
+                    changes.run(node, self._states, self._first, self._bounded, times)
         self._require_room()
         if self._passed is None:
             return None

@@ -6,7 +6,7 @@ what they were before is found by adding the change with its weights negated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -15,7 +15,8 @@ import pyarrow as pa
 from executor.dataflow.first_rows import FirstRowsState
 from executor.dataflow.group_sums import added_up
 from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
-from executor.dataflow.multiset import Multiset
+from executor.dataflow.multiset import Multiset, Range
+from executor.dataflow.time_bounds import TimeBoundedRows, Times
 from executor.dataflow.weighted_rows import WEIGHT, consolidated, negated, repeated, weighted
 from planner.algebra.nodes import Column, Relation
 from planner.incremental.dataflow.graph import (
@@ -29,6 +30,7 @@ from planner.incremental.dataflow.graph import (
     Retracted,
     Shared,
     Term,
+    TimeBounded,
     change_trace,
     groups_trace,
     names_of,
@@ -72,12 +74,26 @@ class Changes:
         if found.num_rows:
             self._deltas[node.id] = found
 
-    def run(self, node: Operator, states: Mapping[int, Multiset], first: Mapping[int, FirstRowsState]) -> None:
-        """Changes a node as the changes of its inputs demand. ``states`` are those of groupings, by node; so are
-        ``first`` rows."""
-        if all(below not in self._deltas for below in node.inputs):
+    def run(
+        self,
+        node: Operator,
+        states: Mapping[int, Multiset],
+        first: Mapping[int, FirstRowsState],
+        bounded: Mapping[int, TimeBoundedRows],
+        times: Times,
+    ) -> None:
+        """Changes a node as the changes of its inputs, and the time of the read, demand. ``states`` are those of
+        groupings, by node; so are ``first`` rows, and those that are ``bounded`` by time."""
+        is_changed = any(below in self._deltas for below in node.inputs)
+        if not is_changed and not isinstance(node, TimeBounded):
             return
         match node:
+            case TimeBounded():
+                rows = bounded[node.id]
+                parts = [rows.chosen(self._deltas[node.node])] if is_changed else []
+                parts += rows.move(times, partial(self._between, node.node))
+                if not parts:
+                    return
             case Shared():
                 self._deltas[node.id] = shown(node, self._deltas[node.node])
                 return
@@ -112,6 +128,14 @@ class Changes:
             places = np.isin(hashes_of(delta, key), hashes)
             delta = delta.filter(pa.array(places))
         return self._kept[node].consolidated(pa.concat_tables([found, negated(delta)]))
+
+    def _between(self, node: int, ranges: Sequence[tuple[str, Range]]) -> pa.Table:
+        """Rows of a node with their weights, as they are, that have a time in one of some ranges."""
+        shared = self._shared.get(node)
+        if shared is None:
+            return self._kept[node].between(ranges)
+        own = [(column, values) for name, values in ranges for column in shared.key((name,))]
+        return shown(shared, self._kept[shared.node].between(own))
 
     def _answer(self, relation: Relation, traces: Mapping[str, pa.Table], schema: pa.Schema) -> pa.Table:
         """A relation's rows."""

@@ -7,6 +7,7 @@ by their view, since views may have equal ones that began at other moments.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
@@ -25,7 +26,6 @@ _SCANS: Final = kinds_of(Scan)
 _SNAPSHOTS: Final = kinds_of(Snapshot)
 #: Nodes of a relation that is too large to be worth a dataflow.
 _LARGE: Final = 3000
-_TIMED: Final = "its rows depend on when they are read"
 _OTHER: Final = "a relation is read that is neither a table nor a state"
 
 
@@ -52,6 +52,12 @@ class Expanded(Struct, frozen=True):
                 return False
             runtime.advance(lsn)
         return True
+
+    @property
+    def expiry(self) -> timedelta | None:
+        """After how long the first rows leave states by the clock, without a change that says so; None for never."""
+        ages = [item.age for runtime, _ in self.views for item in runtime.program.expiries if item.by_clock]
+        return timedelta(microseconds=min(ages)) if ages else None
 
     def size(self, core: Core) -> int:
         """About how many rows there are in the tables and states that are read."""
@@ -158,10 +164,9 @@ def _expansion(core: Core, view: Owner) -> _Expansion:
         relation = _final(core, owner)
         views.setdefault(owner.view.oid, (owner, relation))
         program = owner.program
-        if program.expiries or program.borrowed or owner.time_zone != view.time_zone:
+        expires = any(not expiry.by_clock for expiry in program.expiries)
+        if expires or program.borrowed or owner.time_zone != view.time_zone:
             reason = "rows of its states expire, or are another server's, or mean another time zone"
-        if owner.view.timed:
-            reason = _TIMED
         return _renamed(relation, owner)
 
     def change(node: Any) -> Any:

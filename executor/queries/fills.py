@@ -13,6 +13,7 @@ import contextlib
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Final
 
 import pyarrow as pa
@@ -34,8 +35,9 @@ _LOGGER: Final = logging.getLogger(__name__)
 class Fill:
     """One view's. The methods may be called from any thread."""
 
-    def __init__(self, core: Core, expanded: Expanded, planned: Planned, held: Held) -> None:
+    def __init__(self, core: Core, expanded: Expanded, planned: Planned, time: datetime, held: Held) -> None:
         self._core, self._expanded, self._planned, self._held = core, expanded, planned, held
+        self._time = time
         self._lock = threading.Lock()
         self._is_wanted = True
         self._is_over = False
@@ -117,7 +119,7 @@ class Fill:
             try:
                 if not expanded.advance(lsn, with_own=True):
                     raise Unknown
-                rows = KeptRows(core, expanded, self._planned, lsn, self._held)
+                rows = KeptRows(core, expanded, self._planned, lsn, self._time, self._held)
             except BaseException:
                 snapshot.close()
                 raise

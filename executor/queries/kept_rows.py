@@ -6,6 +6,7 @@ Owns: what the inputs of a dataflow are, and how far each has been read. Used wi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Final
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from executor.traces.state import StateTrace
 from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Column, Relation, Scan, Snapshot
 from planner.algebra.walk import find, kinds_of
-from planner.incremental.dataflow.graph import Source
+from planner.incremental.dataflow.graph import Source, TimeBounded
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.names import stored_name
 from planner.incremental.programs.state_relations import weighted as weights_of
@@ -131,13 +132,17 @@ class _StateInput:
 class KeptRows:
     """One view's rows, at an LSN."""
 
-    def __init__(self, core: Core, expanded: Expanded, planned: Planned, lsn: int, held: Held) -> None:
-        """Notes where the inputs stand, which are at the LSN; ``fill`` comes next. With the locks of the views."""
+    def __init__(self, core: Core, expanded: Expanded, planned: Planned, lsn: int, time: datetime, held: Held) -> None:
+        """Notes where the inputs stand, which are at the LSN; ``fill`` comes next. With the locks of the views.
+        ``time`` is that of the reader's transaction."""
         assert planned.dataflow is not None
         self._core, self._expanded = core, expanded
         self._flow = planned.dataflow
         self.held = held
         self.lsn = lsn
+        self._time = time
+        #: When the rows are to be made anew, as states have lost many of them since.
+        self._until = None if expanded.expiry is None else time + expanded.expiry
         self._tables: dict[int, _TableInput] = {}
         self._states: dict[int, _StateInput] = {}
         #: How the view's rows have changed lately, unless its final relation computes them.
@@ -160,7 +165,7 @@ class KeptRows:
             return whole(relation, {**snapshots, **chosen})
 
         most = self._core.trace_budget.limit // 2
-        self._rows = MaintainedRows(self._flow, over_states, self._query, self._merge, most)
+        self._rows = MaintainedRows(self._flow, over_states, self._query, self._merge, most, self._times)
 
     def index(self) -> None:
         """Makes the indexes that rows which go are found by, which else the first change does. Needs no lock."""
@@ -181,19 +186,28 @@ class KeptRows:
             return found
         return self._core.engine.query_few(plan.relation, bindings, self._expanded.time_zone)
 
+    def _times(self, node: TimeBounded) -> pa.Table:
+        """The bounds of a node at the reader's time."""
+        return self._core.engine.query_few(node.times, {}, self._expanded.time_zone, parameters=(self._time,))
+
     def _merge(self, columns: tuple[Column, ...], rows: pa.Table) -> pa.Table:
         return self._core.engine.merge(weights_of((column.name, column.type) for column in columns), [rows])
 
-    def advance(self, lsn: int) -> None:
-        """Brings the rows to an LSN. Raises Unknown, Inconsistent or an error of the rows; then they are of no use."""
-        if lsn == self.lsn and not self._states:
+    def advance(self, lsn: int, time: datetime) -> None:
+        """Brings the rows to an LSN, and to a reader's time. Raises GIVEN_UP or an error of the rows; then they are of
+        no use."""
+        if self._until is not None and time > self._until:
+            raise Unknown
+        is_timed = bool(self._flow.bounded) and time != self._time
+        if lsn == self.lsn and not self._states and not is_timed:
             return
+        self._time = time
         deltas = {node: found for node, item in self._tables.items() if (found := item.changes(self.lsn, lsn))}
         deltas |= {node: found for node, item in self._states.items() if (found := item.changes())}
         changed = sum(delta.num_rows for delta in deltas.values())
         if changed > max(FEW, SHARE * self._rows.count):
             raise Unknown
-        shown = self._rows.change(deltas)
+        shown = self._rows.change(deltas, self._times)
         reached = max(lsn, *(item.reached for item in self._states.values()), 0)
         if shown is None:
             self._recent.clear(reached)

@@ -12,8 +12,9 @@ Used with the view's lock held.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
+from datetime import datetime
+from time import perf_counter
 from typing import Final, TypeVar
 
 import pyarrow as pa
@@ -161,20 +162,24 @@ class MaintainedViews:
         kept = None if known is None or known.runtime is not runtime else known.kept
         return kept is not None and not kept.reads_tables
 
-    def rows(self, runtime: ViewRuntime, lsn: int, whole: Whole, compute: Callable[[], pa.Table]) -> pa.Table:
-        """The rows of a view's final relation at an LSN, at which its states are; ``compute`` evaluates it anew. With
-        the locks of the view and of those that it reads."""
+    def rows(
+        self, runtime: ViewRuntime, lsn: int, time: datetime, whole: Whole, compute: Callable[[], pa.Table]
+    ) -> pa.Table:
+        """The rows of a view's final relation at an LSN, at which its states are, and at the time of its reader's
+        transaction; ``compute`` evaluates it anew. With the locks of the view and of those that it reads."""
         known = self._of(runtime)
         if known.method == "recompute":
             known.drop()
-        if not self._has_rows(known) or not known.expanded.advance(lsn):
+        if not self._has_rows(known, time) or not known.expanded.advance(lsn):
             return self._computed(known, compute)
         if known.kept is not None and lsn < known.kept.lsn:
             return compute()
-        found = self._attempt(known, lambda: self._followed(known, lsn, whole))
+        found = self._attempt(known, lambda: self._followed(known, lsn, time, whole))
         return self._computed(known, compute) if found is None else found
 
-    def some(self, runtime: ViewRuntime, lsn: int, columns: tuple[str, ...], values: pa.Table) -> pa.Table | None:
+    def some(
+        self, runtime: ViewRuntime, lsn: int, time: datetime, columns: tuple[str, ...], values: pa.Table
+    ) -> pa.Table | None:
         """Of the rows of a view those with some values in columns of it, and perhaps others, if its rows are kept. With
         the locks of the view and of those that it reads."""
 
@@ -183,15 +188,15 @@ class MaintainedViews:
             places = {item.name: column for item, column in zip(runtime.view.stored, shown, strict=True)}
             return kept.lookup(tuple(places[name] for name in columns), values)
 
-        return self._of_kept(runtime, lsn, find)
+        return self._of_kept(runtime, lsn, time, find)
 
-    def changes(self, runtime: ViewRuntime, after: int, lsn: int) -> list[pa.Table] | None:
+    def changes(self, runtime: ViewRuntime, after: int, lsn: int, time: datetime) -> list[pa.Table] | None:
         """How the rows of a view have changed over (after, lsn], its columns in order and the weights behind them, if
         its rows are kept and that is known. With the locks of the view and of those that it reads."""
-        return self._of_kept(runtime, lsn, lambda known, kept: kept.changes(after))
+        return self._of_kept(runtime, lsn, time, lambda known, kept: kept.changes(after))
 
     def _of_kept(
-        self, runtime: ViewRuntime, lsn: int, answer: Callable[[_Known, KeptRows], _Answer | None]
+        self, runtime: ViewRuntime, lsn: int, time: datetime, answer: Callable[[_Known, KeptRows], _Answer | None]
     ) -> _Answer | None:
         """What rows that are kept, and are brought to an LSN, answer; None where there are none."""
         known = self._known.get(runtime.view.oid)
@@ -202,7 +207,7 @@ class MaintainedViews:
         kept = known.kept
 
         def advanced() -> _Answer | None:
-            kept.advance(lsn)
+            kept.advance(lsn, time)
             return answer(known, kept)
 
         return self._attempt(known, advanced)
@@ -218,16 +223,16 @@ class MaintainedViews:
             self._lose(known, repr(error))
             raise
 
-    def _followed(self, known: _Known, lsn: int, whole: Whole) -> pa.Table:
+    def _followed(self, known: _Known, lsn: int, time: datetime, whole: Whole) -> pa.Table:
         """The rows by what has changed since the last time, or kept from now on."""
-        started = time.perf_counter()
+        started = perf_counter()
         is_first = known.kept is None
         if known.kept is None:
-            known.kept = self._filled(known, lsn, whole)
-        known.kept.advance(lsn)
+            known.kept = self._filled(known, lsn, time, whole)
+        known.kept.advance(lsn, time)
         found = known.kept.answer(whole)
         if not is_first:
-            known.costs.follow(time.perf_counter() - started)
+            known.costs.follow(perf_counter() - started)
         if known.method == "auto" and known.costs.is_dear:
             self._lose(known, "following changes takes longer than computing anew")
         return found
@@ -250,7 +255,7 @@ class MaintainedViews:
         costs = known.costs
         return not costs.pause and (known.method == "incremental" or costs.computed >= WORTH_SECONDS)
 
-    def _has_rows(self, known: _Known) -> bool:
+    def _has_rows(self, known: _Known, time: datetime) -> bool:
         """Whether a view's rows are kept, or are to be by this read. Begins a fill where these are many."""
         self._take(known)
         if known.kept is not None or known.fill is not None or not self._is_worth(known):
@@ -258,7 +263,7 @@ class MaintainedViews:
         if known.expanded.size(self._core) <= AT_ONCE:
             return True
         assert known.planned.dataflow is not None
-        known.fill = Fill(self._core, known.expanded, known.planned, self._held(known))
+        known.fill = Fill(self._core, known.expanded, known.planned, time, self._held(known))
         self._fills.begin(known.fill)
         return False
 
@@ -274,13 +279,13 @@ class MaintainedViews:
             known.kept.account()
 
     def _computed(self, known: _Known, compute: Callable[[], pa.Table]) -> pa.Table:
-        started = time.perf_counter()
+        started = perf_counter()
         rows = compute()
-        known.costs.compute(time.perf_counter() - started)
+        known.costs.compute(perf_counter() - started)
         return rows
 
-    def _filled(self, known: _Known, lsn: int, whole: Whole) -> KeptRows:
-        rows = KeptRows(self._core, known.expanded, known.planned, lsn, self._held(known))
+    def _filled(self, known: _Known, lsn: int, time: datetime, whole: Whole) -> KeptRows:
+        rows = KeptRows(self._core, known.expanded, known.planned, lsn, time, self._held(known))
         try:
             rows.fill(whole)
         except BaseException:

@@ -150,8 +150,6 @@ class Moments:
         return {oid: self._version(oid, lent) for oid in views}
 
     def _version(self, oid: int, lent: Mapping[int, Lending]) -> int:
-        if self._core.view(oid).view.timed:  # nobody else reads it at this time
-            return self._core.versions.private()
         return lent[oid].version if oid in lent else self._core.version_beside(oid)
 
     def _reads_tables(self, views: Iterable[int], elsewhere: Container[int]) -> bool:

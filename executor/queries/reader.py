@@ -436,14 +436,14 @@ class Reader:
         """How a continuous view's rows have changed since an LSN, if they are kept up to date: their LSN now, that of
         the last change of what they are made of, and the changes, with weights behind the view's columns."""
         core, maintained, runtime = self.core, self.services.maintained, self.core.view(oid)
-        if not maintained.follows(runtime):
+        if runtime.view.timed or not maintained.follows(runtime):
             return None
         self.services.replicas.refresh((oid,))
         runtime.check_inputs()
         with locked(core.view(below).lock for below in core.views_below((oid,))):
             with core.sequencer.lock:
                 lsn, changed = core.sequencer.visible, core.version_of((oid,))
-            found = runtime.some(lsn, True, lambda: maintained.changes(runtime, after, lsn))
+            found = runtime.some(lsn, True, lambda: maintained.changes(runtime, after, lsn, self.client().time))
         if found is None:
             return None
         declared = [column.type.arrow for column in runtime.program.columns]
@@ -570,7 +570,7 @@ class Reader:
             [pa.array([value], kind) for value, kind in zip(values, kinds, strict=True)], list(lookup.columns)
         )
         maintained = self.services.maintained
-        find = partial(maintained.some, runtime, moment.lsn, lookup.columns, row)
+        find = partial(maintained.some, runtime, moment.lsn, self.client().time, lookup.columns, row)
         found = runtime.some(moment.lsn, moment.exact, find)
         return None if found is None else found.rename_columns([column.name for column in stored])
 
@@ -586,7 +586,8 @@ class Reader:
         view = known if isinstance(known, View) else runtime.view
         relation = runtime.final(view)
         final = self.core.plans.get(_TIMED(relation) if view.timed else relation)
-        values: Parameters = (self.client().time,) if view.timed else ()
+        time = self.client().time
+        values: Parameters = (time,) if view.timed else ()
 
         engine, zone = self.core.engine, runtime.time_zone
 
@@ -596,7 +597,7 @@ class Reader:
                 table = compute(states)
             else:
                 maintained = self.services.maintained
-                table = maintained.rows(runtime, moment.lsn, whole, partial(compute, states))
+                table = maintained.rows(runtime, moment.lsn, time, whole, partial(compute, states))
             return table.rename_columns([column.name for column in view.stored])
 
         def whole(relation: Relation, bindings: Bindings) -> pa.Table:
@@ -623,7 +624,7 @@ class Reader:
                     raise
                 return engine.query(large, bindings, values, zone, moment.owner)
 
-        return runtime.result(moment.lsn, moment.exact, (moment.versions[oid], view.columns), query)
+        return runtime.result(moment.lsn, moment.exact, (moment.versions[oid], view.columns, values), query)
 
     def _from_elsewhere(self, runtime: ViewRuntime, moment: Moment) -> pa.Table:
         """What another server has answered, where it is of the moment, or that may be any."""

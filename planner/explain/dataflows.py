@@ -21,6 +21,7 @@ from planner.incremental.dataflow.graph import (
     Retracted,
     Shared,
     Source,
+    TimeBounded,
 )
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.names import stored_name
@@ -84,6 +85,8 @@ def _how(node: DataflowNode) -> str:
             return "grouping, from which rows are taken back"
         case Shared():
             return f"the rows of {node.node}"
+        case TimeBounded():
+            return "the rows on the right side of now(), which come and go as time passes"
         case FirstRows():
             first = "first row" if node.last == 1 else f"first {node.last:,} rows"
             return f"the {first}{' in an order' if isinstance(node.ordered, Sort) else ''}, with some to spare"

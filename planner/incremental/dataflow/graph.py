@@ -177,7 +177,33 @@ class FirstRows(Struct, frozen=True):
         return (self.node,)
 
 
-Operator = Propagated | Retracted | Recomputed | FirstRows | Shared
+class TimeBound(Struct, frozen=True):
+    """A column of a node, and how its values compare (gt, ge, lt, le) with a bound."""
+
+    column: str
+    function: str
+
+
+class TimeBounded(Struct, frozen=True):
+    """The rows of ``node`` on the right side of ``bounds`` (``time_bounds``).
+
+    ``times`` has one row with a column for each bound; its first parameter is the time of the read.
+    """
+
+    id: int
+    columns: tuple[Column, ...]
+    definition: Relation
+    node: int
+    bounds: tuple[TimeBound, ...]
+    times: Relation
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The node that it reads."""
+        return (self.node,)
+
+
+Operator = Propagated | Retracted | Recomputed | FirstRows | TimeBounded | Shared
 DataflowNode = Source | Constant | Operator
 
 
@@ -196,6 +222,11 @@ class Dataflow(Struct, frozen=True):
         """The nodes that have the rows of others."""
         return {node.id: node for node in self.nodes if isinstance(node, Shared)}
 
+    @property
+    def bounded(self) -> dict[int, TimeBounded]:
+        """The nodes whose rows depend on the time of the read."""
+        return {node.id: node for node in self.nodes if isinstance(node, TimeBounded)}
+
 
 def chooses(nodes: Mapping[int, DataflowNode] | Sequence[DataflowNode], node: int) -> bool:
     """Whether another evaluation of a node's definition may have other rows."""
@@ -205,7 +236,7 @@ def chooses(nodes: Mapping[int, DataflowNode] | Sequence[DataflowNode], node: in
         case Recomputed(own_key=key):
             return key is not None
         case found:
-            return isinstance(found, FirstRows)
+            return isinstance(found, FirstRows | TimeBounded)
 
 
 def rows_trace(scope: str, node: int) -> str:

@@ -33,6 +33,7 @@ from planner.algebra.nodes import (
     Window,
     With,
 )
+from planner.algebra.reading_time import is_timed
 from planner.algebra.walk import (
     BY_POSITION,
     RELATIONS,
@@ -45,7 +46,7 @@ from planner.algebra.walk import (
     kinds_of,
     transform_relations,
 )
-from planner.incremental.dataflow import first_rows, groupings, propagation, recomputation
+from planner.incremental.dataflow import first_rows, groupings, propagation, recomputation, time_bounds
 from planner.incremental.dataflow.building import Building, NotMaintained, with_columns
 from planner.incremental.dataflow.float_sums import with_counted_checks
 from planner.incremental.dataflow.graph import (
@@ -58,6 +59,7 @@ from planner.incremental.dataflow.graph import (
     Recomputed,
     Shared,
     Term,
+    TimeBounded,
     references,
 )
 from planner.rules import optimise, unnest
@@ -83,13 +85,22 @@ def dataflow_of(relation: Relation, scope: str, constants: frozenset[str] = froz
 
     The relation has no subqueries in expressions where these are to be maintained
     (``joined``)."""
-    if volatility(relation) != "immutable":
-        return Planned(None, ("a function depends on more than its arguments",))
+    if volatility(relation) != "immutable" and not time_bounds.are_followed(relation):
+        return Planned(None, (_reason_of(relation),))
     if any(scan.kind != "table" for scan in find(relation, _SCANS)):
         return Planned(None, ("a relation is read that is neither a table nor a state",))
     if isinstance(relation, With):
         return Planned(None, ("a query is shared by its readers",))
     return _Planning(relation, scope, constants).planned(relation)
+
+
+def _reason_of(relation: Relation) -> str:
+    """Why a relation whose functions are not immutable is computed at each read."""
+    return (
+        "its rows depend on when they are read"
+        if is_timed(relation)
+        else "a function depends on more than its arguments"
+    )
 
 
 def joined(relation: Relation) -> Relation:
@@ -216,6 +227,8 @@ class _Planning:
     def _maintained(self, node: Relation) -> Relation:
         """The methods, in the order in which they are tried."""
         match node:
+            case Filter() if time_bounds.is_bounded(node):
+                return time_bounds.bounded(self._building, node, self._closed)
             case _ if propagation.is_region(node):
                 return propagation.folded(self._building, node)
             case Join(kind="right"):
@@ -320,7 +333,7 @@ def _kept(nodes: Sequence[DataflowNode], outputs: Iterable[int]) -> dict[int, tu
             case Propagated():
                 fetched = [(fetch.node, fetch.key) for term in node.terms for fetch in term.fetches]
                 own = [(term.node, term.own_key) for term in node.terms if term.own_key is not None]
-            case FirstRows():
+            case FirstRows() | TimeBounded():
                 found.setdefault(node.node, {})
                 continue
             case Recomputed():
