@@ -190,10 +190,11 @@ def reads(
 
 
 class PlanCache:
-    """Plans of relations seen before, by identity: the server binds an equal statement once."""
+    """Plans of relations seen before, by identity: the server binds an equal statement once. Of ``most`` relations; all
+    are forgotten beyond that."""
 
-    def __init__(self) -> None:
-        self._plans = Remembered[Relation, Plan](lambda relation: leave(_optimised, relation), _REMEMBERED)
+    def __init__(self, most: int = _REMEMBERED) -> None:
+        self._plans = Remembered[Relation, Plan](lambda relation: leave(_optimised, relation), most)
         self._general = Remembered(self._generalised, _REMEMBERED)
         #: General queries by what they are made of.
         self._known: dict[bytes, Relation] = {}

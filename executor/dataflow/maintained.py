@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from executor.dataflow.operators import Changes, Merge, Query, change_schema, sc
 from executor.dataflow.time_bounds import TimeBoundedRows, Times
 from executor.dataflow.weighted_rows import WEIGHT, repeated, weighted
 from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Snapshot, Sort
+from planner.algebra.walk import find, kinds_of
 from planner.incremental.dataflow.graph import (
     Constant,
     Dataflow,
@@ -27,12 +28,13 @@ from planner.incremental.dataflow.graph import (
     Retracted,
     Source,
     candidates_trace,
-    chooses,
     names_of,
     references,
     rows_trace,
 )
 from planner.incremental.names import stored_name
+
+_SNAPSHOTS: Final = kinds_of(Snapshot)
 
 
 class Whole(Protocol):
@@ -59,9 +61,9 @@ class MaintainedRows:
         most: int,
         times: Times,
     ) -> None:
-        """Fills the nodes, as they are at some ``times``. ``whole`` evaluates a relation over tables and states as they
-        are at the moment, and over the rows of given traces, ``query`` one over a few rows of given traces. Raises
-        TooLarge where the rows take more than ``most`` bytes, now or later."""
+        """Fills the nodes, as they are at some ``times``, each from the kept rows of those below. ``whole`` evaluates a
+        relation over tables and states as they are at the moment, and over the rows of given traces, ``query`` one over
+        a few rows of given traces. Raises TooLarge where the rows take more than ``most`` bytes, now or later."""
         self._flow = flow
         self._shared = flow.shared
         self._query = query
@@ -72,22 +74,23 @@ class MaintainedRows:
         self._first: dict[int, FirstRowsState] = {}
         self._bounded = {node: TimeBoundedRows(item, times) for node, item in flow.bounded.items()}
         self._kept: dict[int, Multiset] = {}
-        #: The rows of nodes of which another evaluation may choose others.
-        chosen: dict[str, pa.Table] = {}
-        nodes = {node.id: node for node in flow.nodes}
+        nodes = {f"s_{rows_trace(flow.scope, node.id)}": node.id for node in flow.nodes}
+
+        def filled(relation: Relation) -> pa.Table:
+            leaves = {f"s_{leaf.trace}" for leaf in find(relation, _SNAPSHOTS)}
+            return whole(relation, {leaf: self._bound(nodes[leaf])[leaf] for leaf in leaves & nodes.keys()})
+
         for node in flow.nodes:
             if isinstance(node, Retracted):
-                states = whole(node.fill, chosen)
+                states = filled(node.fill)
                 keys = (node.key,) if node.key else ()
                 self._states[node.id] = self._multiset(node.state, states, keys)
             if isinstance(node, FirstRows):
                 self._first[node.id] = self._first_rows(node)
             if node.id in flow.kept:
                 rows = self._made(node.id)
-                rows = whole(node.definition, chosen) if rows is None else rows
+                rows = filled(node.definition) if rows is None else rows
                 self._kept[node.id] = self._multiset(node.columns, rows, flow.kept[node.id])
-            if chooses(nodes, node.id):
-                chosen |= self._bound(node.id)
             self._require_room()
 
     def _multiset(self, columns: tuple[Column, ...], rows: pa.Table, keys: tuple[Key, ...]) -> Multiset:

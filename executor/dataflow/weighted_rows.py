@@ -92,7 +92,7 @@ def same_bits(one: pa.ChunkedArray | pa.Array, other: pa.ChunkedArray | pa.Array
 def _few_consolidated(rows: pa.Table, names: Sequence[str]) -> pa.Table:
     """``consolidated`` of a few rows, as Python values: a call of Arrow's grouping takes ten times as long."""
     weights = rows.column(WEIGHT).to_pylist()
-    columns = [rows.column(name).to_pylist() for name in names]
+    columns = [_values(rows.column(name)) for name in names]
     totals: dict[tuple[object, ...], int] = {}
     first: dict[tuple[object, ...], int] = {}
     for place, weight in enumerate(weights):
@@ -106,6 +106,14 @@ def _few_consolidated(rows: pa.Table, names: Sequence[str]) -> pa.Table:
         [batch_of(rows.select(names)).take(pa.array([place for place, _ in kept], pa.int32()))]
     )
     return found.append_column(WEIGHT, pa.array([total for _, total in kept], pa.int64()))
+
+
+def _values(column: pa.ChunkedArray) -> list[object]:
+    """A column's values, times as numbers: Python has no infinite ones."""
+    if pa.types.is_temporal(column.type):
+        column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    values: list[object] = column.to_pylist()
+    return values
 
 
 def batch_of(rows: pa.Table) -> pa.RecordBatch:

@@ -30,8 +30,8 @@ _OTHER: Final = "a relation is read that is neither a table nor a state"
 
 
 class Expanded(Struct, frozen=True):
-    """``relation`` over tables and over ``traces``, by name: the view's runtime and the trace's own name. ``reason``:
-    why it cannot be maintained, or empty."""
+    """``relation`` over tables and over ``traces``, by name: the view's runtime and the trace's own name. ``views``: of
+    which it consists, each with its final relation. ``reason``: why it cannot be maintained, or empty."""
 
     relation: Relation
     views: tuple[tuple[ViewRuntime, Relation], ...]
@@ -41,8 +41,8 @@ class Expanded(Struct, frozen=True):
     reason: str = ""
 
     def is_current(self, core: Core) -> bool:
-        """Whether the views are those that there are."""
-        return all(core.is_live(runtime) and _final(core, runtime) is relation for runtime, relation in self.views)
+        """Whether the views are those that there are, with the definitions that they had."""
+        return all(core.is_live(runtime) and runtime.final(runtime.view) is final for runtime, final in self.views)
 
     def advance(self, lsn: int, with_own: bool = False) -> bool:
         """Brings the states of the views below to an LSN, and ``with_own`` the view's; False where one is beyond it, or
@@ -161,8 +161,9 @@ def _expansion(core: Core, view: Owner) -> _Expansion:
 
     def scoped(owner: Owner) -> Relation:
         nonlocal reason
-        relation = _final(core, owner)
-        views.setdefault(owner.view.oid, (owner, relation))
+        final = owner.final(owner.view)
+        relation = core.plans.get(final).relation
+        views.setdefault(owner.view.oid, (owner, final))
         program = owner.program
         expires = any(not expiry.by_clock for expiry in program.expiries)
         if expires or program.borrowed or owner.time_zone != view.time_zone:
@@ -193,10 +194,6 @@ def _expansion(core: Core, view: Owner) -> _Expansion:
         relation = joined(relation)
     constants = frozenset(_scoped(owner, item.name) for owner, _ in views.values() for item in owner.program.statics)
     return _Expansion(relation, views, constants, reason)
-
-
-def _final(core: Core, owner: Owner) -> Relation:
-    return core.plans.get(owner.final(owner.view)).relation
 
 
 def _scoped(owner: Owner, trace: str) -> str:

@@ -14,12 +14,14 @@ import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from time import perf_counter
 from typing import Final
 
 import pyarrow as pa
 
 from catalog.values.errors import SqlError
 from executor.core.core import Core
+from executor.core.plans import PlanCache
 from executor.embedded.connection import Bindings
 from executor.queries.expanded_views import Expanded
 from executor.queries.kept_rows import GIVEN_UP, KeptRows, Unknown
@@ -35,8 +37,12 @@ _LOGGER: Final = logging.getLogger(__name__)
 class Fill:
     """One view's. The methods may be called from any thread."""
 
-    def __init__(self, core: Core, expanded: Expanded, planned: Planned, time: datetime, held: Held) -> None:
-        self._core, self._expanded, self._planned, self._held = core, expanded, planned, held
+    def __init__(
+        self, core: Core, expanded: Expanded, planned: Planned, plans: PlanCache, time: datetime, held: Held
+    ) -> None:
+        self._core, self._expanded, self._planned, self._plans, self._held = core, expanded, planned, plans, held
+        #: What it took, once it is over.
+        self.seconds = 0.0
         self._time = time
         self._lock = threading.Lock()
         self._is_wanted = True
@@ -67,7 +73,7 @@ class Fill:
 
     def run(self) -> None:
         """Fills. What goes wrong is logged."""
-        name = self._expanded.views[0][0].view.name
+        name, started = self._expanded.views[0][0].view.name, perf_counter()
         try:
             self._fill()
         except (*GIVEN_UP, SqlError) as error:
@@ -77,6 +83,7 @@ class Fill:
         finally:
             if self._rows is None:
                 self._held.close()
+            self.seconds = perf_counter() - started
             self._is_over = True
 
     def _fill(self) -> None:
@@ -119,7 +126,7 @@ class Fill:
             try:
                 if not expanded.advance(lsn, with_own=True):
                     raise Unknown
-                rows = KeptRows(core, expanded, self._planned, lsn, self._time, self._held)
+                rows = KeptRows(core, expanded, self._planned, self._plans, lsn, self._time, self._held)
             except BaseException:
                 snapshot.close()
                 raise

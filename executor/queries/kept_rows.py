@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from catalog.objects import Table
 from executor.core.core import Core
+from executor.core.plans import PlanCache
 from executor.dataflow.hashing import hashes_of
 from executor.dataflow.maintained import MaintainedRows, TooLarge, Whole
 from executor.dataflow.multiset import Multiset
@@ -132,11 +133,13 @@ class _StateInput:
 class KeptRows:
     """One view's rows, at an LSN."""
 
-    def __init__(self, core: Core, expanded: Expanded, planned: Planned, lsn: int, time: datetime, held: Held) -> None:
+    def __init__(
+        self, core: Core, expanded: Expanded, planned: Planned, plans: PlanCache, lsn: int, time: datetime, held: Held
+    ) -> None:
         """Notes where the inputs stand, which are at the LSN; ``fill`` comes next. With the locks of the views.
-        ``time`` is that of the reader's transaction."""
+        ``plans`` are those of the dataflow's relations, ``time`` is that of the reader's transaction."""
         assert planned.dataflow is not None
-        self._core, self._expanded = core, expanded
+        self._core, self._expanded, self._plans = core, expanded, plans
         self._flow = planned.dataflow
         self.held = held
         self.lsn = lsn
@@ -161,8 +164,8 @@ class KeptRows:
         """Makes the rows; ``whole`` sees the tables at the LSN. Needs no lock."""
         snapshots, self._snapshots = self._snapshots, {}
 
-        def over_states(relation: Relation, chosen: Mapping[str, pa.Table]) -> pa.Table:
-            return whole(relation, {**snapshots, **chosen})
+        def over_states(relation: Relation, kept: Mapping[str, pa.Table]) -> pa.Table:
+            return whole(relation, {**_read_by(relation, snapshots), **kept})
 
         most = self._core.trace_budget.limit // 2
         self._rows = MaintainedRows(self._flow, over_states, self._query, self._merge, most, self._times)
@@ -180,7 +183,7 @@ class KeptRows:
             self._states[node.id] = _StateInput(runtime, trace, node)
 
     def _query(self, relation: Relation, bindings: Mapping[str, pa.Table]) -> pa.Table:
-        plan = self._core.plans.get(relation)
+        plan = self._plans.get(relation)
         found = None if plan.small is None else plan.small.run(bindings)
         if found is not None:
             return found
@@ -219,17 +222,18 @@ class KeptRows:
     @property
     def reads_tables(self) -> bool:
         """Whether the final relation reads tables beside what is kept."""
-        return bool(self._core.plans.get(self._flow.final).tables)
+        return bool(self._plans.get(self._flow.final).tables)
 
     def answer(self, whole: Whole) -> pa.Table:
         """The rows of the view's final relation."""
         outputs = self._rows.outputs()
-        final = self._core.plans.get(self._flow.final)
+        final = self._plans.get(self._flow.final)
         found = None if final.small is None or len(outputs) > 1 else final.small.run(outputs)
         if found is not None:
             return found
-        read = {f"s_{leaf.trace}" for leaf in find(final.relation, _SNAPSHOTS)}
-        return whole(final.relation, outputs if read <= outputs.keys() else {**self._expanded.snapshots(), **outputs})
+        states = {f"s_{leaf.trace}" for leaf in find(final.relation, _SNAPSHOTS)} - outputs.keys()
+        read = _read_by(final.relation, self._expanded.snapshots()) if states else {}
+        return whole(final.relation, {**read, **outputs})
 
     def changes(self, after: int) -> list[pa.Table] | None:
         """How the rows of the view's final relation have changed since an LSN, their weights last; None where that is
@@ -257,3 +261,8 @@ class KeptRows:
         for item in self._tables.values():
             item.close()
         self._tables.clear()
+
+
+def _read_by(relation: Relation, states: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """The rows of those states that a relation reads."""
+    return {name: states[name] for leaf in find(relation, _SNAPSHOTS) if (name := f"s_{leaf.trace}") in states}

@@ -4,7 +4,7 @@ Owns: when that pays. By default, a view's rows are kept once its second evaluat
 would (the first one makes the plan): at once over a few rows, else another thread makes them (``fills``). They are
 given up where following changes takes longer than computing them anew, by what both have taken, where more has changed
 than is worth following, where memory is short, and after any error. After each loss it takes twice as many evaluations
-until they are kept again.
+until they are kept again, and at least those that take as long as making the rows did.
 
 Used with the view's lock held.
 """
@@ -12,6 +12,7 @@ Used with the view's lock held.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from datetime import datetime
 from time import perf_counter
@@ -22,6 +23,7 @@ from msgspec import Struct, field
 
 from catalog.values.errors import SqlError
 from executor.core.core import Core
+from executor.core.plans import PlanCache
 from executor.dataflow.maintained import Whole
 from executor.queries.expanded_views import Expanded, by_method, dataflow, expanded_view, method_of
 from executor.queries.fills import Fill, Fills
@@ -51,6 +53,8 @@ class _Costs(Struct):
 
     computed: float = 0.0
     followed: float = 0.0
+    #: What it took to make the rows that are kept, the last time.
+    filled: float = 0.0
     #: Evaluations so far.
     computes: int = 0
     #: Changes followed since the last loss.
@@ -79,7 +83,8 @@ class _Costs(Struct):
         """Rows that were kept are given up."""
         self.losses += 1
         self.follows = 0
-        self.pause = min(1 << self.losses, _LONGEST_PAUSE)
+        evaluations = self.filled / self.computed if self.computed else 0
+        self.pause = min(max(1 << self.losses, int(evaluations)), _LONGEST_PAUSE)
 
     @property
     def is_dear(self) -> bool:
@@ -93,6 +98,8 @@ class _Known(Struct):
     runtime: ViewRuntime
     expanded: Expanded
     planned: Planned
+    #: Those of the dataflow's relations, which are many: other queries must not displace them.
+    plans: PlanCache = field(default_factory=lambda: PlanCache(sys.maxsize))
     costs: _Costs = field(default_factory=_Costs)
     kept: KeptRows | None = None
     fill: Fill | None = None
@@ -229,6 +236,7 @@ class MaintainedViews:
         is_first = known.kept is None
         if known.kept is None:
             known.kept = self._filled(known, lsn, time, whole)
+            known.costs.filled = perf_counter() - started
         known.kept.advance(lsn, time)
         found = known.kept.answer(whole)
         if not is_first:
@@ -263,7 +271,7 @@ class MaintainedViews:
         if known.expanded.size(self._core) <= AT_ONCE:
             return True
         assert known.planned.dataflow is not None
-        known.fill = Fill(self._core, known.expanded, known.planned, time, self._held(known))
+        known.fill = Fill(self._core, known.expanded, known.planned, known.plans, time, self._held(known))
         self._fills.begin(known.fill)
         return False
 
@@ -273,6 +281,7 @@ class MaintainedViews:
         if fill is None or not fill.is_over:
             return
         known.kept, known.fill = fill.take(), None
+        known.costs.filled = fill.seconds
         if known.kept is None:
             self._lose(known, "they could not be made")
         else:
@@ -285,7 +294,7 @@ class MaintainedViews:
         return rows
 
     def _filled(self, known: _Known, lsn: int, time: datetime, whole: Whole) -> KeptRows:
-        rows = KeptRows(self._core, known.expanded, known.planned, lsn, time, self._held(known))
+        rows = KeptRows(self._core, known.expanded, known.planned, known.plans, lsn, time, self._held(known))
         try:
             rows.fill(whole)
         except BaseException:

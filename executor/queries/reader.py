@@ -601,7 +601,7 @@ class Reader:
             return table.rename_columns([column.name for column in view.stored])
 
         def whole(relation: Relation, bindings: Bindings) -> pa.Table:
-            if moment.is_bare and self.core.plans.get(relation).tables:
+            if moment.is_bare and any(scan.kind == "table" for scan in find(relation, SCANS)):
                 raise _TablesNeeded
             return moment.query(engine, relation, bindings, values, zone)
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from catalog.values.errors import SqlError
+from executor.core.plans import PlanCache
 from executor.database.database import Database
 from executor.queries import kept_rows, maintained_views
 from planner.incremental.dataflow import first_rows
@@ -150,6 +151,50 @@ def test_a_view_over_views_follows_stream_and_tables(database: Database) -> None
         client.run(f"UPDATE a SET g = {drawn.randint(1, 3)} WHERE k = {drawn.randint(1, 6)}")
         assert bag(client.run("SELECT * FROM three")) == bag(client.run(scratch))
     assert kept(database) == {"three"}
+
+
+def test_infinite_times_follow_changes(database: Database) -> None:
+    client = Client(database)
+    client.run("CREATE TABLE t (k int PRIMARY KEY, at timestamp, d date, c time)")
+    query = "SELECT k, coalesce(lead(at) OVER (PARTITION BY k % 2 ORDER BY k), 'infinity') AS until, d, c FROM t"
+    client.run(f"CREATE MATERIALIZED VIEW v WITH (method = 'incremental') AS {query}")
+    for change in (
+        "INSERT INTO t SELECT i, '2026-01-01', '-infinity', '10:00' FROM generate_series(1, 9) i",
+        "UPDATE t SET at = '-infinity', d = 'infinity' WHERE k = 4",
+        "DELETE FROM t WHERE k = 5",
+    ):
+        client.run(change)
+        texts = "SELECT k, until::text, d::text, c::text FROM"
+        assert bag(client.run(f"{texts} v")) == bag(client.run(f"{texts} ({query}) x"))
+        assert kept(database) == {"v"}
+
+
+def test_other_queries_do_not_displace_kept_rows(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server has seen more queries than it remembers the plans of."""
+    client = Client(database)
+    create(client, ("SELECT a.g, b.t, count(*) FROM a JOIN b USING (k) GROUP BY a.g, b.t",))
+    client.run("INSERT INTO a VALUES (1, 1, 1)")
+    client.run("SELECT * FROM v0")
+    (known,) = database.read_services.maintained._known.values()
+    rows = known.kept
+    monkeypatch.setattr(database.core, "plans", PlanCache(2))
+    for value in range(4):
+        client.run(f"SELECT g + {value} FROM a WHERE k > {value}")
+        client.run(f"INSERT INTO b VALUES (1, 1, {value}, 'x')")
+        assert client.run("SELECT * FROM v0") == [(1, "x", value + 1)]
+    assert database.read_services.maintained._known[known.runtime.view.oid].kept is rows is not None
+
+
+def test_rows_are_kept_again_once_that_pays() -> None:
+    """After a loss, evaluations have to take as long as making the rows did."""
+    costs = maintained_views._Costs(filled=2.0)
+    for seconds in (5.0, 0.02):
+        costs.compute(seconds)
+    costs.lose()
+    assert costs.pause == 100
+    costs.filled = 0.001
+    costs.lose()
+    assert costs.pause == 4
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def _run(engine: str, names: Sequence[str], postgres: Postgres) -> None:
         if engine != "embedded":
             wait_until(lambda: mirror.jobs("spark") > 0, 120, "job of spark in millstream.jobs")
         mirror.restart(crash=True)
-        _both(mirror, "UPDATE side SET value = value || ' of old' WHERE key < 50")
+        mirror.both("UPDATE side SET value = value || ' of old' WHERE key < 50")
         mirror.check()
         _load(mirror, pieces[half:], source)
         mirror.check()
@@ -115,7 +115,7 @@ def _load(mirror: Mirror, pieces: Sequence[tuple[str, Sequence[bytes]]], source:
 
 def _side(mirror: Mirror) -> None:
     mirror.table("side", SIDE)
-    _both(mirror, FILL_SIDE)
+    mirror.both(FILL_SIDE)
 
 
 def _store(mirror: Mirror, begin: int, end: int) -> None:
@@ -127,16 +127,16 @@ def _change(mirror: Mirror, source: random.Random, loaded: int) -> int:
     """A few changes, some in one transaction; how many events there are then."""
     in_block = source.random() < 0.5
     if in_block:
-        _both(mirror, "BEGIN")
+        mirror.both("BEGIN")
     for _ in range(source.randint(1, 3)):
         if source.random() < 0.3:
             more = source.choice((1, 50, 150))
             _store(mirror, loaded, loaded + more)
             loaded += more
         else:
-            _both(mirror, source.choice(list(_statements(source, loaded))))
+            mirror.both(source.choice(list(_statements(source, loaded))))
     if in_block:
-        _both(mirror, "COMMIT")
+        mirror.both("COMMIT")
     return loaded
 
 
@@ -158,8 +158,3 @@ def _statements(source: random.Random, loaded: int) -> Iterator[str]:
     yield f"DELETE FROM person WHERE id = {person}"
     yield f"UPDATE person SET state = 'OR', name = upper(name) WHERE {share}"
     yield f"UPDATE side SET value = value || '.' WHERE key % 10 = {source.randrange(10)}"
-
-
-def _both(mirror: Mirror, statement: str) -> None:
-    for connection in (mirror.client, mirror.judge):
-        connection.execute(statement.encode())

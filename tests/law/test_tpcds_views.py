@@ -89,8 +89,7 @@ def _change(mirror: Mirror, source: random.Random, are_streams: bool) -> None:
     where = f"{key} % {divisor} = {source.randrange(divisor)}"
     is_gone = name in FACTS and source.random() < 0.3
     statement = f"DELETE FROM {name} WHERE {where}" if is_gone else f"UPDATE {name} SET {values} WHERE {where}"
-    for connection in (mirror.client, mirror.judge):
-        connection.execute(statement.encode())
+    mirror.both(statement)
 
 
 @pytest.mark.parametrize("are_streams", [False, True], ids=["tables", "streams"])

@@ -6,10 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from planner.algebra.nodes import Relation
+from planner.algebra.nodes import Relation, Scan, Snapshot
 from planner.algebra.validate import validate
+from planner.algebra.walk import find, kinds_of
 from planner.explain.dataflows import explain_dataflow
-from planner.incremental.dataflow.graph import Constant, Propagated, Recomputed, Retracted, Shared, Source
+from planner.incremental.dataflow.graph import (
+    Constant,
+    Propagated,
+    Recomputed,
+    Retracted,
+    Shared,
+    Source,
+    rows_trace,
+)
 from planner.incremental.dataflow.planning import Planned, dataflow_of, joined
 from tests.planner import golden
 from tests.planner.bound import catalog_of, query_of
@@ -81,6 +90,11 @@ def test_methods_by_operator(query: str, kinds: list[type]) -> None:
     [
         ("SELECT k, rank() OVER (ORDER BY v) FROM a", "a window function has all rows in one partition"),
         ("SELECT * FROM a WHERE v > (SELECT w FROM b)", "filter is computed from all rows"),
+        (
+            "WITH RECURSIVE r AS (SELECT k, g FROM a WHERE g = 1 UNION ALL SELECT a.k, a.g FROM a JOIN r ON a.g = r.k)"
+            " SELECT * FROM r",
+            "WITH RECURSIVE is computed from all rows",
+        ),
         ("SELECT array_agg(w) FROM b", "a grouping has no key, and an aggregate that cannot be taken back"),
         ("SELECT k, now() FROM a", "a function depends on more than its arguments"),
     ],
@@ -89,6 +103,17 @@ def test_what_is_computed_at_each_read_has_a_reason(query: str, reason: str) -> 
     found = planned(query)
     assert found.dataflow is None
     assert reason in found.reasons
+
+
+def test_nodes_are_filled_from_the_rows_of_those_below() -> None:
+    found = planned("SELECT n, max(s) FROM (SELECT g, count(*) n, min(v) s FROM a WHERE k > 0 GROUP BY g) x GROUP BY n")
+    assert found.dataflow is not None
+    below, above = found.dataflow.nodes[: found.dataflow.nodes[-1].id // 2], found.dataflow.nodes[-1]
+    assert any(scan.kind == "table" for node in below for scan in find(node.definition, kinds_of(Scan)))
+    assert isinstance(above, Propagated)
+    leaves = {rows_trace("v", node) for node in found.dataflow.kept}
+    assert {leaf.trace for leaf in find(above.definition, kinds_of(Snapshot))} <= leaves
+    assert next(find(above.definition, kinds_of(Scan)), None) is None
 
 
 def test_rows_of_other_leaves_are_fetched_outwards_from_the_change() -> None:

@@ -34,8 +34,7 @@ class Mirror:
 
     def table(self, name: str, columns: str) -> None:
         """An ordinary table in both."""
-        for connection in (self.client, self.judge):
-            _run(connection, f"CREATE TABLE {name} ({columns})")
+        self.both(f"CREATE TABLE {name} ({columns})")
 
     def stream(self, name: str, columns: str, options: str = "") -> None:
         """A stream in Millstream, a table in PostgreSQL."""
@@ -67,6 +66,11 @@ class Mirror:
                 else:
                     cursor.executemany(_bytes(f"INSERT INTO {table} VALUES ({','.join(['%s'] * width)})"), rows)
         self.acknowledged += len(rows)
+
+    def both(self, statement: str) -> None:
+        """The same statement on both."""
+        for connection in (self.client, self.judge):
+            _run(connection, statement)
 
     def check(self, *names: str) -> None:
         """Checks that each view (all by default) equals its query evaluated from scratch."""

@@ -1,13 +1,15 @@
 """The graph while it is made: nodes by number, what stands for them in relations, and which rows must be found.
 
-Owns: numbers of nodes, fresh columns, and ``expanded``, the relation that a part of the plan was before nodes stood in
-it.
+Owns: numbers of nodes, fresh columns, ``expanded``, the relation that a part of the plan was before nodes stood in it,
+and ``filled``, a node whose rows are made from those of kept nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Container, Hashable
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from catalog.values.types import INT8
 from planner.algebra.construction import Fresh
@@ -19,6 +21,8 @@ from planner.incremental.dataflow.graph import (
     DataflowNode,
     Operator,
     Propagated,
+    Recomputed,
+    Retracted,
     Shared,
     Source,
     chooses,
@@ -48,14 +52,18 @@ class Building:
         self._by_trace: dict[str, int] = {}
         self._weights: dict[int, Column] = {}
         self._by_definition: dict[Hashable, DataflowNode] = {}
+        #: What makes each node's rows, over the leaves that stand for other nodes.
+        self._made: list[Relation] = []
 
     def next_id(self) -> int:
         """The number of the next node."""
         return len(self.nodes)
 
-    def add(self, node: DataflowNode) -> Snapshot:
-        """Adds a node; the leaf that stands for it. It shares the rows of one with an equal definition."""
+    def add(self, node: DataflowNode, made: Relation | None = None) -> Snapshot:
+        """Adds a node, whose rows the relation ``made`` over leaves makes; the leaf that stands for it. It shares the
+        rows of one with an equal definition."""
         assert node.id == len(self.nodes)
+        self._made.append(node.definition if made is None else made)
         first = self._by_definition.setdefault(key_of(node.definition), node)
         if first is not node:
             node = Shared(node.id, node.columns, node.definition, first.id, first.columns)
@@ -102,6 +110,27 @@ class Building:
             return item if node is None or chooses(self.nodes, node) else self.nodes[node].definition
 
         return descend(relation, change, _SNAPSHOTS)
+
+    def filled(self, node: DataflowNode, kept: Container[int]) -> DataflowNode:
+        """A node whose rows are made from those of the ``kept`` nodes below it, which have been made before. Rows that
+        are a table's own are read from it, for whose sake an engine has statistics."""
+        if isinstance(node, Retracted):
+            node = replace(node, fill=self._over(node.fill, kept))
+        if node.id in kept and isinstance(node, Propagated | Retracted | Recomputed):
+            node = replace(node, definition=self._over(self._made[node.id], kept))
+        return node
+
+    def _over(self, relation: Relation, kept: Container[int]) -> Relation:
+        def change(item: Any) -> Any:
+            node = self.node_of(item)
+            if node is None or chooses(self.nodes, node):
+                return item
+            found = self.nodes[node]
+            is_kept = (found.node if isinstance(found, Shared) else node) in kept
+            return item if is_kept and not self.is_plain(item) else self._over(self._made[node], kept)
+
+        made: Relation = descend(relation, change, _SNAPSHOTS)
+        return made
 
     def is_plain(self, relation: Relation) -> bool:
         """Whether a relation is nothing but rows of one table or state, or constant: computing it anew is as cheap as

@@ -5,7 +5,7 @@ Owns: the order in which the methods are tried, where regions end, and what stay
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ from planner.algebra.nodes import (
     Column,
     ColumnRef,
     Filter,
+    Fixpoint,
     InZone,
     Join,
     Limit,
@@ -32,6 +33,7 @@ from planner.algebra.nodes import (
     Values,
     Window,
     With,
+    Working,
 )
 from planner.algebra.reading_time import is_timed
 from planner.algebra.walk import (
@@ -69,6 +71,9 @@ from planner.rules.subqueries.counted_rows import count_rows
 _SCANS: Final = kinds_of(Scan)
 #: Relations with all columns of their inputs.
 _PASSING: Final = (Scan, Filter, Join, Window, Unnest, Sort, Limit, InZone)
+
+#: How operators are written that no method takes.
+_WRITTEN: Final[Mapping[type, str]] = {Fixpoint: "WITH RECURSIVE", Working: "WITH RECURSIVE", Limit: "LIMIT"}
 
 
 class Planned(Struct, frozen=True):
@@ -149,6 +154,7 @@ class _Planning:
         kept = _kept(nodes, self._outputs)
         if all(self._building.is_plain(self._building.leaf(node)) for node in kept):
             return Planned(None, reasons)
+        nodes = tuple(self._building.filled(node, kept) for node in nodes)
         return Planned(Dataflow(self._building.scope, nodes, kept, tuple(self._outputs), final), reasons)
 
     def _presented(self, relation: Relation) -> Relation:
@@ -253,7 +259,9 @@ class _Planning:
             case Join(kind="full") if node.predicate is not None and not has_subquery(node.predicate):
                 return recomputation.full_join(self._building, node, self._closed)
             case _:
-                raise NotMaintained(f"{type(node).__name__.lower()} is computed from all rows")
+                raise NotMaintained(
+                    f"{_WRITTEN.get(type(node), type(node).__name__.lower())} is computed from all rows"
+                )
 
     def _closed(self, relation: Relation) -> Snapshot:
         return propagation.propagated(self._building, relation)
@@ -266,13 +274,15 @@ class _Planning:
         """UNION ALL: the sum of what its sides become. d(L + R) = dL + dR"""
         building = self._building
         terms, definition = [], building.expanded(node)
-        for side in (self._closed(node.left), self._closed(node.right)):
+        sides = self._closed(node.left), self._closed(node.right)
+        for side in sides:
             renamed = zip(node.columns, side.columns, strict=True)
             relation = Project(side, tuple((column, ColumnRef(source)) for column, source in renamed))
             weight = building.weight(building.node(side))
             changed = propagation.with_weight(building, relation, side, weight)
             terms.append(Term(building.node(side), changed, weight=weight))
-        return building.add(Propagated(building.next_id(), node.columns, definition, tuple(terms)))
+        made = replace(node, left=sides[0], right=sides[1])
+        return building.add(Propagated(building.next_id(), node.columns, definition, tuple(terms)), made)
 
     def _distinct(self, node: SetOperation) -> Relation:
         below = replace(node, all=True, columns=tuple(map(self._building.fresh.copy, node.columns)))
@@ -284,7 +294,7 @@ class _Planning:
     def _left(self, node: Relation) -> Relation:
         """An operator that is computed when the rows are read, over what is maintained below it."""
         if node in self._sorted:
-            self._reasons["sort is computed from all rows"] = None
+            self._reasons["ORDER BY is computed from all rows"] = None
         sides = {"input", "left", "right", "base", "step", "body"}.intersection(node.__struct_fields__)
         found = {name: side for name in sides if (side := getattr(node, name)) is not None}
         changed = {name: self._output(side) for name, side in found.items() if side in self._open}

@@ -121,8 +121,9 @@ def propagated(building: Building, region: Relation) -> Snapshot:
         return region
     columns, definition = region.columns, building.expanded(region)
     wider, pairs = _computed_keys(building, region, list(_equalities_in(building, region)))
-    terms = tuple(_Terms(building, with_columns(wider, columns), pairs).all())
-    return building.add(Propagated(building.next_id(), columns, definition, terms))
+    wider = with_columns(wider, columns)
+    terms = tuple(_Terms(building, wider, pairs).all())
+    return building.add(Propagated(building.next_id(), columns, definition, terms), wider)
 
 
 # -- equalities -------------------------------------------------------------------------------------------------------

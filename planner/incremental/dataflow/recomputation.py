@@ -134,4 +134,5 @@ def _recomputed(
 ) -> Snapshot:
     keys = [(building.node(side), names_of(columns)) for side, columns in inputs]
     found = building.expanded(relation) if definition is None else definition
-    return building.add(Recomputed(building.next_id(), relation.columns, found, relation, tuple(keys), own_key))
+    made = Recomputed(building.next_id(), relation.columns, found, relation, tuple(keys), own_key)
+    return building.add(made, relation)

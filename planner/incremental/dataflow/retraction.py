@@ -74,8 +74,7 @@ def retracted(building: Building, node: Aggregate) -> Snapshot:
     definition = building.expanded(node)
     weight = building.weight(below)
     changed = leaf(change_trace(building.scope, below), (*node.input.columns, weight))
-    whole = building.expanded(node.input)
-    rows = Project(whole, (*references(whole.columns), (weight, _ONE)))
+    rows = Project(node.input, (*references(node.input.columns), (weight, _ONE)))
     return building.add(
         Retracted(
             building.next_id(),
@@ -90,7 +89,8 @@ def retracted(building: Building, node: Aggregate) -> Snapshot:
             state.merge(),
             state.final(weight),
             weight,
-        )
+        ),
+        node,
     )
 
 
