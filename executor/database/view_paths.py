@@ -38,7 +38,7 @@ def shown_view(core: Core, maintained: MaintainedViews, runtime: ViewRuntime) ->
     rows = {name: sum(table.num_rows for table in state.tables) for name, state in runtime.states.items()}
     known = Known({}, rows, estimates(core, core.catalog))
     begin = Begin.FILLED if facts.is_filling else _begin(runtime.view)
-    name, program = runtime.view.name, runtime.program
+    name, program = qualified(runtime.view), runtime.program
     return ShownView(name, program, facts.planned, known, (), facts.counts, facts.measured, begin)
 
 
@@ -46,7 +46,7 @@ def prospective_view(core: Core, catalog: Catalog, view: View, program: Program)
     """A view that CREATE VIEW would make."""
     known = Known({}, None, estimates(core, catalog))
     planned = planned_rows(core, Prospect(view, program))
-    return ShownView(view.name, program, planned, known, begin=_begin(view))
+    return ShownView(qualified(view), program, planned, known, begin=_begin(view))
 
 
 def _begin(view: View) -> Begin:

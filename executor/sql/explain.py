@@ -193,5 +193,5 @@ def _text(database: Database, lines: list[str], runtimes: list[ViewRuntime], mea
 def _document(
     database: Database, plan: dict[str, Any], runtimes: list[ViewRuntime], measured: dict[str, Any]
 ) -> dict[str, Any]:
-    views = {runtime.view.name: view_json(running_view(database, runtime)) for runtime in runtimes}
+    views = {view.name: view_json(view) for view in (running_view(database, runtime) for runtime in runtimes)}
     return {"Plan": plan, **({"Continuous Views": views} if views else {}), **measured}

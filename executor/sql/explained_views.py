@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.objects import View
+from catalog.objects import View, qualified
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.database.database import Database
@@ -163,7 +163,7 @@ def _created(core: Core, catalog: Catalog, statement: CreateView) -> _Made:
 
 
 def _lines(made: _Made, shown: ShownView | None, plan: Relation | None, rows: Rows | None) -> list[str]:
-    lines = [f"{made.title} {made.view.name}"]
+    lines = [f"{made.title} {qualified(made.view)}"]
     if shown is not None:
         lines += explain_view(shown)
     if plan is not None:
@@ -176,7 +176,7 @@ def _document(made: _Made, shown: ShownView | None, plan: Relation | None, rows:
     root: dict[str, Any] = {"Node Type": made.title, "Relation Name": made.view.name}
     found: dict[str, Any] = {"Plan": root}
     if shown is not None:
-        found["Continuous Views"] = {made.view.name: view_json(shown)}
+        found["Continuous Views"] = {shown.name: view_json(shown)}
     if plan is not None:
         root |= {**_ORDINARY, "Plans": [relation_json(plan, rows)]}
     if made.notices:

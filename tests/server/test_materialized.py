@@ -238,3 +238,45 @@ def test_index_of_a_plain_continuous_view_is_skipped(sql: Client) -> None:
     sql.execute("REFRESH MATERIALIZED VIEW CONCURRENTLY mat_plain")
     sql.execute("DROP VIEW mat_plain")
     sql.execute("DROP FOREIGN TABLE mat_seen")
+
+
+def test_what_needs_something_is_named_with_its_kind_and_schema(sql: Client) -> None:
+    """The words are PostgreSQL's."""
+    sql.execute("CREATE SCHEMA mat_raw; CREATE SCHEMA mat_silver; CREATE TABLE mat_raw.staff (id integer, job text)")
+    sql.execute("CREATE MATERIALIZED VIEW mat_silver.staff AS SELECT id, job FROM mat_raw.staff")
+    sql.execute("CREATE VIEW mat_silver.ids AS SELECT id FROM mat_silver.staff")
+    needs = "view mat_silver.ids depends on materialized view mat_silver.staff"
+    for statement, message, detail in (
+        (
+            "DROP MATERIALIZED VIEW mat_silver.staff",
+            "cannot drop materialized view mat_silver.staff because other objects depend on it",
+            needs,
+        ),
+        (
+            "ALTER TABLE mat_raw.staff DROP COLUMN job",
+            "cannot drop column job of table mat_raw.staff because other objects depend on it",
+            f"materialized view mat_silver.staff depends on column job of table mat_raw.staff\n{needs}",
+        ),
+        (
+            "ALTER TABLE mat_raw.staff ALTER COLUMN job TYPE integer USING 1",
+            "cannot alter type of a column used by a view or rule",
+            'rule _RETURN on materialized view mat_silver.staff depends on column "job"',
+        ),
+    ):
+        with pytest.raises(psycopg.Error) as caught:
+            sql.execute(statement.encode())
+        assert (caught.value.diag.message_primary, caught.value.diag.message_detail) == (message, detail)
+    sql.execute("DROP SCHEMA mat_raw, mat_silver CASCADE")
+
+
+def test_explain_tells_views_of_one_name_apart(sql: Client) -> None:
+    sql.execute("CREATE SCHEMA mat_low; CREATE SCHEMA mat_high; CREATE TABLE mat_things (k integer, v integer)")
+    sql.execute("CREATE MATERIALIZED VIEW mat_low.things AS SELECT k, sum(v) AS v FROM mat_things GROUP BY k")
+    sql.execute("CREATE MATERIALIZED VIEW mat_high.things AS SELECT max(v) AS v FROM mat_low.things")
+    lines = [line for (line,) in sql.execute("EXPLAIN SELECT * FROM mat_high.things")]
+    shown = [line for line in lines if line.startswith("Continuous View")]
+    assert shown == ["Continuous View mat_low.things", "Continuous View mat_high.things"]
+    ((document,),) = sql.execute("EXPLAIN (FORMAT JSON) SELECT * FROM mat_high.things")
+    assert [*document[0]["Continuous Views"]] == ["mat_low.things", "mat_high.things"]
+    sql.execute("DROP SCHEMA mat_low, mat_high CASCADE")
+    sql.execute("DROP TABLE mat_things")

@@ -18,7 +18,7 @@ from planner.algebra.nodes import Column
 from planner.algebra.reading_time import at_one_time
 from planner.bind.binder import BINDER, bind_expression, new_binding
 from planner.bind.definitions.relations.watermarks import keeps_windows
-from planner.bind.lookup.relations import as_created
+from planner.bind.lookup.relations import as_created, describe
 from planner.bind.queries.select import bind_query
 from planner.bind.scalars.stored_expressions import functions_called
 from planner.bind.state.context import Context, within
@@ -63,8 +63,9 @@ def above_replaced(binding: Binding, after: View) -> tuple[tuple[View, View], ..
         bound = _bound(binding, view, changed)
         keeps_rows = any(isinstance(item, View) and item.keeps_rows for item in (view, old, after))
         if keeps_rows or bound is None or bound[0] != _outputs(binding, view, before):
-            message = f"cannot replace view {after.name} because other objects depend on it"
-            detail = f"view {view.name} depends on view {after.name}"
+            below = describe(binding, after)
+            message = f"cannot replace {below} because other objects depend on it"
+            detail = f"{describe(binding, view)} depends on {below}"
             raise SqlError("0A000", message, detail, "Drop the dependent objects first.")
         found.append((view, replace(as_plain(view), depends_on=bound[1])))
     return tuple(found)

@@ -118,7 +118,8 @@ WORDS: Final[dict[type, str]] = {
 
 def describe(binding: BindState, item: CatalogObject) -> str:
     """An object as errors name it."""
-    return f"{WORDS[type(item)]} {shown(binding, item)}"
+    words = "materialized view" if isinstance(item, View) and item.materialized else WORDS[type(item)]
+    return f"{words} {shown(binding, item)}"
 
 
 # --- new relations ---------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from planner.bind.definitions.relations.constraints import check_partner, make_c
 from planner.bind.definitions.relations.definition_parts import Parts
 from planner.bind.definitions.relations.indexes import rebuilt
 from planner.bind.from_items.from_clause import scan_object
+from planner.bind.lookup.relations import describe
 from planner.bind.scalars.stored_expressions import row_of
 from planner.bind.state.environment import Binding
 from planner.incremental.programs.renaming import follow_columns
@@ -128,9 +129,11 @@ def drop_views(change: Alteration, what: str) -> None:
         broken += [above for above in readers(catalog, view.oid) if above not in broken]
     if not broken:
         return
+    named = {view.oid: describe(change.binding, view) for view in broken}
     if not change.cascade:
-        raise needed(what, [f"view {view.name} depends on {what}" for view in broken])
-    change.notices += [f"drop cascades to view {view.name}" for view in broken]
+        below = {view.oid: next((named[oid] for oid in view.depends_on if oid in named), what) for view in broken}
+        raise needed(what, [f"{name} depends on {below[oid]}" for oid, name in named.items()])
+    change.notices += [f"drop cascades to {name}" for name in named.values()]
     change.drops = {**{view.oid: None for view in reversed(broken)}, **change.drops}
 
 

@@ -24,6 +24,7 @@ from planner.bind.definitions.dependents import broken_by
 from planner.bind.definitions.relations.columns import add_column, constrain_column, defaulting
 from planner.bind.definitions.sequences import check_identity, with_options
 from planner.bind.lookup.columns import SYSTEM_COLUMNS
+from planner.bind.lookup.relations import describe
 from planner.bind.lookup.type_names import display, type_or_domain
 from planner.bind.scalars.stored_expressions import bind_tree
 from planner.statements.definitions import AlterSequence
@@ -67,7 +68,7 @@ def drop_column(change: Alteration, name: str) -> None:
     change.indexes = [index for index in change.indexes if name not in index.columns]
     change.foreign = [key for key in change.foreign if name not in key.columns]
     change.checks = [check for check in change.checks if name not in _columns_of(change, check.expression)]
-    what = f"column {name} of table {table.name}"
+    what = f"column {name} of {describe(change.binding, table)}"
     release(change, what, lambda key: name in key.target_columns)
     drop_views(change, what)
     for sequence in change.binding.context.catalog.owned(table.oid):
@@ -86,12 +87,13 @@ def _generated_from(change: Alteration, name: str) -> list[str]:
 
 def _release_generated(change: Alteration, name: str) -> None:
     """Generated columns that read a column that goes: an error, or with CASCADE they go too."""
-    what = f"column {name} of table {change.before.name}"
+    table = describe(change.binding, change.before)
+    what = f"column {name} of {table}"
     reading = _generated_from(change, name)
     if reading and not change.cascade:
-        raise needed(what, [f"column {other} of table {change.before.name} depends on {what}" for other in reading])
+        raise needed(what, [f"column {other} of {table} depends on {what}" for other in reading])
     for other in reading:
-        change.notices.append(f"drop cascades to column {other} of table {change.before.name}")
+        change.notices.append(f"drop cascades to column {other} of {table}")
         drop_column(change, other)
 
 
@@ -195,7 +197,7 @@ def _refuse_read(change: Alteration, name: str) -> None:
     keys = tuple(key for key in change.before.keys if name not in key.columns)
     broken = broken_by(change.binding, replace(change.before, columns=columns, keys=keys))
     if broken:
-        detail = f'rule _RETURN on view {broken[0].name} depends on column "{name}"'
+        detail = f'rule _RETURN on {describe(change.binding, broken[0])} depends on column "{name}"'
         raise SqlError("0A000", "cannot alter type of a column used by a view or rule", detail)
 
 

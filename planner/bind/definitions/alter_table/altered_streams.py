@@ -26,6 +26,7 @@ from planner.bind.definitions.relations.columns import add_column, constrain_col
 from planner.bind.definitions.relations.definition_parts import Parts
 from planner.bind.definitions.relations.tables import check_history, check_reading, stream_option
 from planner.bind.definitions.relations.watermarks import bind_watermark, keeps_windows
+from planner.bind.lookup.relations import describe
 from planner.bind.state.environment import Binding
 from planner.incremental.programs.renaming import follow_columns
 from planner.rules.filters.fold_constants import fold_constants
@@ -147,8 +148,8 @@ def _drop(change: _Change, command: Any) -> None:
         layout=tuple(_nameless(column) if column.name in gone_with else column for column in layout),
         fills=fills,
     )
-    what = f"column {name} of foreign table {stream.name}"
-    lines = [f"view {view.name} depends on {what}" for view in broken_by(change.binding, after)]
+    what = f"column {name} of {describe(change.binding, stream)}"
+    lines = [f"{describe(change.binding, view)} depends on {what}" for view in broken_by(change.binding, after)]
     if stream.option("watermark"):
         try:
             bind_watermark(change.binding, stream.option("watermark"), after.columns)
