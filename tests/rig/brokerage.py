@@ -49,7 +49,7 @@ BATCHES: Final = (1, 2, 3)
 _BEGIN: Final = date(2024, 7, 1)
 _HISTORY: Final = 540
 #: Days between two days of the market, and days of a later batch.
-_MARKET: Final = 5
+_MARKET: Final = 9
 _LATER: Final = 5
 
 _FAMILIES: Final = ("Abel", "Brandt", "Conrad", "Dietz", "Ebert", "Fink", "Geiger", "Hahn", "Jansen", "Kern", "Lutz")
