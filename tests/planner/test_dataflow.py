@@ -96,7 +96,7 @@ def test_methods_by_operator(query: str, kinds: list[type]) -> None:
             "WITH RECURSIVE is computed from all rows",
         ),
         ("SELECT array_agg(w) FROM b", "a grouping has no key, and an aggregate that cannot be taken back"),
-        ("SELECT k, now() FROM a", "a function depends on more than its arguments"),
+        ("SELECT k, now() FROM a", "its rows depend on when they are read"),
     ],
 )
 def test_what_is_computed_at_each_read_has_a_reason(query: str, reason: str) -> None:
