@@ -80,7 +80,7 @@ class Brokerage:
         self.customers = 0
         self.accounts: list[tuple[int, int]] = []
         self.trades = 0
-        self._open: list[tuple[int, datetime, list[object]]] = []
+        self._open: list[tuple[int, datetime, list[str]]] = []
         self._prices: dict[str, float] = {}
         self._lines: dict[tuple[str, int], int] = {}
         self._today = _BEGIN
@@ -147,10 +147,10 @@ class Brokerage:
                 records.append((at, self._security(number)))
         quarters = range(1, 7) if batch == 1 else range(6, 6 + batch)
         for quarter in quarters:
-            at = begin + timedelta(min(days - 1, 60 + 80 * (quarter - 1)))
+            day = begin + timedelta(min(days - 1, 60 + 80 * (quarter - 1)))
             for company in range(1, self.companies + 1):
                 if batch == 1 or self._below(3) == 0:
-                    records.append((self._time(at, 1), self._report(company, 2024 + quarter // 4, 1 + quarter % 4)))
+                    records.append((self._time(day, 1), self._report(company, 2024 + quarter // 4, 1 + quarter % 4)))
         records.append((self._time(begin, days), "XYZ of another kind"))
         for at, record in sorted(records):
             rows.append((batch, self._line("wire", batch), at + record))
@@ -334,8 +334,8 @@ class Brokerage:
                 self._open.append((self.trades, placed, fields))
 
     def _close(
-        self, rows: dict[str, list[Row]], trade: int, placed: datetime, fields: list[object], begin: date, days: int
-    ) -> list[tuple[int, datetime, list[object]]]:
+        self, rows: dict[str, list[Row]], trade: int, placed: datetime, fields: list[str], begin: date, days: int
+    ) -> list[tuple[int, datetime, list[str]]]:
         """Ends a trade, or leaves it open."""
         if self._below(6) == 0:
             return [(trade, placed, fields)]
@@ -343,7 +343,7 @@ class Brokerage:
         if self._below(10) == 0:
             rows["trade_events"].append((str(at), str(trade), "CNCL", *fields, "desk", "", "", "", ""))
             return []
-        quantity, price = int(str(fields[2])), 20 + self._below(6000) / 100
+        quantity, price = int(fields[2]), 20 + self._below(6000) / 100
         amount = -quantity * price if fields[0] in ("MB", "LB") else quantity * price
         event = (
             str(at),
@@ -359,9 +359,9 @@ class Brokerage:
         rows["trade_events"] += [event] * (2 if self._below(30) == 0 else 1)
         if self._below(15):
             shown = "n/a" if self._below(40) == 0 else f"{amount:.2f}"
-            rows["cash_events"].append((str(at), str(fields[4]), shown, f"trade:{trade}"))
+            rows["cash_events"].append((str(at), fields[4], shown, f"trade:{trade}"))
         if self._below(3) == 0:
-            rows["cash_events"].append((str(at), str(fields[4]), str(self._below(900)), "deposit:bank"))
+            rows["cash_events"].append((str(at), fields[4], str(self._below(900)), "deposit:bank"))
         return []
 
     def _watches(self, rows: dict[str, list[Row]], begin: date, days: int) -> None:
