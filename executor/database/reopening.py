@@ -131,7 +131,9 @@ def _copy(core: Core, view: View, owned: Owned, program: Program) -> tuple[Hando
 
 
 def _require_rows(core: Core, view: View, program: Program) -> None:
-    """All rows since a view's creation can still be read. Raises 72000, 58P01."""
+    """All rows since a view's creation can still be read, and the tables that they meet. Raises 72000, 58P01."""
+    if program.arrival_statics and core.log.first_lsn > view.created_lsn:
+        raise SqlError("72000", "the log does not reach back to its creation")
     for oid in program.inputs:
         stream = core.streams[oid]
         if (home_of(stream.stream) or core.storage.has_come(view.oid)) and not core.storage.has_arrived(view.oid):

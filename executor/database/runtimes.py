@@ -18,6 +18,7 @@ from catalog.values.errors import SqlError
 from executor.cluster.view_ownership import read_owned
 from executor.commit.recovery import StreamReader
 from executor.core.core import Core
+from executor.core.past_tables import PastTables
 from executor.files.arrived_files import FileFeed
 from executor.key_access.view_indexes import ViewIndexes
 from executor.moving.view_placement import is_at_home, place_view, staged_entry
@@ -27,6 +28,7 @@ from executor.subscriptions.feeds import ChangeFeeds
 from executor.traces.layout import Layout, home_of
 from executor.traces.ring import Ring
 from executor.transactions.transaction import NewView
+from executor.views.definition import Definition
 from executor.views.failure import ViewError
 from executor.views.runtime import ContentMemory, ViewRuntime
 from executor.views.storage import StoredView
@@ -157,7 +159,7 @@ class Runtimes:
             self._core.storage.fail(view.oid, failed)
 
         core, memory = self._core, ContentMemory(self._core.trace_budget, partial(self._core.storage.content, view.oid))
-        beside = (core.pinned, keep, memory, self._stream)
+        beside = (core.pinned, keep, memory, self._stream, partial(self._past, view))
         about = (core.engine, inputs, stored.statics, stored.frontiers, stored.read, *beside)
         runtime = ViewRuntime(view, stored.program, *about)
         if stored.error is not None:
@@ -183,6 +185,12 @@ class Runtimes:
         if owned is not None and owned.home == self._core.options.server_name:
             place_view(self._core, self._indexes, runtime, owned)
         self._core.add_view(runtime)
+
+    def _past(self, view: View, definition: Definition) -> PastTables:
+        """The tables that rows meet as of their own LSNs."""
+        return PastTables(
+            self._core, lambda: definition.program.arrival_statics, view.time_zone, since=view.created_lsn
+        )
 
     def _damage(self, view: View, stream: int, stored: StoredView) -> SqlError | None:
         """Why a view cannot have the rows of before its creation that it still lacks."""

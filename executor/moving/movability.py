@@ -39,6 +39,9 @@ def require_movable(core: Core, runtime: ViewRuntime) -> None:
         raise unsupported(f'migrating view "{name}", whose rows depend on when they are read', instead)
     below = views_below(core, runtime)
     for each in (runtime, *below):
+        if each.program.arrival_statics:
+            what = f'migrating view "{name}", whose rows meet tables of this server as they come'
+            raise unsupported(what, instead)
         scans = (node for node in walk(each.program.final) if isinstance(node, Scan))
         scan = next((node for node in scans if node.kind not in ("table", "view")), None)
         if scan is not None:

@@ -14,6 +14,7 @@ from catalog.objects import Table, subject
 from catalog.values.errors import SqlError
 from executor.printing.literals import literal_value
 from executor.rows.row_shapes import schema_of
+from executor.sql.arrival_guards import require_past_rows
 from executor.sql.environment import Environment
 from executor.tables.definitions.altering import Step, add_step
 from executor.transactions.transaction import Transaction
@@ -32,6 +33,7 @@ def alter_rows(session: Environment, transaction: Transaction, statement: AlterT
     steps = None
     if statement.rows is not None and statement.before.columns:
         steps = _steps(session, transaction, statement.rows, table)
+    require_past_rows(session.core, transaction, statement, is_in_place=steps is not None)
     if statement.rows is None:
         writer.define(table)
     elif steps is not None:

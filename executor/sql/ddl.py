@@ -322,7 +322,7 @@ def _begin_view(
 ) -> View:
     """A view over streams starts with the commit; its static pipelines' results are of now."""
     view = statement.view
-    statics = {static.name: _evaluate(transaction, static, view) for static in program.statics}
+    statics = {static.name: _evaluate(transaction, static, view) for static in program.kept_statics}
     for table in statics.values():
         require_finite(table.to_batches(), "a continuous view")
     labels, kept_labels = labels_of(program)

@@ -103,7 +103,8 @@ def _where(database: Database, view: View, program: Program, path: Path) -> str:
         return "embedded engine (maintenance_engine = embedded)"
     spark, why = database.maintenance.spark_for(view.time_zone, program, path)
     if spark:
-        return f"Spark in the background, the embedded engine for what a reader waits for ({setting})"
+        others = " and between changes of tables" if program.arrival_statics else ""
+        return f"Spark in the background, the embedded engine for what a reader waits for{others} ({setting})"
     return f"embedded engine ({setting}: {why})"
 
 

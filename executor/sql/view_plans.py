@@ -6,7 +6,7 @@ becomes of a program is ``ddl``'s, ``view_options``' and ``explain``'s.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -33,6 +33,8 @@ from planner.statements.statement import AlterView, CreateView, Query
 
 #: A notice with this SQLSTATE is a WARNING.
 WARNING: Final = "01000"
+#: The values of the option ``tables``.
+_TABLES: Final[Mapping[str, Tables]] = {"live": "live", "frozen": "frozen", "arrival": "arrival"}
 
 
 class ViewPlan(Struct, frozen=True):
@@ -86,8 +88,7 @@ def planned_query(
 ) -> Planned:
     """The plan of a view over streams. An error says where the query names its stream."""
     statistics = statistics_of(query.relation, catalog, core.tables, {})
-    chosen = dict(view.options).get("tables")
-    tables: Tables | None = "frozen" if chosen == "frozen" else "live" if chosen == "live" else None
+    tables: Tables | None = _TABLES.get(dict(view.options).get("tables", ""))
     try:
         return plan(query, keeping, False, statistics, origin_of(core, view), tables)
     except SqlError as error:

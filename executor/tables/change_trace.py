@@ -15,9 +15,9 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -132,6 +132,22 @@ class TableChanges:
         self._budget.keep()
         return pa.Table.from_batches(found, self._schema)
 
+    def picked(self, names: Sequence[str], after: int, upto: int) -> pa.Table | None:
+        """The changes of some columns, as ``delta`` has those of all. Transactions that add or drop other columns do
+        not matter, since they leave these as they are."""
+        self._held.read()
+        with self._lock:
+            start = self._after
+            known = [item for item in self._changes if after < item.lsn <= upto]
+        fields = [self._schema.field(name) for name in (LSN, *names, WEIGHT)]
+        try:
+            changes = chain(self._logged(after, min(start, upto), is_redefined=_rebuilds), known)
+            found = [batch for item in changes for batch in _batches(item, pa.schema(fields), names)]
+        except _Unknown:
+            return None
+        self._budget.keep()
+        return pa.Table.from_batches(found, pa.schema(fields))
+
     def _take_in(self, size: int) -> None:
         self._held.add(size)
         self._drop(self._held.bytes - BUDGET)
@@ -148,9 +164,11 @@ class TableChanges:
             self._held.add(-gone.size)
             size -= gone.size
 
-    def _logged(self, after: int, upto: int) -> Iterator[_Change]:
+    def _logged(
+        self, after: int, upto: int, is_redefined: Callable[[TransactionRecord, int], bool] | None = None
+    ) -> Iterator[_Change]:
         """The changes of (after, upto] as the log has them. Raises _Unknown where these are not all those of the
-        table."""
+        table, or ``is_redefined`` says so of a transaction."""
         if after >= upto:
             return
         if after < self._log.first_lsn:
@@ -158,18 +176,24 @@ class TableChanges:
         oid = self.table.oid
         for lsn, payload in self._log.records(after, upto):
             record = decode_record(payload, (oid,))
-            if _redefines(record, oid):
+            if (is_redefined or _redefines)(record, oid):
                 raise _Unknown
             for part in record:
                 if isinstance(part, TableChange) and part.table == oid:
                     yield _Change(lsn, part, _size(part))
 
     def _rows(self, change: _Change) -> Iterator[pa.RecordBatch]:
-        for batches, weight in _sides(change.part):
-            for batch in batches:
-                count = batch.num_rows
-                columns = [_repeated(change.lsn, count), *batch.columns, _repeated(weight, count)]
-                yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        return _batches(change, self._schema)
+
+
+def _batches(change: _Change, schema: pa.Schema, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """A change's rows with their LSN and weight; ``names`` are their columns where not all are asked for."""
+    for batches, weight in _sides(change.part):
+        for batch in batches:
+            count = batch.num_rows
+            own = batch.columns if names is None else [batch.column(name) for name in names]
+            columns = [_repeated(change.lsn, count), *own, _repeated(weight, count)]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _sides(part: TablePart) -> Iterator[tuple[Iterable[pa.RecordBatch], int]]:
@@ -189,12 +213,20 @@ def weighted_rows(rows: pa.Table, weight: int, lsn: int) -> pa.Table:
 
 def _redefines(record: TransactionRecord, oid: int) -> bool:
     """Whether a transaction gave a table other columns, or all of its rows anew."""
-    for part in record:
-        if isinstance(part, CatalogChange):
-            change = json.loads(part.document)
-            if change.get("rebuild") == oid or ("storage" in change and change["change"].get("oid") == oid):
-                return True
-    return False
+    changes = _definitions(record)
+    return any(
+        change.get("rebuild") == oid or ("storage" in change and change["change"].get("oid") == oid)
+        for change in changes
+    )
+
+
+def _rebuilds(record: TransactionRecord, oid: int) -> bool:
+    """Whether a transaction gave a table all of its rows anew."""
+    return any(change.get("rebuild") == oid for change in _definitions(record))
+
+
+def _definitions(record: TransactionRecord) -> Iterator[Any]:
+    return (json.loads(part.document) for part in record if isinstance(part, CatalogChange))
 
 
 def _size(part: TablePart) -> int:

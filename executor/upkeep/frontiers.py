@@ -76,6 +76,21 @@ class Frontiers:
             return durable
         return min([durable, *(lsn for lsn in failed if runtime.backlog(lsn) <= core.options.backlog_bytes)])
 
+    def _tables_lsn(self, otherwise: int) -> int:
+        """The LSN from which on views need what the log has of tables: rows that they lack meet tables as of the rows'
+        own LSNs."""
+        core = self._core
+        views = (item for item in core.runtimes() if item.program.arrival_statics)
+        needed = (
+            max(progress.durable, runtime.view.created_lsn)
+            for runtime in views
+            if runtime.error is None or (runtime.error.policy is not None and not self.is_log_long)
+            for progress in runtime.paths
+            for stream in map(core.streams.get, progress.path.inputs)
+            if stream is not None and stream.last_lsn > progress.durable
+        )
+        return min(needed, default=otherwise)
+
     def backlog(self, stream: int) -> int:
         """Bytes (as in memory) of a stream's rows that some view still needs."""
         core = self._core
@@ -121,6 +136,7 @@ class Frontiers:
             elif stream is not None:
                 stream.feed.release(upto)
                 held = min(held, upto) if stream.last_lsn > upto else held
+        held = min(held, self._tables_lsn(held))
         # A follower of the log reads all of it.
         held = min([held, *(item.held for item in core.runtimes() if item.held is not None)])
         held = min(held, self._replicas.release(lowest))

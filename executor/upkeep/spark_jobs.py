@@ -20,6 +20,7 @@ from executor.files.arrived_files import FileFeed
 from executor.spark.engine import SparkEngine
 from executor.streams.runtime import StreamRuntime
 from executor.traces.layout import LSN, ORDINAL
+from executor.traces.parquet import write_table
 from executor.traces.sealed import seal
 from executor.upkeep.commits import Retries, commit
 from executor.upkeep.embedded_jobs import DROPPED, EmbeddedJobs, begin, end
@@ -65,7 +66,18 @@ class SparkJobs:
         for group in adjacent(sources, [task for task in left if self._core.is_live(task.runtime)]):
             after = group[-1].progress.durable
             if sources.rows(after, upto):
-                self._run_group(sources, group, sources.cut(after, upto))
+                cut = sources.cut(after, upto)
+                for end, tasks in _by_end(group, after, cut):
+                    self._run_part(sources, tasks, after, end, cut)
+
+    def _run_part(self, sources: Sources, tasks: list[PathTask], after: int, end: int, upto: int) -> None:
+        """Maintains paths up to ``end``; where it is a change of tables that ends the interval so soon that it has few
+        rows, the embedded engine takes the rest, too."""
+        if sources.rows(after, end) < min(self._core.options.maintenance_rows, sources.rows(after, upto)):
+            for task in tasks:
+                self._embedded.run(sources, task, "tables change between the rows that meet them")
+        else:
+            self._run_group(sources, tasks, end)
 
     def is_done_by_readers(self, sources: Sources, task: PathTask, pressed: bool) -> bool:
         """Whether committing what readers have computed leaves nothing that is due: the few rows that arrived meanwhile
@@ -106,15 +118,11 @@ class SparkJobs:
                 self._embedded.run(sources, task, f"instead of Spark: {error}")
 
     def _run_job(self, sources: Sources, group: list[PathTask], interval: Interval) -> JobResult:
-        scoped = [task.scoped for task in group]
-        statements = tuple(chain.from_iterable(found for found, _ in scoped))
-        states = tuple(chain.from_iterable(found for _, found in scoped))
-        statics: dict[str, tuple[Path, ...]] = {}
-        for task in group:
-            definition, files = task.runtime.definition, self._core.storage.static_files(task.runtime.view.oid)
-            pairs = zip(definition.program.statics, definition.scoped.statics, strict=True)
-            statics |= {scoped.name: files[own.name] for own, scoped in pairs}
+        parts = [task.scoped for task in group]
+        statements = tuple(chain.from_iterable(found for found, _ in parts))
+        states = tuple(chain.from_iterable(found for _, found in parts))
         output = self._core.storage.scratch(interval.job)
+        statics = dict(chain.from_iterable(self._statics(task, interval, output) for task in group))
         with contextlib.ExitStack() as sealed:
             deltas = {
                 item.stream.oid: sealed.enter_context(self._rows(item, interval, _columns(statements, item)))
@@ -122,6 +130,20 @@ class SparkJobs:
             }
             inputs = Inputs(deltas, statics)
             return self._spark.run(Job(interval.job, statements, states, inputs, interval.after, interval.upto, output))
+
+    def _statics(self, task: PathTask, interval: Interval, folder: Path) -> Iterator[tuple[str, tuple[Path, ...]]]:
+        """The files of a path's statics by the names that they have in the job; those that rows meet as of their own
+        LSNs are written to a folder."""
+        definition = task.runtime.definition
+        kept = self._core.storage.static_files(task.runtime.view.oid)
+        past = task.runtime.runner.past_statics(task.progress.path, interval.upto)
+        for own, scoped in zip(definition.program.statics, definition.scoped.statics, strict=True):
+            if own.name in past:
+                file = folder / f"{scoped.name}.parquet"
+                write_table(file, past[own.name])
+                yield scoped.name, (file,)
+            elif own.name in kept:
+                yield scoped.name, kept[own.name]
 
     @contextlib.contextmanager
     def _rows(self, stream: StreamRuntime, interval: Interval, names: list[str]) -> Iterator[Rows]:
@@ -147,6 +169,18 @@ class SparkJobs:
         first = next(tables)
         batches = (batch for table in chain((first,), tables) for batch in table.to_batches())
         return seal(folder, after, upto, first.schema, batches)
+
+
+def _by_end(group: list[PathTask], after: int, upto: int) -> list[tuple[int, list[PathTask]]]:
+    """The paths of a group by the end of the first part of an interval within which their rows meet the same tables."""
+    found: dict[int, list[PathTask]] = {}
+    for task in group:
+        try:
+            end = task.runtime.runner.first_part(task.progress.path, after, upto)
+        except SqlError:  # the embedded engine meets it, too, and says what becomes of it
+            end = after
+        found.setdefault(end, []).append(task)
+    return sorted(found.items())
 
 
 def _columns(statements: Sequence[Statement], stream: StreamRuntime) -> list[str]:

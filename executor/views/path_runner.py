@@ -2,14 +2,20 @@
 
 Owns: what the leaves of a path's statements stand for, and what becomes of a batch on which they fail, by the view's
 option ``on_error``. A batch on which they do not fail costs nothing more.
+
+Rows that meet tables as of their own LSNs (``WITH (tables = 'arrival')``) are run in parts between whose rows no table
+changes, each part over the states that the one before it leaves:
+
+    run (after, upto]  =  run (after, c1 - 1], then (c1 - 1, c2 - 1], ...      c1, c2, ...: the LSNs of changes
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path as FilePath
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +45,23 @@ class Forgiving(Struct, frozen=True):
     tests: tuple[Relation, ...]
 
 
+class PastRows(Protocol):
+    """The static relations that rows of streams meet as of their own LSNs."""
+
+    @property
+    def lost(self) -> tuple[int, int]:
+        """The LSNs (after, upto] at which they are not known any more."""
+        ...
+
+    def changes(self, names: Collection[str], after: int, upto: int) -> list[int]:
+        """The LSNs of (after, upto] at which some of them change, by name."""
+        ...
+
+    def rows(self, names: Collection[str], lsn: int) -> Mapping[str, pa.Table]:
+        """The rows of some of them at an LSN."""
+        ...
+
+
 class PathRunner:
     """Runs one view's paths. Safe for many threads."""
 
@@ -50,8 +73,10 @@ class PathRunner:
         statics: Mapping[str, pa.Table],
         time_zone: str,
         streams: Callable[[int], Stream | None] = lambda oid: None,
+        past: PastRows | None = None,
     ) -> None:
-        """``inputs`` by oid, ``statics`` by trace name; ``streams`` knows the streams by oid."""
+        """``inputs`` by oid, ``statics`` by trace name; ``streams`` knows the streams by oid, and ``past`` the statics
+        that rows meet as of their own LSNs."""
         self.engine = engine
         self.inputs = inputs
         self.statics = statics
@@ -63,6 +88,10 @@ class PathRunner:
         self._placed = {path.id for path in program.paths if reads_places(path.statements)}
         #: By the paths' ids, the states that their statements read as they were before a delta.
         self._standing = {path.id: states_read(path.statements) for path in program.paths}
+        self._past = past
+        #: By the paths' ids, the statics that their rows meet as of their own LSNs.
+        arrival = {static.name for static in program.arrival_statics}
+        self._arrival = {path.id: arrival & standing for path in program.paths if (standing := self._standing[path.id])}
         #: By the identity of their paths, what takes the place of statements that fail; made when it is first needed.
         self._forgiving: dict[int, tuple[Path, Forgiving]] = {}
 
@@ -85,8 +114,60 @@ class PathRunner:
         """Runs of a path's states over (after, upto], by name; ``before`` has a state's rows at ``after``.
 
         With ``skip`` a run of rejected rows (``REJECTED``) is among them where there are any."""
+        found: dict[str, list[pa.Table]] = {}
+
+        def standing(state: State) -> list[pa.Table]:
+            return [*before(state), *found.get(state.name, ())]
+
+        for start, end in self._parts(path, after, upto):
+            for name, rows in self._run_part(path, start, end, standing, policy).items():
+                found.setdefault(name, []).append(rows)
+        return {name: self._joined(name, runs) for name, runs in found.items()}
+
+    def _parts(self, path: Path, after: int, upto: int) -> list[tuple[int, int]]:
+        """The parts of an interval that have rows, between which the tables change that these rows meet."""
+        ends = self._ends(path, after, upto)
+        parts = zip((after, *ends), (*ends, upto), strict=True)
+        return [(start, end) for start, end in parts if not ends or self.rows(path, start, end)] or [(after, upto)]
+
+    def _ends(self, path: Path, after: int, upto: int) -> list[int]:
+        """The LSNs within an interval of a path behind each of which a table changes that its rows meet."""
+        names = self._arrival.get(path.id)
+        if not names:
+            return []
+        assert self._past is not None
+        since, known = self._past.lost
+        if max(after, since) < min(upto, known) and self.rows(path, max(after, since), min(upto, known)):
+            message = f"the log no longer has the tables' changes up to LSN {known}, which rows of the view meet"
+            raise SqlError("XX001", message)
+        return [lsn - 1 for lsn in self._past.changes(names, after, upto) if lsn - 1 > after]
+
+    def first_part(self, path: Path, after: int, upto: int) -> int:
+        """The end of the first part of an interval, within which all rows meet the same tables."""
+        return self._parts(path, after, upto)[0][1] if self._arrival.get(path.id) else upto
+
+    def past_statics(self, path: Path, lsn: int) -> Mapping[str, pa.Table]:
+        """What the rows of a path meet at an LSN, by trace name, beside the statics that are kept."""
+        names = self._arrival.get(path.id)
+        if not names:
+            return {}
+        assert self._past is not None
+        return self._past.rows(names, lsn)
+
+    def _joined(self, name: str, runs: list[pa.Table]) -> pa.Table:
+        """The runs of a state's parts as one."""
+        if len(runs) == 1:
+            return runs[0]
+        state = next(state for state in (*self._states, REJECTED) if state.name == name)
+        return named((state,), name, self.engine.merge(state, runs))
+
+    def _run_part(
+        self, path: Path, after: int, upto: int, before: Callable[[State], list[pa.Table]], policy: RowPolicy
+    ) -> Runs:
+        """``run`` over rows that meet the same tables."""
         deltas = {oid: self.inputs[oid].delta(after, upto, path.id in self._placed) for oid in path.inputs}
-        run = partial(self._run, path, after, upto, self._traces(path, before))
+        traces = self._traces(path, before, upto)
+        run = partial(self._run, path, after, upto, traces)
         try:
             return run(path.statements, deltas)
         except SqlError as error:
@@ -94,7 +175,7 @@ class PathRunner:
                 raise
         if policy == "null":
             return run(self._forgiving_of(path).statements, deltas)
-        return self._skipping(path, self._delta(path, after, upto), before, partial(run, path.statements))
+        return self._skipping(path, self._delta(path, after, upto), before, traces, partial(run, path.statements))
 
     def _delta(self, path: Path, after: int, upto: int) -> tuple[int, pa.Table]:
         """The one input of a path, and its rows with their places in the log."""
@@ -106,6 +187,7 @@ class PathRunner:
         path: Path,
         delta: tuple[int, pa.Table],
         before: Callable[[State], list[pa.Table]],
+        traces: Mapping[str, pa.Table],
         run: Callable[[Mapping[int, pa.Table]], Runs],
     ) -> Runs:
         """The runs without the rows that fail, and a run of these."""
@@ -114,7 +196,7 @@ class PathRunner:
         def run_rows(some: pa.Table) -> Runs:
             return run({oid: some})
 
-        leaves = {f"s_{name}": table for name, table in self._traces(path, before).items()}
+        leaves = {f"s_{name}": table for name, table in traces.items()}
 
         def failing(some: pa.Table) -> set[int]:
             placed = {**leaves, f"d{oid}": some.append_column(PLACE, pa.array(np.arange(some.num_rows)))}
@@ -132,14 +214,15 @@ class PathRunner:
             known = self._forgiving[id(path)] = path, _forgiving(path)
         return known[1]
 
-    def _traces(self, path: Path, before: Callable[[State], list[pa.Table]]) -> dict[str, pa.Table]:
-        """What the statements of a path read beside its inputs, by trace name."""
+    def _traces(self, path: Path, before: Callable[[State], list[pa.Table]], lsn: int) -> dict[str, pa.Table]:
+        """What the statements of a path read beside its inputs, by trace name; ``lsn``: that of rows that meet
+        tables."""
         standing = {
             state.name: named((state,), state.name, self.engine.merge(state, before(state)))
             for state in self._states
             if state.name in self._standing[path.id]
         }
-        return {**self.statics, **standing}
+        return {**self.statics, **self.past_statics(path, lsn), **standing}
 
     def _run(
         self,

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct
@@ -32,7 +32,7 @@ from executor.views.expiry import unexpired
 from executor.views.failing_rows import last_rejected
 from executor.views.failure import ViewError, is_of_the_rows
 from executor.views.location import Away, Loans, Location
-from executor.views.path_runner import PathRunner, named
+from executor.views.path_runner import PastRows, PathRunner, named
 from executor.views.pins import PinnedLsns
 from executor.views.progress import PendingRun, Progress
 from executor.views.view_lock import ViewLock
@@ -55,6 +55,14 @@ class ContentMemory(Struct, frozen=True):
 
     budget: TraceBudget
     stored: Callable[[], tuple[Mapping[int, int], Mapping[str, list[pa.Table]]]]
+
+
+class PastTables(PastRows, Protocol):
+    """The statics of a view that rows meet as of their own LSNs."""
+
+    def close(self) -> None:
+        """The view is no more."""
+        ...
 
 
 class ViewPassed(Exception):
@@ -94,13 +102,16 @@ class ViewRuntime:
         on_fail: Callable[[ViewError | None], None] = lambda failed: None,
         memory: ContentMemory | None = None,
         streams: Callable[[int], Stream | None] = lambda oid: None,
+        past: Callable[[Definition], PastTables] | None = None,
     ) -> None:
         """``frontiers`` are the durable ones by path id; ``load`` reads a state's committed runs from storage;
         ``pinned`` are the LSNs at which open snapshots read. ``on_fail`` keeps an error on storage, or none.
         Without ``memory``, the content stays as it is and counts nowhere.
-        ``streams`` knows the streams by oid."""
+        ``streams`` knows the streams by oid. ``past`` has the tables that rows meet as of their own LSNs."""
         self.definition = Definition(view, program)
-        self.runner = PathRunner(self.definition.program, engine, inputs, statics, view.time_zone, streams)
+        self._past = past(self.definition) if past is not None and program.arrival_statics else None
+        about = (inputs, statics, view.time_zone, streams, self._past)
+        self.runner = PathRunner(self.definition.program, engine, *about)
         self.location = Location()
         self.loans = Loans()
         self.readers = Readers()
@@ -413,6 +424,8 @@ class ViewRuntime:
     def close(self) -> None:
         """The view is no more; its content counts no longer."""
         self._held.close()
+        if self._past is not None:
+            self._past.close()
 
     def _count(self) -> None:
         """Says how many bytes the content takes. Runs that wait for a commit are not counted: most of them are among

@@ -361,7 +361,7 @@ class ViewStore:
     def _load_statics(self, oid: int, program: Program, files: Mapping[str, Any]) -> dict[str, pa.Table]:
         return {
             static.name: read_table((self._read_static(oid, static.name, files),), schema_of(static))
-            for static in program.statics
+            for static in program.kept_statics
         }
 
     def has_come(self, oid: int) -> bool:
@@ -401,7 +401,7 @@ class ViewStore:
         opened = self._open.get(oid)
         if opened is None:
             raise undefined_table(str(oid))
-        return {static.name: (self._static(oid, static.name),) for static in opened[1].statics}
+        return {static.name: (self._static(oid, static.name),) for static in opened[1].kept_statics}
 
     def read(self, oid: int, state: State) -> list[pa.Table]:
         """A state's committed runs. Raises XX001 where storage lost something."""

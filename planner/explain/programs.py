@@ -22,6 +22,10 @@ from planner.placement import builds, spread
 
 #: When and where the pipelines run whose time and place no setting changes.
 _STATIC: Final = {"When": "once, at the view's creation", "Where": "embedded engine"}
+_ARRIVAL: Final = {
+    "When": "as of the commit of each of the stream's rows, once between two changes of its tables",
+    "Where": "embedded engine",
+}
 _UPPER: Final = {
     "When": "when the view is read, and something that it reads has changed since the last time",
     "Where": "embedded engine",
@@ -55,7 +59,7 @@ def explain_program(program: Program, known: Known = _NOTHING) -> list[str]:
     lines: list[str] = []
     for static in program.statics:
         lines += [f"Static Pipeline {static.name}", f"  Trace: {traces[static.name]}"]
-        lines += [f"  {name}: {text}" for name, text in _STATIC.items()]
+        lines += [f"  {name}: {text}" for name, text in _moment(static).items()]
         lines += tree_lines(static.relation, 2, "->  ", known.estimates(static.relation))
     for path in program.paths:
         lines += _path_lines(program, traces, path, known)
@@ -64,6 +68,10 @@ def explain_program(program: Program, known: Known = _NOTHING) -> list[str]:
         lines.append(f"  Point Key: {', '.join(column.name for column in program.point_key)}")
     lines += tree_lines(program.final, 2, "->  ", known.estimates(program.final))
     return lines
+
+
+def _moment(static: Static) -> Mapping[str, str]:
+    return _ARRIVAL if static.arrival else _STATIC
 
 
 def _readable(program: Program) -> tuple[Program, dict[str, str]]:
@@ -173,7 +181,7 @@ def program_json(program: Program, known: Known = _NOTHING) -> dict[str, Any]:
 
     def static(item: Static) -> dict[str, Any]:
         plan = relation_json(item.relation, known.estimates(item.relation))
-        return {"Name": item.name, "Trace": traces[item.name], **_STATIC, "Plan": plan}
+        return {"Name": item.name, "Trace": traces[item.name], **_moment(item), "Plan": plan}
 
     def path(item: Path) -> dict[str, Any]:
         facts = known.paths.get(item.id, Facts())

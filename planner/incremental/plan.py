@@ -6,7 +6,7 @@ VIEW says of those that are read once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -27,7 +27,7 @@ from planner.incremental.methods.split.split import SplitMaintenance
 from planner.incremental.methods.split.statics import Statics, scanned_tables
 from planner.incremental.names import stored_name
 from planner.incremental.programs.canonical import Origin, canonical
-from planner.incremental.programs.program import Program, State, paths_of, states_read
+from planner.incremental.programs.program import Program, State, Static, paths_of, states_read
 from planner.incremental.properties import Kinds, is_grouping
 from planner.incremental.retention import keep_windows, require_windows
 from planner.incremental.rewrites.first_rows import first_rows
@@ -52,13 +52,14 @@ _KEPT_FOR_A_TIME: Final = Obstacle(
     "Group the stream in the view, and join the table where the view is read.",
 )
 
-#: The view option ``tables``: whether tables below groupings are read at each read, or once.
-Tables = Literal["live", "frozen"]
+#: The view option ``tables``: whether tables below groupings are read at each read, once, or as each row of a stream
+#: comes.
+Tables = Literal["live", "frozen", "arrival"]
 
 
 class Planned(Struct, frozen=True):
-    """A program, and what CREATE VIEW tells the client about it: of tables that are read once, and why they are, and of
-    streams whose rows are kept."""
+    """A program, and what CREATE VIEW tells the client about it: of tables that are not live, and why they are not, and
+    of streams whose rows are kept."""
 
     program: Program
     notices: tuple[str, ...]
@@ -79,30 +80,31 @@ def plan(
     leave the fewest of its rows. ``origin`` is part of what its traces hold. ``tables`` below groupings are live where
     they can be, unless it says otherwise.
 
-    Raises 0A000 for groups of which ``keeping`` does not say when they end, and for tables that are to be live and
-    cannot."""
-    relation, rows, fresh, collected = _grouped(query, keeping, once)
+    Raises 0A000 for groups of which ``keeping`` does not say when they end, and for tables that are to be live, or as
+    of each row's arrival, and cannot."""
+    relation, rows, fresh, collected = _grouped(query, keeping, once, tables == "arrival")
     require_windows(relation, keeping)
     relation = share_groupings(relation)
     relation, windows = keep_windows(relation, keeping, fresh, rows.timed)
     relation = rewrite(relation, _PRUNED)
-    is_asked = tables != "frozen" and not once
+    is_asked = tables in (None, "live") and not once
     pushed, obstacles = _live(relation, keeping, fresh) if is_asked else (relation, tuple[Obstacle, ...]())
     is_live, relation = pushed is not relation, pushed
     kinds = Kinds()
-    statics = Statics(fresh)
+    statics = Statics(fresh, arrival=tables == "arrival")
     cardinality = Cardinality(relation, statistics) if statistics else None
     regions, gathered = Regions(statics, fresh, kinds, cardinality), Gathered()
     groupings = Groupings(statics, regions, fresh, gathered, windows.horizons)
     final = maintained(relation, (SplitMaintenance(groupings, kinds, fresh),))
     final = optimise(keep_columns(final, query.relation.columns))
-    rows.gather(gathered, [final, *(statement.relation for _, statement in gathered.statements)])
+    rows.gather(gathered, [final, *(statement.relation for _, statement in gathered.statements)], regions)
     states = tuple(gathered.states)
     paths = paths_of(gathered.statements)
     relations = [statement.relation for path in paths for statement in path.statements]
     _require_kept(relations)
     final = statics.frozen(final, scanned_tables(statics.planned([*relations, final])).keys())
     planned = statics.planned([*relations, final])
+    _require_one_moment(planned, final)
     expiries = (*windows.expiries(groupings), *clock_expiries(final, rows.lasting(states)))
     key = point_key(final, states)
     program = Program(planned, states, paths, final, final.columns, key, expiries, live=is_live)
@@ -115,10 +117,10 @@ def plan(
 
 
 def _grouped(
-    query: Query, keeping: Keeping | None, once: bool
+    query: Query, keeping: Keeping | None, once: bool, joined: bool
 ) -> tuple[Relation, CollectedRows, Fresh, tuple[Collected, ...]]:
     """The query in the form that methods expect, over collected rows where no grouping takes a stream in; all streams
-    are collected where the query has no such form."""
+    are collected where the query has no such form. ``joined``: rows meet tables before they are collected."""
     times: dict[int, str] = {}
     if keeping is not None and keeping.retention is not None:
         times = {oid: item.column for oid, item in keeping.watermarks.items()}
@@ -129,11 +131,11 @@ def _grouped(
             raise
         relation = rewrite(query.relation, REWRITES)
         fresh = Fresh(relation, query.relation)
-        rows = CollectedRows(fresh, times)
+        rows = CollectedRows(fresh, times, joined)
         found, collected = rows.everywhere(relation)
     else:
         fresh = Fresh(relation, query.relation)
-        rows = CollectedRows(fresh, times)
+        rows = CollectedRows(fresh, times, joined)
         found, collected = rows.below_groupings(relation)
     return found, rows, fresh, collected
 
@@ -149,7 +151,9 @@ def _live(relation: Relation, keeping: Keeping | None, fresh: Fresh) -> tuple[Re
 
 
 def tables_of(program: Program) -> Tables | None:
-    """Whether the tables that are joined below a grouping are read at each read or once; None where there are none."""
+    """When the tables are read that are joined below a grouping; None where there are none."""
+    if program.arrival_statics:
+        return "arrival"
     if scanned_tables(program.statics):
         return "frozen"
     return "live" if program.live else None
@@ -174,6 +178,15 @@ def maintained(relation: Relation, methods: Sequence[Method]) -> Relation:
 
     found: Relation = transform(relation, change)
     return found
+
+
+def _require_one_moment(statics: Iterable[Static], final: Relation) -> None:
+    """A view sees each table at one moment: not as each row comes, and as it is at a read. Raises 0A000."""
+    then = scanned_tables(item for item in statics if item.arrival)
+    scan = next((node for node in walk(final) if isinstance(node, Scan) and node.oid in then), None)
+    if scan is not None:
+        what = f"table \"{scan.name}\" both below a grouping and above it WITH (tables = 'arrival')"
+        raise unsupported(what, "Join it above the grouping in another view or query, which reads this view.")
 
 
 def _require_kept(statements: Sequence[Relation]) -> None:
@@ -215,12 +228,20 @@ def point_key(final: Relation, states: tuple[State, ...]) -> tuple[Column, ...]:
 
 
 def notices(program: Program) -> tuple[str, ...]:
-    """What CREATE VIEW says of tables that the view reads once (thesis 4.2.2)."""
-    names = dict.fromkeys(scanned_tables(program.statics).values())
-    return tuple(
-        f'table "{name}" is joined below the grouping and is read as of the view\'s creation: '
-        "later changes to it do not change the view"
-        for name in names
+    """What CREATE VIEW says of tables that the view reads once (thesis 4.2.2), or as each row comes."""
+    once = dict.fromkeys(scanned_tables(program.kept_statics).values())
+    then = dict.fromkeys(scanned_tables(program.arrival_statics).values())
+    return (
+        *(
+            f'table "{name}" is joined below the grouping and is read as of the view\'s creation: '
+            "later changes to it do not change the view"
+            for name in once
+        ),
+        *(
+            f'each row of a stream is joined with table "{name}" as of the commit of the row: '
+            "later changes of the table do not change what the view has of it"
+            for name in then
+        ),
     )
 
 
@@ -236,4 +257,6 @@ def _validate(program: Program) -> None:
             assert filled.isdisjoint(states_read((statement,))), "the engines compute a path's statements side by side"
             filled.add(statement.target)
     validate(program.final)
+    then = {static.name for static in program.arrival_statics}
+    assert not any(isinstance(node, Snapshot) and node.trace in then for node in walk(program.final))
     assert not any(isinstance(node, Aggregate) and is_grouping(node, Kinds()) for node in walk(program.final))

@@ -6,6 +6,13 @@ So a stream meets tables, other streams and itself anywhere, and stands below wi
 relation reads the state where the query reads the stream. Groupings that split maintenance takes in stay, since their
 states are smaller. What filters and projects a stream's rows by themselves is done before they are kept; a stream that
 a query reads in several ways is kept once, with the columns that these use.
+
+WITH (tables = 'arrival') a stream's rows are joined with tables before they are kept, and each such part of a query is
+kept by itself:
+
+    state rows    Project(Join(Delta stream, Snapshot static))
+
+There a table that meets rows that are kept already has no moment at which it is read, and is refused.
 """
 
 from __future__ import annotations
@@ -16,17 +23,29 @@ from typing import Any, ClassVar, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from catalog.values.errors import unsupported
 from catalog.values.types import BOOL
-from planner.algebra.construction import Fresh, conjunction, conjuncts, filtered, has_subquery, keep_columns, volatility
+from planner.algebra.construction import (
+    SUBQUERIES,
+    Fresh,
+    conjunction,
+    conjuncts,
+    filtered,
+    has_subquery,
+    keep_columns,
+    volatility,
+)
 from planner.algebra.nodes import (
     Column,
     ColumnRef,
     Delta,
     Filter,
+    Join,
     Literal,
     Project,
     Relation,
     Scalar,
+    ScalarSubquery,
     Scan,
     Snapshot,
 )
@@ -34,6 +53,7 @@ from planner.algebra.signature import key_of
 from planner.algebra.walk import RELATIONS, descend, free_columns, kinds_of, transform, used_columns, walk
 from planner.incremental.checks import CORRELATED, UNGROUPED, obstacle
 from planner.incremental.methods.method import Gathered
+from planner.incremental.methods.split.regions import Regions
 from planner.incremental.names import Names, stored_name
 from planner.incremental.programs.program import Expiry, MethodName, State, Statement
 from planner.incremental.properties import Kinds, is_grouping
@@ -56,10 +76,12 @@ class CollectedRows:
 
     name: ClassVar[MethodName] = "collect"
 
-    def __init__(self, fresh: Fresh, times: Mapping[int, str] = _NO_TIMES) -> None:
-        """``times``: the columns, by the streams' oids, by which rows are kept for a while."""
+    def __init__(self, fresh: Fresh, times: Mapping[int, str] = _NO_TIMES, joined: bool = False) -> None:
+        """``times``: the columns, by the streams' oids, by which rows are kept for a while. ``joined``: rows are joined
+        with tables before they are kept."""
         self._fresh = fresh
         self._times = times
+        self._joined = joined
         #: The parts of the plan that are kept, with a column of the state for each of theirs.
         self._kept: dict[str, tuple[Relation, tuple[Column, ...]]] = {}
         #: The streams of states that rows leave, and the states' columns of time.
@@ -67,15 +89,18 @@ class CollectedRows:
 
     def below_groupings(self, relation: Relation) -> tuple[Relation, tuple[Collected, ...]]:
         """The relation over collected rows, but for the groupings that split maintenance takes in."""
-        return self._collected(relation, _Aside(grouped=True), obstacle(relation, Kinds()) or UNGROUPED)
+        aside = _Aside(grouped=True, joined=self._joined)
+        return self._collected(relation, aside, obstacle(relation, Kinds()) or UNGROUPED)
 
     def everywhere(self, relation: Relation) -> tuple[Relation, tuple[Collected, ...]]:
         """The relation over collected rows alone."""
-        return self._collected(relation, _Aside(grouped=False), CORRELATED)
+        return self._collected(relation, _Aside(grouped=False, joined=self._joined), CORRELATED)
 
     def _collected(self, relation: Relation, aside: _Aside, reason: str) -> tuple[Relation, tuple[Collected, ...]]:
         """``reason``: why other streams than those below groupings are collected."""
         outside = descend(relation, aside.change)
+        if self._joined and aside.rows:
+            _refuse_tables(outside)
         stands = dict(aside.groupings)
         by_stream: dict[int, dict[str, Relation]] = {}
         for name, part in aside.rows.items():
@@ -95,6 +120,10 @@ class CollectedRows:
             state = self._state(first)
             for name, part in parts.items():
                 yield name, self._read_by(state, part.columns, range(len(part.columns)))
+            return
+        if any(map(_is_joined, parts.values())):
+            for name, part in parts.items():
+                yield name, self._read_by(self._state(part), part.columns, range(len(part.columns)))
             return
         scans = [_scan(part) for part in parts.values()]
         columns = {source: column for scan in scans for source, column in zip(scan.sources, scan.columns, strict=True)}
@@ -124,13 +153,14 @@ class CollectedRows:
         time = self._fresh.copy(state.columns[-1])
         return keep_columns(state.read((*columns, time), (*places, len(state.columns) - 1)), columns)
 
-    def gather(self, gathered: Gathered, relations: Iterable[Relation]) -> None:
-        """Adds the states with the columns that relations read, and the statements that fill them."""
+    def gather(self, gathered: Gathered, relations: Iterable[Relation], regions: Regions | None = None) -> None:
+        """Adds the states with the columns that relations read, and the statements that fill them; ``regions`` join
+        rows with tables."""
         used: dict[str, set[str]] = {}
         for item in (node for relation in relations for node in walk(relation) if isinstance(node, Snapshot)):
             used.setdefault(item.trace, set()).update(item.sources)
         for name in (item for item in self._kept if item in used):
-            stream, relation = self._filled(name, used[name])
+            stream, relation = self._filled(name, used[name], regions)
             gathered.states.append(State(name, "concatenate", relation.columns, ()))
             gathered.statements.append((stream, Statement(name, relation, self.name)))
 
@@ -144,7 +174,7 @@ class CollectedRows:
         growing = {_scan(part).name for name, (part, _) in self._kept.items() if name not in bounded}
         return tuple(replace(item, grows=item.stream in growing) for item in collected)
 
-    def _filled(self, name: str, used: set[str]) -> tuple[int, Relation]:
+    def _filled(self, name: str, used: set[str], regions: Regions | None) -> tuple[int, Relation]:
         """The stream of a state, and what fills its columns that are used; one at least, since rows are counted."""
         part, columns = self._kept[name]
         stream = _scan(part)
@@ -155,7 +185,8 @@ class CollectedRows:
         if not outputs:
             outputs = [(self._fresh.column("row", BOOL, False), Literal(True, BOOL))]
         delta = Delta(stream.oid, stream.name, stream.columns, stream.sources)
-        return stream.oid, optimise(Project(_over(part, delta), tuple(outputs)))
+        rows = _over(part, delta) if regions is None or not _is_joined(part) else regions.branch(part).relation
+        return stream.oid, optimise(Project(rows, tuple(outputs)))
 
 
 class _Rows(Struct, frozen=True):
@@ -171,10 +202,11 @@ class _Rows(Struct, frozen=True):
 
 class _Aside:
     """Takes out of a plan, from the top, the groupings that stay and the parts that read one stream by itself; a leaf
-    stands for each."""
+    stands for each. With ``joined`` these parts may join the stream with tables."""
 
-    def __init__(self, grouped: bool) -> None:
+    def __init__(self, grouped: bool, joined: bool = False) -> None:
         self._grouped = grouped
+        self._joined = joined
         self._kinds = Kinds()
         self.groupings: dict[str, Relation] = {}
         self.rows: dict[str, Relation] = {}
@@ -192,9 +224,29 @@ class _Aside:
             for item in walk(node):
                 if isinstance(item, Scan) and item.arrives:
                     self.reasons.setdefault(item.name, reason)
-        if _is_by_itself(node):
+        if self._is_by_itself(node):
             return self._leaf(node, self.rows)
-        return _split(node) if isinstance(node, Filter) and _is_by_itself(node.input) else node
+        return _split(node) if isinstance(node, Filter) and self._is_by_itself(node.input) else node
+
+    def _is_by_itself(self, relation: Relation) -> bool:
+        """Whether a relation is a stream's rows, filtered and projected by themselves, whenever this is done; where
+        tables may be joined, each row with these as they stand when it comes."""
+        node = relation
+        while not isinstance(node, Scan):
+            own: list[Scalar]
+            match node:
+                case Filter():
+                    own, below = [node.predicate], node.input
+                case Project():
+                    own, below = [value for _, value in node.outputs], node.input
+                case Join(kind="inner" | "left" | "semi" | "anti") if self._joined and _is_of_tables(node.right):
+                    own, below = [] if node.predicate is None else [node.predicate], node.left
+                case _:
+                    return False
+            if not all(_is_steady(scalar, self._joined) for scalar in own):
+                return False
+            node = below
+        return node.arrives and not free_columns(relation)
 
     def _leaf(self, node: Relation, taken: dict[str, Relation]) -> Snapshot:
         name = f"aside_{len(self.groupings) + len(self.rows)}"
@@ -210,28 +262,44 @@ def _split(node: Filter) -> Filter:
     return node if others is None or not own else Filter(filtered(node.input, own), others)
 
 
-def _is_steady(scalar: Scalar) -> bool:
-    """Whether an expression reads no other relation, and has the same value whenever it is evaluated."""
-    return not has_subquery(scalar) and volatility(scalar) == "immutable"
+def _is_steady(scalar: Scalar, joined: bool = False) -> bool:
+    """Whether an expression reads no other relation, or tables alone where these may be joined, and has the same value
+    whenever it is evaluated."""
+    if volatility(scalar) != "immutable":
+        return False
+    nested = (item for item in walk(scalar) if isinstance(item, SUBQUERIES))
+    if joined:
+        return all(isinstance(item, ScalarSubquery) and _is_of_tables(item.relation) for item in nested)
+    return not has_subquery(scalar)
 
 
-def _is_by_itself(relation: Relation) -> bool:
-    """Whether a relation is a stream's rows, filtered and projected by themselves, whenever this is done."""
-    node = relation
-    while isinstance(node, Filter | Project):
-        own = [node.predicate] if isinstance(node, Filter) else [value for _, value in node.outputs]
-        if not all(map(_is_steady, own)):
-            return False
-        node = node.input
-    return isinstance(node, Scan) and node.arrives and not free_columns(relation)
+def _is_of_tables(relation: Relation) -> bool:
+    """Whether a relation has equal rows whenever its tables have."""
+    if free_columns(relation) or volatility(relation) != "immutable":
+        return False
+    return all(node.kind == "table" for node in walk(relation) if isinstance(node, Scan))
+
+
+def _is_joined(part: Relation) -> bool:
+    """Whether a part reads more than its stream."""
+    return any(isinstance(node, Join | ScalarSubquery) for node in walk(part))
+
+
+def _refuse_tables(outside: Relation) -> None:
+    """Raises 0A000 for a table, or a view, that meets rows which are kept already."""
+    scan = next((node for node in walk(outside) if isinstance(node, Scan) and not node.arrives), None)
+    if scan is not None:
+        what = (
+            f"{scan.kind if scan.kind == 'view' else 'table'} \"{scan.name}\" in this query WITH (tables = 'arrival')"
+        )
+        rule = "Each row of a stream meets tables when it is committed; here rows meet it that are in the view already."
+        instead = "Join one stream with the table in a view of its own, and read that view."
+        raise unsupported(what, instead, rule=rule)
 
 
 def _scan(part: Relation) -> Scan:
     """The stream that a part reads."""
-    while isinstance(part, Filter | Project):
-        part = part.input
-    assert isinstance(part, Scan)
-    return part
+    return next(node for node in walk(part) if isinstance(node, Scan) and node.arrives)
 
 
 def _with_column(part: Relation, source: str, fresh: Fresh) -> Relation:
@@ -242,6 +310,11 @@ def _with_column(part: Relation, source: str, fresh: Fresh) -> Relation:
         below = _with_column(part.input, source, fresh)
         last = below.columns[-1]
         return Project(below, (*part.outputs, (fresh.copy(last), ColumnRef(last))))
+    if isinstance(part, Join):
+        left = _with_column(part.left, source, fresh)
+        last = left.columns[-1]
+        outputs = tuple((column, ColumnRef(column)) for column in part.columns)
+        return Project(replace(part, left=left), (*outputs, (fresh.copy(last), ColumnRef(last))))
     assert isinstance(part, Scan)
     column = fresh.copy(part.columns[part.sources.index(source)])
     return replace(part, columns=(*part.columns, column), sources=(*part.sources, source))

@@ -2,7 +2,7 @@
 
 Owns ``canonical``, the last step of planning. A trace's name is a hash of what it holds:
 
-    static_<hash>    its relation
+    static_<hash>    its relation, and whether it is as of the view's creation or of each row's arrival
     state_<hash>     its kind, its key and merge, the relations that fill it, and when its rows expire
 
 In a relation, inputs count by oid and by their server, statics and states by their own names, columns by their places
@@ -114,9 +114,10 @@ class _Naming:
 
     def _static(self, static: Static) -> Static:
         relation = self._numbered(static.relation)
-        name = _name("static", self._meaning(relation))
+        meaning = self._meaning(relation)
+        name = _name("static", ("arrival", meaning) if static.arrival else meaning)
         self.named[static.name] = Named(name, _paired(static.columns, relation.columns))
-        return Static(name, relation, relation.columns)
+        return replace(static, name=name, relation=relation, columns=relation.columns)
 
     def _state(self, state: State) -> State:
         statements = self._statements[state.name]

@@ -77,7 +77,10 @@ def with_labels(program: Program, labels: tuple[SqlType, ...]) -> Program:
         )
         for path in program.paths
     )
-    return replace(program, paths=paths, final=_relabelled(program.final, labels))
+    statics = tuple(
+        replace(item, relation=_relabelled(item.relation, labels)) if item.arrival else item for item in program.statics
+    )
+    return replace(program, statics=statics, paths=paths, final=_relabelled(program.final, labels))
 
 
 def _relabelled(relation: Relation, labels: tuple[SqlType, ...]) -> Relation:

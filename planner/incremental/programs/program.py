@@ -35,11 +35,16 @@ class State(Struct, frozen=True):
 
 
 class Static(Struct, frozen=True):
-    """A static pipeline's result, evaluated once at the view's creation and kept as one run (thesis 4.2.2)."""
+    """A static pipeline's result, evaluated once at the view's creation and kept as one run (thesis 4.2.2).
+
+    With ``arrival`` it is evaluated again whenever its tables change, and nothing keeps it: each row of a stream meets
+    it as of the row's own LSN.
+    """
 
     name: str
     relation: Relation
     columns: tuple[Column, ...]
+    arrival: bool = False
 
 
 #: The maintenance method that made a statement (``planner.incremental.methods``).
@@ -121,6 +126,16 @@ class Program(Struct, frozen=True):
     expiries: tuple[Expiry, ...] = ()
     borrowed: tuple[Borrowed, ...] = ()
     live: bool = False
+
+    @property
+    def kept_statics(self) -> tuple[Static, ...]:
+        """The statics that are evaluated once."""
+        return tuple(static for static in self.statics if not static.arrival)
+
+    @property
+    def arrival_statics(self) -> tuple[Static, ...]:
+        """The statics that rows meet as of their own LSNs."""
+        return tuple(static for static in self.statics if static.arrival)
 
     @property
     def inputs(self) -> tuple[int, ...]:

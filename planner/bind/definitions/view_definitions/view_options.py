@@ -95,7 +95,7 @@ OPTIONS: Final[Mapping[str, ViewOption]] = {
     "refresh_policy": ViewOption(_one_of("auto", "incremental"), "auto"),
     "retention": ViewOption(_length, is_of_query=True),
     "emit": ViewOption(_one_of("changes", "final"), "changes", is_of_query=True),
-    "tables": ViewOption(_one_of("live", "frozen"), is_of_query=True),
+    "tables": ViewOption(_one_of("live", "frozen", "arrival"), is_of_query=True),
     MAINTAINED: ViewOption(
         _truth, "false", instead="Write CREATE OR REPLACE VIEW ... WITH (maintained = ...) AS and the query."
     ),

@@ -20,6 +20,7 @@ from functools import partial
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from catalog.values.errors import unsupported
 from catalog.values.types import INT8
 from planner.algebra.construction import SUBQUERIES, Fresh, conjunction, filtered
 from planner.algebra.nodes import (
@@ -37,7 +38,7 @@ from planner.algebra.nodes import (
     Snapshot,
     Unnest,
 )
-from planner.algebra.walk import descend, used_columns
+from planner.algebra.walk import descend, used_columns, walk
 from planner.incremental.methods.split.components import flatten, join_components
 from planner.incremental.methods.split.statics import Statics
 from planner.incremental.names import LSN, ORDINAL
@@ -83,13 +84,15 @@ class Regions:
             arm = pending.pop()
             match self._kinds.of(arm):
                 case "static":
+                    self._require_rows(arm)
                     found.static.append(arm)
                 case "upper":
+                    self._require_rows(arm)
                     found.upper.append(self._statics.frozen(arm))  # its tables, too, as the other arms see them
                 case "stream" if (arms := self._arms(arm)) is not None:
                     pending.extend(reversed(arms))
                 case "stream":
-                    found.streams.append(self._branch(arm, keep))
+                    found.streams.append(self.branch(arm, keep))
         return found
 
     def _arms(self, relation: Relation) -> list[Relation] | None:
@@ -128,7 +131,17 @@ class Regions:
             case _:
                 raise AssertionError(f"{type(node).__name__} in a stream pipeline")
 
-    def _branch(self, relation: Relation, keep: OfDelta | None = None) -> Branch:
+    def _require_rows(self, arm: Relation) -> None:
+        """Raises 0A000 for rows of tables that no row of the stream has met, where it is to meet tables when it
+        comes."""
+        scan = next((node for node in walk(arm) if isinstance(node, Scan) and node.kind == "table"), None)
+        if self._statics.arrival and scan is not None:
+            what = f'table "{scan.name}" in a RIGHT or FULL JOIN, or beside the stream in a UNION ALL,'
+            what += " WITH (tables = 'arrival')"
+            rule = "Each row of a stream meets tables when it is committed; these rows are there without one."
+            raise unsupported(what, "Write LEFT JOIN from the stream, or group the stream's rows alone.", rule=rule)
+
+    def branch(self, relation: Relation, keep: OfDelta | None = None) -> Branch:
         """The pipeline with a Delta for its stream and Snapshots for static relations."""
         arrival = (self._fresh.column(LSN, INT8, False), self._fresh.column(ORDINAL, INT8, False))
         builds: list[Build] = []

@@ -1,4 +1,5 @@
-"""Static relations below groupings: evaluated once, at the view's creation, and kept as traces (thesis 4.2.2).
+"""Static relations below groupings: evaluated once, at the view's creation, and kept as traces (thesis 4.2.2), or, for
+a view WITH (tables = 'arrival'), as of the LSN of each row of the stream that meets them.
 
 Owns the rule that a view sees each table at one moment. A table that anything below a grouping reads is read as of the
 view's creation above them, too, or a view would show rows that never were beside each other:
@@ -34,8 +35,10 @@ class _Found(Struct, frozen=True):
 class Statics:
     """The static relations that a program's statements read, each once."""
 
-    def __init__(self, fresh: Fresh) -> None:
+    def __init__(self, fresh: Fresh, arrival: bool = False) -> None:
+        """``arrival``: rows meet the tables as they stand when the rows are committed."""
         self._fresh = fresh
+        self.arrival = arrival
         self._found: dict[Hashable, _Found] = {}
 
     def snapshot(self, relation: Relation) -> Snapshot:
@@ -49,7 +52,10 @@ class Statics:
         return found.name, found.columns
 
     def frozen(self, relation: Relation, tables: Set[int] | None = None) -> Relation:
-        """The relation with what reads no others than these tables (None: any) as of the view's creation."""
+        """The relation with what reads no others than these tables (None: any) as of the view's creation. What no row
+        of a stream meets has no moment of arrival: it is read as it is."""
+        if self.arrival:
+            return relation
         kinds = Kinds()
 
         def change(node: object) -> object:
@@ -78,7 +84,8 @@ class Statics:
             for node in walk(statement):
                 if isinstance(node, Snapshot):
                     used.setdefault(node.trace, set()).update(node.sources)
-        return tuple(_planned(item, used[item.name]) for item in self._found.values() if item.name in used)
+        found = (item for item in self._found.values() if item.name in used)
+        return tuple(_planned(item, used[item.name], self.arrival) for item in found)
 
 
 def _stands_alone(relation: Relation) -> bool:
@@ -94,8 +101,9 @@ def scanned_tables(statics: Iterable[Static]) -> dict[int, str]:
     return {node.oid: node.name for static in statics for node in walk(static.relation) if isinstance(node, Scan)}
 
 
-def _planned(found: _Found, used: set[str]) -> Static:
+def _planned(found: _Found, used: set[str], arrival: bool) -> Static:
     pairs = zip(found.columns, found.relation.columns, strict=True)
     outputs = tuple((column, ColumnRef(below)) for column, below in pairs if stored_name(column) in used)
     relation = optimise(Project(found.relation, outputs))
-    return Static(found.name, relation, relation.columns)
+    reads_tables = any(isinstance(node, Scan) for node in walk(relation))
+    return Static(found.name, relation, relation.columns, arrival and reads_tables)
