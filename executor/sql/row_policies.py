@@ -22,7 +22,7 @@ def require_row_policy(view: View, program: Program) -> None:
     instead = "Compute it in a subquery of the stream's rows alone, or leave on_error out."
     rule = "The view keeps rows of the stream and computes the expression from them when it is read."
     if program.live:
-        instead = "Write WITH (tables = 'frozen'), or leave on_error out."
+        instead = "Write WITH (tables = 'arrival') or WITH (tables = 'frozen'), or leave on_error out."
         rule = "The view reads tables below its grouping as they are, and computes the expression when it is read."
     raise unsupported(f"on_error = '{view.on_error}' of the expression {deparse(found)}", instead, rule=rule)
 

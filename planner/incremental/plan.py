@@ -111,6 +111,8 @@ def plan(
     program = canonical(program, origin)
     _validate(program)
     told = notices(program)
+    if tables == "arrival" and not program.arrival_statics:
+        told = ("the option tables has no effect: no row of a stream meets a table as it comes",)
     if told and tables == "live":
         raise unsupported(f"tables = 'live' with {obstacles[0].construct}", obstacles[0].instead)
     return Planned(program, told, obstacles if told and tables is None else (), rows.told(collected, expiries))

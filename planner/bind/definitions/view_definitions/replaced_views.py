@@ -22,6 +22,7 @@ from planner.bind.definitions.view_definitions.view_options import START, change
 from planner.bind.lookup.type_names import display
 from planner.bind.state.environment import Binding
 from planner.incremental.programs.zones import depends_on_zone
+from planner.rules import optimise
 from planner.statements.statement import AlterView, CreateView, Query
 
 
@@ -81,7 +82,8 @@ def _is_same(old: View, old_query: Query, view: View, query: Query) -> bool:
     """Whether a continuous view has a definition already."""
     if not view.continuous or _shape(old) != _shape(view) or MAINTAINED in changed_options(old.options, view.options):
         return False
-    if signature(old_query.relation)[0] != signature(query.relation)[0]:
+    # A text that is bound again marks the rows of outer joins, also where nothing reads the marks.
+    if signature(optimise(old_query.relation))[0] != signature(optimise(query.relation))[0]:
         return False
     return _zone(old) == _zone(view) or not depends_on_zone(query.relation)
 
