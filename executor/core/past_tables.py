@@ -35,7 +35,7 @@ from executor.tables.change_trace import TableChanges
 from executor.tables.store import ReadSnapshot
 from executor.traces.budget import size_of
 from executor.traces.layout import LSN
-from planner.algebra.nodes import Column, Relation, Scan, Snapshot
+from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Scan, Snapshot
 from planner.algebra.walk import transform, walk
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Static
@@ -100,12 +100,21 @@ class _PastTable:
                     core.forget_changes(before)
             return self._trace
 
-    def rows(self, lsn: int, snapshot: ReadSnapshot, present: int) -> pa.Table:
-        """The rows at an LSN; ``snapshot`` has those of ``present``."""
+    @property
+    def is_held(self) -> bool:
+        """Whether its rows at some LSN are in memory."""
+        return self._rows is not None
+
+    def hold(self, snapshot: ReadSnapshot, lsn: int) -> None:
+        """Keeps the rows in memory; ``snapshot`` has those of an LSN."""
+        if self._rows is None:
+            found = snapshot.query(self._scan, {}, (), "UTC").rename_columns(list(self._scan.sources))
+            self._rows, self._at = Multiset(weighted(found, 1), (), self._consolidated), lsn
+
+    def rows(self, lsn: int) -> pa.Table:
+        """The rows at an LSN, of a table that is held."""
+        assert self._rows is not None
         try:
-            if self._rows is None:
-                found = snapshot.query(self._scan, {}, (), "UTC").rename_columns(list(self._scan.sources))
-                self._rows, self._at = Multiset(weighted(found, 1), (), self._consolidated), present
             delta = self.changes(min(self._at, lsn), max(self._at, lsn))
             if delta is not None:
                 delta = delta.drop_columns([LSN])
@@ -213,13 +222,19 @@ class PastTables:
     def _computed(self, static: Static, tables: Sequence[_PastTable], lsn: int) -> tuple[pa.Table, int]:
         """A static's rows at an LSN, and up to which LSN they are the same as far as is known."""
         core = self._core
-        core.tables.backlog.apply()  # so that little is left while others wait for the lock
-        with core.sequencer.lock:
-            present, snapshot = core.sequencer.visible, core.tables.snapshot()
-        with closing(snapshot):
-            if not any(table.changes(lsn, present) for table in tables):
-                return snapshot.query(static.relation, {}, (), self._time_zone), present
-            past = {f"s_{_TRACE.format(table.oid)}": table.rows(lsn, snapshot, present) for table in tables}
+        if not all(table.is_held for table in tables):
+            core.tables.backlog.apply()  # so that little is left while others wait for the lock
+            with core.sequencer.lock:
+                present, snapshot = core.sequencer.visible, core.tables.snapshot()
+            with closing(snapshot):
+                if not any(table.changes(lsn, present) for table in tables):
+                    return snapshot.query(static.relation, {}, (), self._time_zone), present
+                for table in tables:
+                    table.hold(snapshot, present)
+        picked = _picked(static.relation)
+        if picked is not None:
+            return tables[0].rows(lsn).select(picked), lsn
+        past = {f"s_{_TRACE.format(table.oid)}": table.rows(lsn) for table in tables}
         return core.engine.query(self._past_relation(static), past, (), self._time_zone), lsn
 
     def _past_relation(self, static: Static) -> Relation:
@@ -260,6 +275,18 @@ def _past(node: Any) -> Any:
     if isinstance(node, Scan):
         return Snapshot(_TRACE.format(node.oid), node.columns, node.sources)
     return node
+
+
+def _picked(relation: Relation) -> list[str] | None:
+    """The columns of a table that a relation has, where it is these columns and no more."""
+    match relation:
+        case Scan() if relation.sources:
+            return list(relation.sources)
+        case Project(input=Scan() as scan) if all(isinstance(value, ColumnRef) for _, value in relation.outputs):
+            sources = dict(zip(scan.columns, scan.sources, strict=True))
+            return [sources[value.column] for _, value in relation.outputs if isinstance(value, ColumnRef)] or None
+        case _:
+            return None
 
 
 def _scans(relation: Relation) -> Iterator[Scan]:

@@ -61,6 +61,10 @@ class PastRows(Protocol):
         """The rows of some of them at an LSN."""
         ...
 
+    def close(self) -> None:
+        """The view is no more."""
+        ...
+
 
 class PathRunner:
     """Runs one view's paths. Safe for many threads."""

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct
@@ -57,14 +57,6 @@ class ContentMemory(Struct, frozen=True):
     stored: Callable[[], tuple[Mapping[int, int], Mapping[str, list[pa.Table]]]]
 
 
-class PastTables(PastRows, Protocol):
-    """The statics of a view that rows meet as of their own LSNs."""
-
-    def close(self) -> None:
-        """The view is no more."""
-        ...
-
-
 class ViewPassed(Exception):
     """Another reader already brought the view beyond the LSN that was asked for."""
 
@@ -102,7 +94,7 @@ class ViewRuntime:
         on_fail: Callable[[ViewError | None], None] = lambda failed: None,
         memory: ContentMemory | None = None,
         streams: Callable[[int], Stream | None] = lambda oid: None,
-        past: Callable[[Definition], PastTables] | None = None,
+        past: Callable[[Definition], PastRows] | None = None,
     ) -> None:
         """``frontiers`` are the durable ones by path id; ``load`` reads a state's committed runs from storage;
         ``pinned`` are the LSNs at which open snapshots read. ``on_fail`` keeps an error on storage, or none.

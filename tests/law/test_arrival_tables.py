@@ -19,7 +19,6 @@ from tests.law.test_live_tables import OTHER, SIDE, STREAM, both, outcome, rows
 from tests.rig.compare import assert_same_rows
 from tests.rig.mirror import Mirror, mirrored
 from tests.rig.postgres import Postgres
-from tests.rig.process import wait_until
 from tests.rig.sampling import sample
 from tests.rig.server import Millstream
 
@@ -94,15 +93,6 @@ def test_rows_keep_what_the_tables_said(mirror: Mirror, seed: int, whole: bool) 
     play(mirror, random.Random(seed), shapes, STEPS if whole else FEW_STEPS)
 
 
-@pytest.mark.spark
-def test_both_engines_see_the_tables_of_then(spark_server: Millstream, postgres: Postgres) -> None:
-    shapes = {name: SHAPES[name] for name in ("joined", "kept_left", "digits", "enriched_left", "unmatched")}
-    with mirrored(spark_server, postgres) as pair:
-        pair.client.execute(b"SET maintenance_engine = spark")
-        play(pair, random.Random(3), shapes, 3, restarts=False)
-        wait_until(lambda: pair.jobs("spark") > 0, 120, "a job of Spark's")
-
-
 class Judge:
     """The tables of the mirror, and the judge's copies of them."""
 
@@ -136,7 +126,7 @@ class Judge:
         both(self._mirror, "DROP TABLE side, other")
 
 
-def play(mirror: Mirror, source: random.Random, shapes: dict[str, str], steps: int, restarts: bool = True) -> None:
+def play(mirror: Mirror, source: random.Random, shapes: dict[str, str], steps: int) -> None:
     """Creates views, and checks them while rows and changes come."""
     judge = Judge(mirror)
     for table in ("side", "other"):
@@ -146,11 +136,11 @@ def play(mirror: Mirror, source: random.Random, shapes: dict[str, str], steps: i
         if name not in late:
             create(mirror, name, shape)
     for step in range(steps):
-        if restarts and step in (steps // 3, steps - 2):
+        if step in (steps // 3, steps - 2):
             mirror.restart(crash=step != steps - 2 or source.random() < 0.5)
         for _ in range(source.randint(1, 6)):
             transaction(mirror, judge, source)
-        if restarts and source.random() < 0.2:
+        if source.random() < 0.2:
             column = f"added_{step}"
             both(mirror, f"ALTER TABLE side ADD COLUMN {column} integer DEFAULT 7")
             both(mirror, f"UPDATE side SET {column} = z, z = z + 1 WHERE id = 1")

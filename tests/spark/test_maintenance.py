@@ -142,6 +142,43 @@ def test_equal_views_of_other_moments_share_a_job(server: Millstream) -> None:
         assert client.execute("SELECT * FROM after").fetchall() == [("uno", 1000, 2000)]
 
 
+def test_rows_meet_the_tables_of_their_commit(server: Millstream) -> None:
+    """Spark takes an interval in which no table changes, the embedded engine one that is cut into a few rows."""
+    with server.connect() as client:
+        client.execute("DROP FOREIGN TABLE IF EXISTS s CASCADE")
+        client.execute("DROP TABLE IF EXISTS names")
+        client.execute("CREATE TABLE names (k int, name text, rate numeric(8, 2))")
+        client.execute("INSERT INTO names VALUES (1, 'one', 1.5), (2, NULL, 2)")
+        client.execute("CREATE FOREIGN TABLE s (k int, n int) SERVER stream")
+        query = "SELECT name, count(*) AS rows, sum(n * rate) AS n FROM s LEFT JOIN names USING (k) GROUP BY name"
+        client.execute(f"CREATE VIEW grouped WITH (tables = 'arrival') AS {query}".encode())
+        query = "SELECT n, name, rate FROM s JOIN names USING (k)"
+        client.execute(f"CREATE VIEW joined WITH (tables = 'arrival') AS {query}".encode())
+        plan = "\n".join(line for (line,) in client.execute("EXPLAIN SELECT * FROM joined").fetchall())
+        assert "Spark in the background, the embedded engine for what a reader waits for and between changes" in plan
+        rows = "INSERT INTO s VALUES " + ", ".join(["(1, 2), (2, 3), (3, 4)"] * 300)
+        behind = "SELECT sum(rows_behind) FROM millstream.views"
+        done = "SELECT count(*) FROM millstream.jobs WHERE status = 'done' AND engine = %s"
+        before = {engine: client.execute(done, (engine,)).fetchone() for engine in ("spark", "embedded")}
+        client.execute(rows.encode())
+        wait_until(lambda: client.execute(behind).fetchone() == (0,), 60, "maintenance")
+        assert client.execute(done, ("spark",)).fetchone() > before["spark"]
+        with client.transaction():
+            client.execute("INSERT INTO s VALUES (1, 2)")
+            client.execute("UPDATE names SET name = 'uno', rate = 10 WHERE k = 1")
+            client.execute(rows.encode())
+        client.execute("DELETE FROM names")
+        client.execute("INSERT INTO s VALUES (1, 7)")
+        wait_until(lambda: client.execute(behind).fetchone() == (0,), 60, "maintenance")
+        assert client.execute(done, ("embedded",)).fetchone() > before["embedded"]
+        found = client.execute("SELECT name, rows, n::text FROM grouped ORDER BY name, rows").fetchall()
+        assert found == [("one", 300, "900.00"), ("uno", 301, "6020.00"), (None, 1201, "3600.00")]
+        found = client.execute(
+            "SELECT name, count(*), sum(rate)::text FROM joined GROUP BY name ORDER BY name"
+        ).fetchall()
+        assert found == [("one", 300, "450.00"), ("uno", 301, "3010.00"), (None, 600, "1200.00")]
+
+
 def test_a_view_is_right_whether_spark_prints_it_or_leaves_it(server: Millstream) -> None:
     with server.connect() as client:
         client.execute("DROP FOREIGN TABLE IF EXISTS s CASCADE")
