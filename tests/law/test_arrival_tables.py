@@ -13,9 +13,10 @@ import random
 from collections.abc import Iterator
 from typing import Any, Final
 
+import psycopg
 import pytest
 
-from tests.law.test_live_tables import OTHER, SIDE, STREAM, both, outcome, rows
+from tests.law.test_live_tables import CONDITIONS, JOINS, KEYS, MORE, OTHER, SIDE, STREAM, Views, both, outcome, rows
 from tests.rig.compare import assert_same_rows
 from tests.rig.mirror import Mirror, mirrored
 from tests.rig.postgres import Postgres
@@ -72,6 +73,16 @@ THERE: Final = {
     "s": " AND s.m = x.m",
     "o": " AND o.m = x.m",
 }
+#: In random queries, what the judge reads in the place of the tables.
+THEN: Final = (
+    (" CROSS JOIN side s", " JOIN side_then s ON s.m = x.m"),
+    (" side s ON ", " side_then s ON s.m = x.m AND "),
+    (" other o ON ", " other_then o ON o.m = x.m AND "),
+    (" FROM other h WHERE ", " FROM other_then h WHERE h.m = x.m AND "),
+    (" FROM other GROUP BY k) o ON ", ", m FROM other_then GROUP BY k, m) o ON o.m = x.m AND "),
+    (" FROM other)", " FROM other_then t WHERE t.m = x.m)"),
+)
+RANDOM: Final = 12
 STEPS: Final = 10
 FEW_STEPS: Final = 5
 SEEDS: Final = range(4)
@@ -91,6 +102,28 @@ def mirror(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[Mirro
 def test_rows_keep_what_the_tables_said(mirror: Mirror, seed: int, whole: bool) -> None:
     shapes = SHAPES if whole else dict(list(SHAPES.items())[seed % 2 :: 2])
     play(mirror, random.Random(seed), shapes, STEPS if whole else FEW_STEPS)
+
+
+@pytest.mark.parametrize("seed", sample(SEEDS, (0,)))
+def test_random_views_keep_what_the_tables_said(mirror: Mirror, seed: int) -> None:
+    source = random.Random(seed + 100)
+    views = Views(source)
+    queries = [views.query() if place % 2 else _ungrouped(source) for place in range(RANDOM)]
+    play(mirror, source, {f"v{place}": query for place, query in enumerate(queries)}, FEW_STEPS)
+
+
+def _ungrouped(source: random.Random) -> str:
+    """Rows of the stream with what a random join gives."""
+    outputs = source.sample(KEYS, 3)
+    names = ", ".join(f"{output} AS c{place}" for place, output in enumerate(outputs))
+    return f"SELECT {names} FROM x{source.choice(JOINS)}{source.choice(MORE)} WHERE {source.choice(CONDITIONS)}"
+
+
+def judged(query: str) -> str:
+    """What a random query is for the judge."""
+    for here, there in THEN:
+        query = query.replace(here, there)
+    return query
 
 
 class Judge:
@@ -152,24 +185,30 @@ def play(mirror: Mirror, source: random.Random, shapes: dict[str, str], steps: i
             policy = source.choice(("fail", "null"))
             mirror.client.execute(f"ALTER VIEW {view} SET (on_error = '{policy}')".encode())
     check(mirror)
+    assert mirror.views
     kinds = mirror.client.execute(b"SELECT DISTINCT tables FROM millstream.views").fetchall()
-    assert kinds == [("arrival",)], kinds
+    assert ("arrival",) in kinds, kinds
     judge.drop()
 
 
 def create(mirror: Mirror, name: str, shape: str) -> None:
-    here, there = shape.format(**HERE), shape.format(**THERE)
+    here, there = (shape.format(**HERE), shape.format(**THERE)) if "{" in shape else (shape, judged(shape))
     columns = len(mirror.judge.execute(there.encode()).description or ())
     names = ", ".join(f"c{place}" for place in range(columns))
-    mirror.client.execute(f"CREATE VIEW {name} ({names}) WITH (tables = 'arrival') AS {here}".encode())
+    try:
+        mirror.client.execute(f"CREATE VIEW {name} ({names}) WITH (tables = 'arrival') AS {here}".encode())
+    except psycopg.errors.FeatureNotSupported:  # random queries may break a rule
+        assert "{" not in shape, here
+        return
     mirror.views[name] = there
 
 
 def check(mirror: Mirror) -> None:
     for name, query in mirror.views.items():
         found, wanted = outcome(mirror.client, f"SELECT * FROM {name}"), outcome(mirror.judge, query)
-        assert not isinstance(found, str), f"{name}: {found}"
-        assert not isinstance(wanted, str), f"{name}: {wanted}"
+        if isinstance(found, str) or isinstance(wanted, str):
+            assert found == wanted, f"{name}: {query}"
+            continue
         assert_same_rows(found, wanted, f"{name}: {query}")
 
 
