@@ -9,17 +9,20 @@ from typing import Final
 from tests.law.changing.relations import Named, Select
 from tests.law.changing.rows import as_values, first_rows, literal
 from tests.law.changing.scalars import Ref
-from tests.law.changing.schemas import Table, draw_tables
+from tests.law.changing.schemas import ENUM, Table, draw_tables
 from tests.law.changing.steps import Case, Step
 from tests.law.changing.transactions import Transactions
 from tests.law.changing.views import Queries
 
-TRANSACTIONS: Final = 10
+#: How many transactions a case may have: most faults need few, and some need many.
+TRANSACTIONS: Final = (2, 3, 3, 4, 5, 8, 12)
 
 
 def draw_case(seed: int) -> Case:
     """The case of a seed."""
-    return Case(seed, tuple(_Drawing(seed).steps()))
+    steps = tuple(_Drawing(seed).steps())
+    uses_enum = any("mood" in step.text for step in steps)
+    return Case(seed, (Step("table", ENUM, name="mood"), *steps) if uses_enum else steps)
 
 
 class _Drawing:
@@ -29,6 +32,8 @@ class _Drawing:
         self._named = [_named(table) for table in self._tables]
         self._queries = Queries(self._source, self._named)
         self._views: dict[str, Select] = {}
+        #: 1 for a view that reads no other, 2 for one above it, and so on.
+        self._depths: dict[str, int] = {}
         self._of_streams = {table.name for table in self._tables if table.is_stream}
         #: A view that is created later has the rows of before, too.
         self._keeps_rows = all(table.keeps_rows for table in self._tables if table.is_stream)
@@ -45,9 +50,12 @@ class _Drawing:
             filled = tuple(as_values(table.columns, item) for item in first_rows(source, table, known))
             if filled:
                 yield Step("change", f"INSERT INTO {table.name} VALUES {{rows}}", rows=filled, name=table.name)
-        for _ in range(source.choice((1, 2, 2, 3, 4))):
+        in_a_chain = source.random() < 0.3
+        for _ in range(source.choice((3, 4, 5)) if in_a_chain else source.choice((1, 2, 2, 3, 4))):
             yield self._view(allow_stream=True)
-        for _ in range(TRANSACTIONS):
+            if in_a_chain:
+                self._queries.prefer(self._named[-1])
+        for _ in range(source.choice(TRANSACTIONS)):
             yield from self._transactions.draw()
             yield from (self._read(0, False) for _ in range(source.choice((1, 1, 2))))
             if source.random() < 0.004:
@@ -74,8 +82,10 @@ class _Drawing:
         kind = "VIEW" if streaming or self._source.random() < 0.1 else "MATERIALIZED VIEW"
         kept = " that keeps its rows" if self._keeps_rows else ""
         constructs = [*self._queries.seen, f"CREATE {kind}{f' of a stream{kept}' if streaming else ''}"]
-        if query.reads & self._views.keys():
-            constructs.append("view over a view")
+        self._depths[name] = 1 + max((self._depths.get(other, 0) for other in query.reads), default=0)
+        if self._depths[name] > 1:
+            below = " of streams" if streaming else ""
+            constructs.append(f"view over views{below}, depth {min(self._depths[name], 5)}")
         option = ""
         if self._source.random() < 0.7:  # few rows are computed too quickly to be kept else
             maintained = "maintained, " if kind == "VIEW" and not streaming else ""

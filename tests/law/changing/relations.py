@@ -65,6 +65,8 @@ class Relations:
         self._source, self._named, self._scalars, self._seen = source, named, scalars, seen
         self._query = query
         self._names = (f"q{number}" for number in count())
+        #: A relation that is drawn more often than others.
+        self.preferred: Named | None = None
 
     def alias(self) -> str:
         """A new name."""
@@ -80,6 +82,12 @@ class Relations:
             return self._values()
         if chance < 0.1:
             return self._unnested()
+        if chance < 0.13:
+            return self._repeated()
+        if chance < 0.17:
+            return self._using()
+        if self.preferred is not None and self._source.random() < 0.6:
+            return self.plain(self.preferred)
         return self.plain(self._source.choice(self._named))
 
     def plain(self, found: Named) -> From:
@@ -99,7 +107,16 @@ class Relations:
         found = self.one(depth)
         while self._source.random() < 0.4:
             others = self._linked(found) if self._source.random() < 0.5 else []
-            found = self.joined(found, self.plain(self._source.choice(others)) if others else self.one(depth))
+            other = self.plain(self._source.choice(others)) if others else self.one(depth)
+            if self._source.random() < 0.15:
+                self._seen.append("join within a join")
+                inner = self.joined(other, self.one(0))
+                other = (
+                    From(f"({inner.text})", inner.scope, inner.size, inner.reads, inner.form)
+                    if (inner is not other)
+                    else other
+                )
+            found = self.joined(found, other)
         return found
 
     def _linked(self, item: From) -> list[Named]:
@@ -168,7 +185,49 @@ class Relations:
         array = self._source.choice(arrays) if arrays else f"array[{self._source.choice(numbers)}, 1, NULL]"
         alias = self.alias()
         scope = (*item.scope, Ref(f"{alias}.e", "int"))
-        return From(f"{item.text} CROSS JOIN unnest({array}) {alias} (e)", scope, item.size * 2, item.reads, "unnest")
+        if self._source.random() < 0.3:
+            self._seen.append("WITH ORDINALITY")
+            call, scope = f"unnest({array}) WITH ORDINALITY {alias} (e, o)", (*scope, Ref(f"{alias}.o", "big"))
+        else:
+            call = f"unnest({array}) {alias} (e)"
+        join = self._source.choice(("CROSS JOIN {}", "LEFT JOIN {} ON true")).format(call)
+        return From(f"{item.text} {join}", scope, item.size * 2, item.reads, "unnest")
+
+    def _repeated(self) -> From:
+        """A relation's rows, as often as a column says, or once for each of two columns."""
+        item = self.plain(self._source.choice(self._named))
+        numbers = [column.text for column in item.scope if column.kind == "int"]
+        if not numbers:
+            return item
+        alias, one, two = self.alias(), self._source.choice(numbers), self._source.choice(numbers)
+        if self._source.random() < 0.5:
+            self._seen.append("generate_series")
+            call = f"generate_series(1, least({one}, 3)) {alias} (e)"
+        else:
+            self._seen.append("LATERAL VALUES")
+            call = f"LATERAL (VALUES ({one}), ({two} + 1)) {alias} (e)"
+        scope = (*item.scope, Ref(f"{alias}.e", "int"))
+        return From(f"{item.text} CROSS JOIN {call}", scope, item.size * 2, item.reads, "unnest")
+
+    def _using(self) -> From:
+        """A join of two relations by a column that both have."""
+        left, right = (self.plain(self._source.choice(self._named)) for _ in range(2))
+        names = {item.text.partition(".")[2]: item for item in left.scope if item.exact and item.kind != "apx"}
+        both = [
+            item.text.partition(".")[2]
+            for item in right.scope
+            if (found := names.get(item.text.partition(".")[2])) is not None and found.kind == item.kind and item.exact
+        ]
+        if not both:
+            return left
+        name, kind, alias = self._source.choice(both), self._source.choice(_JOINS), self.alias()
+        self._seen.append(f"{kind.lower()} with USING")
+        rest = [item for side in (left, right) for item in side.scope if item.text.partition(".")[2] != name]
+        items = (names[name], *rest)
+        listed = ", ".join(f"x{place}" for place in range(len(items)))
+        scope = tuple(Ref(f"{alias}.x{place}", item.kind, item.exact) for place, item in enumerate(items))
+        text = f"({left.text} {kind} {right.text} USING ({name})) AS {alias} ({listed})"
+        return From(text, scope, 3 * left.size, left.reads | right.reads, "join", alias=alias)
 
 
 def _under(alias: str, columns: Sequence[Ref]) -> Scope:

@@ -21,17 +21,24 @@ VALUES: Final[dict[str, tuple[str, ...]]] = {
     "ts": ("2024-02-28 10:00:00", "2024-02-29 00:00:00", "2024-02-29 23:59:59.5", "2024-03-01 12:30:00"),
     "flt": ("0", "0.5", "-1.25", "3", "0.1", "1000000", "1e15", "NaN", "Infinity"),
     "arr": ("{}", "{1}", "{1,2}", "{2,NULL}", "{3,3,1}"),
+    "small": ("0", "1", "2", "7"),
+    "tz": ("2024-02-28 10:00:00+00", "2024-02-29 00:00:00+00", "2024-03-01 12:30:00+00"),
+    "iv": ("1 day", "02:00:00", "1 mon", "-00:00:30"),
+    "js": ('{"a": 1}', "[1, 2]", '"x"', "null", '{"a": [2], "b": "y"}'),
+    "uuid": ("00000000-0000-0000-0000-000000000001", "a0000000-0000-0000-0000-000000000002"),
+    "range": ("[1,3)", "empty", "[2,)", "[2,6)", "(,)"),
+    "mood": ("sad", "ok", "happy"),
 }
 #: Keys are numbered from 1 to this number.
 KEYS: Final = 12
 #: Kinds whose literals need no quotes.
-_BARE: Final = ("int", "big", "num", "dec", "bool", "flt")
+_BARE: Final = ("int", "big", "num", "dec", "bool", "flt", "small")
 
 
 def literal(source: random.Random, kind: str, typed: bool = True) -> str:
     """A value that is not NULL; ``typed`` with its type where the text alone does not tell it."""
     value = source.choice(VALUES[kind])
-    if kind in _BARE and not (typed and kind in ("num", "dec", "flt", "big")):
+    if kind in _BARE and not (typed and kind in ("num", "dec", "flt", "big", "small")):
         return written(kind, value)
     return f"'{value}'::{TYPES[kind]}" if typed and kind != "text" else f"'{value}'"
 

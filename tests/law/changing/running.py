@@ -1,7 +1,7 @@
 """Runs a case on both databases and compares every answer.
 
-Millstream gets each statement first. A view that it refuses is left out on both sides. A statement of one of two
-sessions may wait for the other's locks, which are not the same in both databases: if only one of the two answers is
+Millstream gets each statement first. A view that it refuses is left out on both sides. A statement of one session
+may wait for another's locks, which are not the same in both databases: if only one of the two answers is
 about locks or serialization, the session's block is rolled back on both sides.
 """
 
@@ -14,8 +14,8 @@ from msgspec import Struct, field
 
 from tests.law.changing.answers import Answer, difference
 from tests.law.changing.known import harmless
-from tests.law.changing.sessions import SESSIONS, Ours, Theirs
-from tests.law.changing.steps import Case, Step
+from tests.law.changing.sessions import Ours, Theirs
+from tests.law.changing.steps import SESSIONS, Case, Step
 
 #: Lock not available, serialization failure, deadlock.
 _BESIDE: Final = ("55P03", "40001", "40P01")

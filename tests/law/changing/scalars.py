@@ -12,7 +12,37 @@ from tests.law.changing import rows
 
 #: Kinds of values that have an order and an equality that both databases decide alike. A sum of floats (``apx``) has
 #: neither, since it depends on the order of the rows.
-KINDS: Final = ("int", "big", "num", "dec", "text", "bool", "date", "ts", "flt", "arr")
+KINDS: Final = tuple(rows.VALUES)
+#: Kinds whose computed values may be equal and look different: 1.0 and 1.00, 1 day and 24 hours.
+_UNLIKE: Final = ("num", "iv")
+#: Expressions of each kind over two of it, ``a`` and ``b``, and over columns of other kinds.
+_FORMS: Final[dict[str, tuple[str, ...]]] = {
+    "int": (
+        "({a} + {b})", "({a} - 1)", "abs({a} - {b})", "({a} % 3)", "length({text})", "(-{a})", "greatest({a}, {b})",
+        "CASE WHEN {b} <> 0 THEN {a} / {b} END", "CASE {a} WHEN 1 THEN {b} WHEN 2 THEN 0 END", "cardinality({arr})",
+        "extract(day FROM {date})::int", "({bool})::int", "({arr})[1]", "lower({range})",
+    ),
+    "big": ("({a} + 1)", "({int})::bigint", "least({a}, {b})", "({a} - {int})"),
+    "num": ("({a} + 0.50)", "({a} * 2)", "({a} - {b})", "({int})::numeric", "round({a}, 1)", "extract(hour FROM {ts})"),
+    "dec": ("({a} + {b})", "({a} - 1.25)", "(-{a})"),
+    "text": (
+        "({a} || '-')", "upper({a})", "({a} || {b})", "substr({a}, 1, 1)", "({int})::text", "({js} ->> 'a')",
+        "to_char({date}, 'YYYY-MM')", "concat({a}, {int})", "({mood})::text", "replace({a}, 'a', 'é')",
+    ),
+    "bool": ("({a} AND {b})", "(NOT {a})", "({int} = ANY ({arr}))", "({range} @> {int})", "({text} LIKE 'a%')",
+             "({js} ? 'a')", "(({int}, {text}) < (3, 'b'))", "({a} IS TRUE)", "({arr} @> array[{int}])"),
+    "date": ("({a} + 1)", "({a} - 2)", "least({a}, {b})", "({ts})::date", "({a} + {int})"),
+    "ts": ("({a} + interval '1 day')", "date_trunc('day', {a})", "greatest({a}, {b})", "({date})::timestamp"),
+    "flt": ("({a} * 2)", "({a} / 4)", "({int})::float8", "abs({a})", "greatest({a}, {b})"),
+    "arr": ("({a} || {b})", "array[{int}, 1]", "array_append({a}, {int})", "array_remove({a}, {int})"),
+    "small": ("({a} + 1::smallint)", "({int} % 100)::smallint", "greatest({a}, {b})"),
+    "tz": ("({a} + interval '90 minutes')", "date_trunc('day', {a})", "least({a}, {b})"),
+    "iv": ("({a} * 2)", "(-{a})", "({ts} - timestamp '2024-02-29')"),
+    "js": ("({a} -> 'a')", "to_jsonb({int})", "jsonb_build_array({a}, {int})", "jsonb_build_object('a', {b})"),
+    "uuid": ("coalesce({a}, {b})", "nullif({a}, {b})"),
+    "range": ("({a} * {b})", "int4range(1, abs({int}) + 2)"),
+    "mood": ("greatest({a}, {b})", "least({a}, 'ok'::mood)"),
+}  # fmt: skip
 _COMPARED: Final = ("=", "<", "<=", ">", ">=", "<>", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
 
 
@@ -72,37 +102,10 @@ class Scalars:
                 return self._of_kind(scope, kind, one, two)
 
     def _of_kind(self, scope: Scope, kind: str, one: Ref, two: Ref) -> Ref:
-        a, b, choose = one.text, two.text, self.source.choice
-        forms: tuple[str, ...]
-        number = self.of(scope, "int", 0).text
-        match kind:
-            case "int":
-                text = self.of(scope, "text", 0).text
-                forms = (
-                    f"({a} + {b})", f"({a} - 1)", f"abs({a} - {b})", f"({a} % 3)", f"length({text})", f"(-{a})",
-                    f"CASE WHEN {b} <> 0 THEN {a} / {b} END", f"greatest({a}, {b})",
-                )  # fmt: skip
-                return Ref(choose(forms), kind)
-            case "big":
-                return Ref(choose((f"({a} + 1)", f"({number})::bigint", f"least({a}, {b})")), kind)
-            case "num":
-                return Ref(choose((f"({a} + 0.50)", f"({a} * 2)", f"({a} - {b})", f"({number})::numeric")), kind, False)
-            case "dec":
-                return Ref(choose((f"({a} + {b})", f"({a} - 1.25)", f"(-{a})")), kind, one.exact and two.exact)
-            case "text":
-                forms = (f"({a} || '-')", f"upper({a})", f"({a} || {b})", f"substr({a}, 1, 1)", f"({number})::text")
-                return Ref(choose(forms), kind)
-            case "bool":
-                return Ref(f"({self.condition(scope, 0)})", kind)
-            case "date":
-                return Ref(choose((f"({a} + 1)", f"({a} - 2)", f"least({a}, {b})")), kind)
-            case "ts":
-                forms = (f"({a} + interval '1 day')", f"date_trunc('day', {a})", f"greatest({a}, {b})")
-                return Ref(choose(forms), kind)
-            case "flt":
-                return Ref(choose((f"({a} * 2)", f"({a} / 4)", f"({number})::float8", f"abs({a})")), kind)
-            case _:
-                return Ref(choose((f"({a} || {b})", f"array[{number}, 1]", f"array_append({a}, {number})")), "arr")
+        form = self.source.choice(_FORMS[kind])
+        others = {other: self.of(scope, other, 0).text for other in KINDS if f"{{{other}}}" in form}
+        exact = kind not in _UNLIKE and (kind != "dec" or (one.exact and two.exact))
+        return Ref(form.format(a=one.text, b=two.text, **others), kind, exact)
 
     # -- conditions ------------------------------------------------------------------------------------------------
 
@@ -124,7 +127,7 @@ class Scalars:
                 return f"{value} {self.source.choice(('', 'NOT ', 'NOT '))}IN ({listed})"
             case 2 if kind == "text":
                 return f"{value} LIKE 'a%'"
-            case 3 if kind not in ("bool", "arr"):
+            case 3 if kind not in ("bool", "arr", "js"):
                 low, high = (rows.literal(self.source, kind) for _ in range(2))
                 return f"{value} BETWEEN {low} AND {high}"
             case 4 if kind == "bool":

@@ -22,9 +22,19 @@ TYPES: Final = {
     "ts": "timestamp",
     "flt": "float8",
     "arr": "int[]",
+    "small": "smallint",
+    "tz": "timestamptz",
+    "iv": "interval",
+    "js": "jsonb",
+    "uuid": "uuid",
+    "range": "int4range",
+    "mood": "mood",
 }
+#: The type of kind ``mood``.
+ENUM: Final = "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')"
 _WEIGHTS: Final = {
-    "int": 6, "text": 4, "num": 2, "dec": 2, "big": 2, "date": 2, "ts": 1, "bool": 2, "flt": 2, "arr": 1,
+    "int": 12, "text": 8, "num": 4, "dec": 4, "big": 4, "date": 4, "ts": 2, "bool": 4, "flt": 4, "arr": 2, "small": 1,
+    "tz": 1, "iv": 1, "js": 1, "uuid": 1, "range": 1, "mood": 1,
 }  # fmt: skip
 _ACTIONS: Final = ("", "ON DELETE CASCADE", "ON DELETE SET NULL", "ON DELETE CASCADE ON UPDATE CASCADE")
 _DEFERRED: Final = " DEFERRABLE INITIALLY DEFERRED"

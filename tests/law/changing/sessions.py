@@ -24,10 +24,9 @@ from protocol.copy import CopyFormat, CopyReader
 from protocol.values.registry import encode_few
 from tests.executor.client import Client, open_database
 from tests.law.changing.answers import Answer, Row
+from tests.law.changing.steps import SESSIONS
 
 SCHEMA: Final = "law"
-#: How many sessions a case has.
-SESSIONS: Final = 2
 #: Seconds that a statement waits for a lock.
 _PATIENCE: Final = 0.03
 _SETTINGS: Final[dict[str, Any]] = {

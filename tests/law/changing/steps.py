@@ -1,8 +1,8 @@
-"""What a case consists of: statements for one of two sessions, and restarts."""
+"""What a case consists of: statements for one of some sessions, and restarts."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -11,6 +11,8 @@ from msgspec import Struct
 Role = Literal["table", "view", "change", "copy", "block", "read", "own", "maintain", "restart"]
 
 _ROWS = "{rows}"
+#: How many sessions a case has.
+SESSIONS: Final = 3
 
 
 class Step(Struct, frozen=True):

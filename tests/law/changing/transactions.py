@@ -1,16 +1,21 @@
-"""Random transactions: single statements, blocks with savepoints, and two sessions at once."""
+"""Random transactions: single statements, blocks with savepoints, and several sessions at once."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from msgspec.structs import replace
 
 from tests.law.changing.changes import Changes
 from tests.law.changing.schemas import Table
-from tests.law.changing.steps import Step
+from tests.law.changing.steps import SESSIONS, Step
 
 #: A read of a random view, by a session; True: only of those that read no stream.
 Read = Callable[[int, bool], Step]
+
+_LEVELS: Final = ("", "", "", " ISOLATION LEVEL REPEATABLE READ", " ISOLATION LEVEL REPEATABLE READ")
 
 
 class Transactions:
@@ -24,69 +29,107 @@ class Transactions:
 
     def draw(self) -> list[Step]:
         """One transaction, or several that belong together."""
-        forms = (self._alone, self._block, self._interleaved, self._repeatable)
-        return list(self._source.choices(forms, (9, 5, 2, 1))[0]())
+        forms = (self._alone, self._block, self._several, self._repeatable)
+        return list(self._source.choices(forms, (9, 5, 3, 1))[0]())
 
     def _alone(self) -> Iterator[Step]:
         yield self._changes.draw(self._source.choice(self._tables))
 
     def _block(self) -> Iterator[Step]:
-        yield _control("BEGIN")
-        savepoints: list[str] = []
+        block = _Block(self._source, 0, "in a block")
+        yield block.begins("")
         for _ in range(self._source.randint(1, 5)):
-            match self._source.randint(0, 9):
-                case 0 | 1:
-                    savepoints.append(f"p{len(savepoints)}")
-                    yield _control(f"SAVEPOINT {savepoints[-1]}", "savepoint")
-                case 2 | 3 if savepoints:
-                    place = self._source.randrange(len(savepoints))
-                    yield _control(f"ROLLBACK TO {savepoints[place]}", "ROLLBACK TO a savepoint")
-                    del savepoints[place + 1 :]
-                case 4 if savepoints:
-                    yield _control(f"RELEASE {savepoints.pop()}", "RELEASE")
-                case 5 | 6:
-                    # A stream's rows are visible once they are committed, so that a block does not see its own.
-                    yield _named(self._read(0, True), "read of own changes")
-                case _:
-                    yield self._changes.draw(self._source.choice(self._tables))
-        yield self._end(0, "in a block")
+            yield self._within(block, "read of own changes")
+        yield block.ends()
 
-    def _interleaved(self) -> Iterator[Step]:
-        """Two blocks; a statement that waits for the other session ends its block (``running``)."""
-        yield _control("BEGIN", session=0)
-        level = self._source.choice(("", "", " ISOLATION LEVEL REPEATABLE READ"))
-        yield _control(f"BEGIN{level}", "two sessions", session=1)
-        for _ in range(self._source.randint(2, 5)):
-            session = self._source.randint(0, 1)
-            if self._source.random() < 0.3:
-                yield self._read(session, True)
+    def _within(self, block: _Block, read: str) -> Step:
+        """A statement of a block. It reads views of streams only while it has no rows of a stream of its own: those are
+        visible once they are committed."""
+        step = block.savepoint()
+        if step is not None:
+            return step
+        if self._source.random() < 0.35:
+            found = self._read(block.session, block.has_rows_of_streams)
+            return replace(found, constructs=(*found.constructs, read))
+        return self._change(block)
+
+    def _change(self, block: _Block) -> Step:
+        table = self._source.choice(self._tables)
+        block.has_rows_of_streams |= table.is_stream
+        return self._changes.draw(table, block.session)
+
+    def _several(self) -> Iterator[Step]:
+        """Blocks of two or three sessions, which begin and end in any order, beside statements that stand alone; a
+        statement that waits for another session ends its block (``running``)."""
+        number = self._source.choice((2, 2, SESSIONS))
+        named = f"{'two' if number == 2 else 'three'} sessions"
+        blocks: dict[int, _Block] = {}
+        for _ in range(self._source.randint(4, 10)):
+            session = self._source.randrange(number)
+            block = blocks.get(session)
+            if block is None and self._source.random() < 0.25:
+                step = self._changes.draw(self._source.choice(self._tables), session)
+                yield replace(step, constructs=(*step.constructs, f"{named}: a statement beside blocks"))
+            elif block is None:
+                blocks[session] = block = _Block(self._source, session, f"of {named}")
+                level = self._source.choice(_LEVELS)
+                yield replace(block.begins(level), constructs=(named,))
+                block.read = f"{named}: read {'under REPEATABLE READ' if level else 'in a block'}"
+            elif self._source.random() < 0.15:
+                yield blocks.pop(session).ends()
             else:
-                yield self._changes.draw(self._source.choice(self._tables), session)
-        yield from self._shuffled(self._end(0, "in two blocks"), self._end(1, "in two blocks"))
+                yield self._within(block, block.read)
+        yield from self._shuffled(*(block.ends() for block in blocks.values()))
 
     def _repeatable(self) -> Iterator[Step]:
         """Reads of one moment, while another session commits."""
         yield _control("BEGIN ISOLATION LEVEL REPEATABLE READ", session=1)
         for _ in range(self._source.randint(1, 3)):
-            yield _named(self._read(1, True), "read under REPEATABLE READ")
+            yield self._of_a_moment()
             yield self._changes.draw(self._source.choice(self._tables))
-            yield _named(self._read(1, True), "read under REPEATABLE READ")
+            yield self._of_a_moment()
         yield _control("COMMIT", session=1)
 
-    def _end(self, session: int, where: str) -> Step:
-        word = "ROLLBACK" if self._source.random() < 0.25 else "COMMIT"
-        return _control(word, f"{word} {where}", session)
+    def _of_a_moment(self) -> Step:
+        found = self._read(1, False)
+        return replace(found, constructs=(*found.constructs, "read under REPEATABLE READ"))
 
     def _shuffled(self, *steps: Step) -> Iterable[Step]:
         return self._source.sample(steps, len(steps))
 
 
+class _Block:
+    """A block of a session and its savepoints."""
+
+    def __init__(self, source: random.Random, session: int, where: str) -> None:
+        self._source, self.session, self._where = source, session, where
+        self._savepoints: list[str] = []
+        self.has_rows_of_streams = False
+        self.read = ""
+
+    def begins(self, level: str) -> Step:
+        """Its BEGIN."""
+        return _control(f"BEGIN{level}", session=self.session)
+
+    def savepoint(self) -> Step | None:
+        """A statement about savepoints, or None for another one."""
+        chance, known = self._source.random(), self._savepoints
+        if chance < 0.2:
+            known.append(f"p{len(known)}")
+            return _control(f"SAVEPOINT {known[-1]}", "savepoint", self.session)
+        if chance < 0.38 and known:
+            place = self._source.randrange(len(known))
+            del known[place + 1 :]
+            return _control(f"ROLLBACK TO {known[place]}", "ROLLBACK TO a savepoint", self.session)
+        if chance < 0.45 and known:
+            return _control(f"RELEASE {known.pop()}", "RELEASE", self.session)
+        return None
+
+    def ends(self) -> Step:
+        """COMMIT or ROLLBACK."""
+        word = "ROLLBACK" if self._source.random() < 0.25 else "COMMIT"
+        return _control(word, f"{word} {self._where}", self.session)
+
+
 def _control(text: str, construct: str = "", session: int = 0) -> Step:
     return Step("block", text, session, constructs=(construct,) if construct else ())
-
-
-def _named(step: Step, construct: str) -> Step:
-    return Step(
-        step.role, step.text, step.session, step.rows, step.judged, step.name, (*step.constructs, construct), step.of,
-        step.ordered,
-    )  # fmt: skip

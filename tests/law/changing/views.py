@@ -13,14 +13,9 @@ from tests.law.changing import rows
 from tests.law.changing.aggregates import Aggregates
 from tests.law.changing.relations import From, Named, Relations, Select
 from tests.law.changing.scalars import Ref, Scalars, Scope, only_exact
+from tests.law.changing.windows import Windows
 
 _SETS: Final = ("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL")
-_FRAMES: Final = (
-    "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
-    "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING",
-    "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
-    "ROWS 2 PRECEDING",
-)
 
 
 class Queries:
@@ -32,14 +27,19 @@ class Queries:
         self.seen: list[str] = []
         self._scalars = Scalars(source)
         self._aggregates = Aggregates(source, self._scalars, self.seen)
+        self._windows = Windows(source, self._scalars, self.seen)
         self._relations = Relations(source, named, self._scalars, self.seen, self.draw)
         forms: dict[Callable[[int], Select], int] = {
             self._filtered: 4, self._grouped: 6, self._regrouped: 1, self._semi: 4, self._scalar: 3,
             self._sets_of_groups: 2, self._distinct: 2, self._distinct_on: 2, self._combined: 4, self._windowed: 4,
             self._limited: 2, self._first_rows: 2, self._with: 2, self._recursive: 2, self._lateral: 2,
-            self._one_row: 1,
+            self._one_row: 1, self._distinct_groups: 1, self._expanded: 1,
         }  # fmt: skip
         self._forms, self._weights = list(forms), list(forms.values())
+
+    def prefer(self, named: Named) -> None:
+        """Most queries read this relation from now on."""
+        self._relations.preferred = named
 
     def draw(self, depth: int) -> Select:
         """A query with as many levels of subqueries at most."""
@@ -78,9 +78,11 @@ class Queries:
         return self._select(item, self._outputs(item.scope), where, (asked,), form="semi")
 
     def _asking(self, scope: Scope, asked: From) -> str:
-        """EXISTS, IN and their negations."""
+        """EXISTS, IN and their negations, and comparisons with ANY and ALL."""
         related = self._scalars.pair(asked.scope, scope, self._source.random() < 0.8)
         more = f" AND {self._scalars.condition(asked.scope, 0)}" if self._source.random() < 0.4 else ""
+        if self._source.random() < 0.15:
+            return self._compared(scope, asked, related)
         column = self._source.choice(only_exact(asked.scope) or (Ref("1", "int"),))
         negated = self._source.choice(("", "NOT "))
         if self._source.random() < 0.5:
@@ -90,6 +92,21 @@ class Queries:
             return f"{value} {negated}IN (SELECT {column.text} FROM {asked.text}{correlated})"
         self.seen.append(f"{negated}EXISTS")
         return f"{negated}EXISTS (SELECT 1 FROM {asked.text} WHERE {related or 'true'}{more})"
+
+    def _compared(self, scope: Scope, asked: From, related: str | None) -> str:
+        """A value beside all that a subquery has, or a row in it."""
+        column = self._source.choice(only_exact(asked.scope) or (Ref("1", "int"),))
+        where = f" WHERE {related}" if related and self._source.random() < 0.3 else ""
+        value = self._scalars.exact(scope, column.kind, 0).text
+        if self._source.random() < 0.4:
+            self.seen.append("IN of rows")
+            number = self._scalars.of(scope, "int", 0).text
+            other = self._scalars.of(asked.scope, "int", 0).text
+            negated = self._source.choice(("", "NOT "))
+            return f"({value}, {number}) {negated}IN (SELECT {column.text}, {other} FROM {asked.text}{where})"
+        sign, word = self._source.choice(("<", ">=", "<>", "=")), self._source.choice(("ANY", "ALL"))
+        self.seen.append(f"comparison with {word}")
+        return f"{value} {sign} {word} (SELECT {column.text} FROM {asked.text}{where})"
 
     def _scalar(self, depth: int) -> Select:
         item, asked = self._relations.any(depth), self._relations.one(depth)
@@ -164,6 +181,8 @@ class Queries:
                 ("CUBE", f"CUBE ({one.text}, {two.text})"),
                 ("GROUPING SETS", f"GROUPING SETS (({one.text}), ({two.text}), ())"),
                 ("GROUPING SETS", f"GROUPING SETS (({one.text}, {two.text}), ({one.text}))"),
+                ("GROUP BY of a column and ROLLUP", f"{one.text}, ROLLUP ({two.text})"),
+                ("GROUP BY DISTINCT", f"DISTINCT ROLLUP ({one.text}, {two.text}), ROLLUP ({one.text})"),
             )
         )
         self.seen.append(name)
@@ -177,6 +196,26 @@ class Queries:
         outputs = self._exact_outputs(item.scope)
         return self._select(item, outputs, self._where(item.scope), head="DISTINCT ", form="distinct")
 
+    def _distinct_groups(self, depth: int) -> Select:
+        """DISTINCT above aggregates."""
+        item = self._relations.any(depth)
+        keys = self._keys(item.scope, 1)
+        calls = [self._aggregates.comparable(item.scope)]
+        if not keys or not calls[0].exact:
+            return self._distinct(depth)
+        self.seen.append("DISTINCT of groups")
+        tail = f" GROUP BY {keys[0].text}"
+        return self._select(item, calls, self._where(item.scope), head="DISTINCT ", tail=tail, form="distinct")
+
+    def _expanded(self, depth: int) -> Select:
+        """A set-returning function among the outputs."""
+        item = self._relations.any(depth)
+        array = self._scalars.of(item.scope, "arr", 0).text
+        number = self._scalars.of(item.scope, "int", 0).text
+        call = self._source.choice((f"unnest({array})", f"generate_series(1, least({number}, 3))"))
+        self.seen.append("set-returning output")
+        return self._select(item, [*self._outputs(item.scope), Ref(call, "int")], self._where(item.scope), form="rows")
+
     # -- order -----------------------------------------------------------------------------------------------------
 
     def _distinct_on(self, depth: int) -> Select:
@@ -188,6 +227,11 @@ class Queries:
 
     def _limited(self, depth: int) -> Select:
         inner = self._exact_rows(depth)
+        if self._source.random() < 0.2:
+            self.seen.append("WITH TIES")
+            way = self._source.choice(("", " DESC", " NULLS FIRST"))
+            tail = f" ORDER BY 1{way} FETCH FIRST {self._source.randint(1, 4)} ROWS WITH TIES"
+            return self._select(inner, list(inner.scope), tail=tail, form="limit")
         self.seen.append("ORDER BY LIMIT")
         offset = f" OFFSET {self._source.randint(1, 2)}" if self._source.random() < 0.25 else ""
         tail = f"{_all_places(self._source, len(inner.scope))} LIMIT {self._source.randint(1, 6)}{offset}"
@@ -195,37 +239,8 @@ class Queries:
         return Select(found.text, found.columns, 6, found.reads, "limit")
 
     def _windowed(self, depth: int) -> Select:
-        """At most one of the windows numbers rows that tie: two of them could do it differently."""
         inner = self._exact_rows(depth)
-        calls = [self._window(inner.scope, self._source.random() < 0.6)]
-        if self._source.random() < 0.5:
-            calls.append(self._window(inner.scope, numbers=False))
-        return self._select(inner, [*inner.scope, *calls], form="window")
-
-    def _window(self, scope: Scope, numbers: bool) -> Ref:
-        """A window function; ``numbers``: its values differ between rows that tie."""
-        part, *others = (item.text for item in scope)
-        named = others or [part]
-        order = ", ".join(f"{item}{self._source.choice(('', ' DESC', ' NULLS FIRST'))}" for item in named)
-        over = f"PARTITION BY {part} ORDER BY {order}"
-        value, number = self._source.choice(scope), self._scalars.of(scope, "int", 0).text
-        frame = self._source.choice(_FRAMES)
-        numbering = (
-            ("row_number", f"row_number() OVER ({over})", "big"),
-            ("lag, lead", f"{self._source.choice(('lag', 'lead'))}({value.text}) OVER ({over})", value.kind),
-            ("ROWS frame", f"sum({number}) OVER ({over} {frame})", "big"),
-            ("ROWS frame", f"count(*) OVER ({over} {frame})", "big"),
-        )
-        equal = (
-            ("rank", f"rank() OVER (PARTITION BY {part} ORDER BY {named[0]})", "big"),
-            ("dense_rank", f"dense_rank() OVER (ORDER BY {part})", "big"),
-            ("sum over a partition", f"sum({number}) OVER (PARTITION BY {part})", "big"),
-            ("running sum", f"sum({number}) OVER ({over})", "big"),
-            ("first_value", f"first_value({value.text}) OVER ({over})", value.kind),
-        )
-        name, text, kind = self._source.choice(numbering if numbers else equal)
-        self.seen.append(f"window: {name}")
-        return Ref(text, kind)
+        return self._select(inner, [*inner.scope, *self._windows.calls(inner.scope)], form="window")
 
     def _first_rows(self, depth: int) -> Select:
         inner = self._exact_rows(depth)
@@ -247,8 +262,13 @@ class Queries:
         self.seen.append(chosen)
         first = self._select(left, ones, self._where(left.scope))
         second = self._select(right, others, self._where(right.scope))
-        text = f"{first.text} {chosen} {second.text}"
-        return Select(text, first.columns, first.size + second.size, first.reads | second.reads, "set")
+        text, size, reads = f"{first.text} {chosen} {second.text}", first.size + second.size, first.reads | second.reads
+        if self._source.random() < 0.25:
+            third = self._relations.one(0)
+            self.seen.append("set operations of three queries")
+            more = self._select(third, [self._scalars.exact(third.scope, one.kind) for one in ones])
+            text, reads = f"({text}) {self._source.choice(_SETS)} {more.text}", reads | third.reads
+        return Select(text, first.columns, size, reads, "set")
 
     def _with(self, depth: int) -> Select:
         inner = self.draw(max(depth - 1, 0))
