@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from tests.law.changing.cases import draw_case
 from tests.law.changing.running import Counts, Difference, Run
-from tests.law.changing.sessions import Ours, Theirs
+from tests.law.changing.servers import Ours
+from tests.law.changing.sessions import Theirs
 from tests.law.changing.shrinking import Shrinking
 from tests.law.changing.steps import Case, as_script
 from tests.rig.postgres import Postgres

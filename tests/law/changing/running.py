@@ -14,7 +14,8 @@ from msgspec import Struct, field
 
 from tests.law.changing.answers import Answer, difference
 from tests.law.changing.known import harmless
-from tests.law.changing.sessions import Ours, Theirs
+from tests.law.changing.servers import Ours
+from tests.law.changing.sessions import Theirs
 from tests.law.changing.steps import SESSIONS, Case, Step
 
 #: Lock not available, serialization failure, deadlock.
@@ -55,7 +56,9 @@ class Run:
         self._ours, self._theirs, self._case, self._counts = ours, theirs, case, counts
         #: Sessions whose block was rolled back, until their next BEGIN.
         self._gone: set[int] = set()
+        #: Views that have not been compared yet, and all.
         self._views: dict[str, Step] = {}
+        self._made: set[str] = set()
         self._is_over = False
 
     def difference(self) -> Difference | None:
@@ -78,24 +81,32 @@ class Run:
         return Difference(place, Step("maintain", ""), text, Answer("XX000", message=text), Answer(""))
 
     def _taken(self, place: int, step: Step) -> Difference | None:
-        if step.role == "restart":
-            self._restart()
-            return None
-        if step.role == "maintain":
-            self._ours.maintain()
-            self._counts.constructs["maintenance"] += 1
-            return None
+        match step.role:
+            case "restart":
+                self._restart(step.server)
+                return None
+            case "maintain":
+                self._ours.maintain()
+                self._counts.constructs["maintenance"] += 1
+                return None
+            case "migrate":
+                return self._migrated(place, step)
+            case "read" if step.server and self._ours.server_of(step.name) != step.server:
+                return None
+            case "read" if step.judged is not None:  # of what a view has left out, up to now
+                if step.name not in self._made:
+                    return None
+                self._ours.sessions[0].answer(f"SELECT * FROM {step.name}")
         if step.session in self._gone:
             if not step.text.startswith("BEGIN"):
                 return None
             self._gone.discard(step.session)
-        session = self._ours.sessions[step.session]
+        session = self._ours.session(step.session, step.server)
         session.notices.clear()
         found = session.answer(step.statement, step.data)
         if step.role == "own":
             self._counts.constructs.update(step.constructs)
-            is_wrong = found.state in ("XX000", "XX001")
-            return Difference(place, step, str(found), found, Answer("")) if is_wrong else None
+            return _broken(place, step, found)
         if found.state == _REFUSED:
             self._refuse(step, found)
             return None
@@ -106,10 +117,27 @@ class Run:
         wanted = self._theirs.answer(step.session, step.for_judge, step.data)
         return self._compared(place, step, found, wanted)
 
+    def _migrated(self, place: int, step: Step) -> Difference | None:
+        """A view that goes to another server, or cannot."""
+        found = self._ours.migrate(step.name, step.server)
+        if found is None:  # it is there, or does not exist
+            return None
+        if not found.state:
+            self._counts.constructs[f"migration to {'another server' if step.server else 'its home'}"] += 1
+        elif found.state == _REFUSED:
+            self._counts.refused[f"migrate: {found.message}"] += 1
+        elif found.state[:2] == "22":
+            self._counts.passed_over["migrations of views that have failed"] += 1
+        else:
+            return Difference(place, step, f"found    {found}\nexpected a migration", found, Answer(""))
+        return None
+
     def _compared(self, place: int, step: Step, found: Answer, wanted: Answer) -> Difference | None:
-        if step.judged is not None and not found.state and not wanted.state:  # their tags differ
+        if step.role in ("table", "view", "alter") and not found.state and not wanted.state:  # their tags differ
+            self._counts.constructs.update(step.constructs if step.role == "alter" else ())
             if step.role == "view":
                 self._views[step.name] = step
+                self._made.add(step.name)
             return None
         report = difference(found, wanted, step.ordered)
         if report is None:
@@ -152,6 +180,9 @@ class Run:
             view = self._views.pop(step.name, None)
             if view is not None:
                 self._counts.constructs.update(view.constructs)
+            where = self._ours.server_of(step.name)
+            if where:
+                self._counts.constructs[f"read of a view elsewhere, {'there' if step.server else 'at home'}"] += 1
 
     def _leave(self, session: int) -> None:
         """Rolls a session's block back on both sides."""
@@ -159,10 +190,15 @@ class Run:
         self._theirs.answer(session, "ROLLBACK")
         self._gone.add(session)
 
-    def _restart(self) -> None:
-        """Restarts Millstream between transactions."""
+    def _restart(self, server: str) -> None:
+        """Restarts a server between transactions."""
         for session in range(SESSIONS):
             if self._ours.sessions[session].is_in_block:
                 self._leave(session)
-        self._ours.restart()
-        self._counts.constructs["restart"] += 1
+        if self._ours.restart(server):
+            self._counts.constructs[f"restart{' of the other server' if server else ''}"] += 1
+
+
+def _broken(place: int, step: Step, found: Answer) -> Difference | None:
+    """A statement of Millstream alone may fail, but not for a fault of its own."""
+    return Difference(place, step, str(found), found, Answer("")) if found.state[:2] == "XX" else None

@@ -93,7 +93,7 @@ def draw_tables(source: random.Random) -> list[Table]:
     for number in range(source.choice((1, 2, 2, 3, 3, 4, 5))):
         found.append(_edges(number) if source.random() < 0.12 else _table(source, number, found))
     keeps_rows = source.random() < 0.5
-    for name in source.choice((("s",), ("s", "z"), (), (), ())):
+    for name in source.choice((("s",), ("s",), ("s", "z"), (), (), ())):
         columns = [Column("k", "int"), *(Column(f"v{place}", _kind(source, but="arr")) for place in range(3))]
         found.append(Table(name, tuple(columns), is_stream=True, keeps_rows=keeps_rows))
     return found

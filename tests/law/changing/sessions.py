@@ -1,14 +1,11 @@
-"""The two databases: sessions of a Millstream in this process, and connections to PostgreSQL.
+"""Sessions of a Millstream in this process, and connections to PostgreSQL.
 
 Both give answers as texts. A statement that waits for a lock of the other session fails soon, with 55P03.
 """
 
 from __future__ import annotations
 
-import logging
-import sys
 import traceback
-from pathlib import Path
 from typing import Any, Final
 
 from msgspec.structs import asdict
@@ -22,17 +19,13 @@ from planner.parse.parser import parse
 from planner.statements.statement import CopyIn, Output
 from protocol.copy import CopyFormat, CopyReader
 from protocol.values.registry import encode_few
-from tests.executor.client import Client, open_database
+from tests.executor.client import Client
 from tests.law.changing.answers import Answer, Row
 from tests.law.changing.steps import SESSIONS
 
 SCHEMA: Final = "law"
 #: Seconds that a statement waits for a lock.
-_PATIENCE: Final = 0.03
-_SETTINGS: Final[dict[str, Any]] = {
-    "maintenance_engine": "embedded", "maintenance_rows": 7, "maintenance_idle": 0.05, "lock_timeout": _PATIENCE,
-    "embedded_threads": 1,
-}  # fmt: skip
+PATIENCE: Final = 0.03
 
 
 class Session(Client):
@@ -111,71 +104,6 @@ def _texts(columns: list[Any], outputs: tuple[Output, ...]) -> list[Row]:
     ]
 
 
-class Complaints(logging.Handler):
-    """What Millstream's threads log as errors."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self._texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keeps a message, with the traceback if there is one."""
-        trace = "".join(traceback.format_exception(*record.exc_info)) if record.exc_info else ""
-        self._texts.append(f"{record.getMessage()}\n{trace}")
-
-    def take(self) -> str:
-        """What has been logged since the last call."""
-        found, self._texts = self._texts, []
-        return "\n".join(found)
-
-
-class Ours:
-    """A Millstream database that is reused by many cases, each in a schema of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.complaints = Complaints()
-        logging.getLogger("executor").addHandler(self.complaints)
-        self._open()
-
-    def _open(self) -> None:
-        self.database: Database = open_database(self._folder, **_SETTINGS)
-        self.sessions = [Session(self.database, SCHEMA) for _ in range(SESSIONS)]
-
-    def begin(self) -> None:
-        """An empty schema."""
-        for session in self.sessions:
-            if session.is_in_block:
-                session.answer("ROLLBACK")
-            session.notices.clear()
-        for text in (f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", f"CREATE SCHEMA {SCHEMA}"):
-            found = self.sessions[0].answer(text)
-            assert not found.state, found
-
-    def restart(self) -> None:
-        """Ends the database and opens it again."""
-        self._end()
-        self._open()
-
-    def maintain(self) -> None:
-        """Lets the views of streams be maintained until nothing is due; errors are logged."""
-        try:
-            while self.database.maintenance.round("embedded"):
-                pass
-        except Exception:
-            self.complaints.handle(logging.LogRecord("", logging.ERROR, "", 0, "maintenance", None, sys.exc_info()))
-
-    def close(self) -> None:
-        """Ends the database."""
-        self._end()
-        logging.getLogger("executor").removeHandler(self.complaints)
-
-    def _end(self) -> None:
-        for session in self.sessions:
-            session.session.close()
-        self.database.close()
-
-
 class Theirs:
     """Connections to PostgreSQL."""
 
@@ -225,7 +153,7 @@ def _connect(dsn: str) -> abc.PGconn:
     for text in (
         f"SET search_path = {SCHEMA}",
         "SET TimeZone = 'UTC'",
-        f"SET lock_timeout = {int(_PATIENCE * 1000)}",
+        f"SET lock_timeout = {int(PATIENCE * 1000)}",
         "SET client_min_messages = error",
         "SET statement_timeout = '30s'",
     ):

@@ -6,9 +6,10 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-#: ``view``: a view's definition, which may be refused. ``read``: a query of a view or a table. ``own``: a statement
-#: that only Millstream gets.
-Role = Literal["table", "view", "change", "copy", "block", "read", "own", "maintain", "restart"]
+#: ``view``: a view's definition, which may be refused. ``alter``: a change of a view's meaning. ``read``: a query of a
+#: view or a table. ``own``: a statement that only Millstream gets. ``migrate``: a view goes to a server. ``restart``: a
+#: server ends and begins.
+Role = Literal["table", "view", "alter", "change", "copy", "block", "read", "own", "migrate", "maintain", "restart"]
 
 _ROWS = "{rows}"
 #: How many sessions a case has.
@@ -19,7 +20,8 @@ class Step(Struct, frozen=True):
     """A statement; ``{rows}`` in its text stands for ``rows``, which are lines for COPY.
 
     ``judged`` is PostgreSQL's statement where it is another one, ``name`` the relation that is made, changed or read,
-    ``of`` the relations that a view reads.
+    ``of`` the relations that a view reads. ``server`` is where it happens, "" for the home of all streams; a read on
+    another server counts only while the view is there.
     """
 
     role: Role
@@ -31,6 +33,7 @@ class Step(Struct, frozen=True):
     constructs: tuple[str, ...] = ()
     of: frozenset[str] = frozenset()
     ordered: bool = False
+    server: str = ""
 
     @property
     def statement(self) -> str:
@@ -61,10 +64,12 @@ def as_script(case: Case) -> str:
     several = any(step.session for step in case.steps)
     for step in case.steps:
         session = f"/* session {step.session + 1} */ " if several else ""
-        if step.role in ("restart", "maintain"):
-            lines.append(f"-- {step.role}")
+        if step.role in ("restart", "maintain", "migrate"):
+            lines.append(f"-- {' '.join(item for item in (step.role, step.name, step.server) if item)}")
         elif step.role == "copy":
             lines += [f"{session}{step.statement};", *step.rows, "\\."]
         else:
-            lines.append(f"{session}{step.statement};{'  -- in Millstream only' if step.role == 'own' else ''}")
+            remark = "  -- in Millstream only" if step.role == "own" else ""
+            remark += f"  -- on server {step.server}, if the view is there" if step.server else ""
+            lines.append(f"{session}{step.statement};{remark}")
     return "\n".join(lines)

@@ -71,6 +71,8 @@ class Windows:
 
     def _equal(self, scope: Scope, parted: str, order: str, first: str) -> tuple[tuple[str, str, str], ...]:
         """Functions that give rows that tie one value. The order by one number has an interval."""
+        if not parted:
+            order = ", ".join(item.text for item in scope)
         value, number = self._source.choice(scope), self._scalars.of(scope, "int", 0).text
         by_first = f"OVER ({parted}ORDER BY {first})"
         peers = f"OVER ({parted}ORDER BY {first} {self._source.choice(_PEERS)})"
