@@ -1,7 +1,8 @@
 """Runs cases for as long as asked: ``make test-law ARGS="SECONDS=600 SEED=1"``.
 
 Prints the cases per minute, the constructs that were reached and what was refused, with counts. At a difference it
-prints the seed and a small script that shows it, and exits with status 1.
+prints the seed and a small script that shows it, and exits with status 1. ``SPARK=1`` runs the cases with streams on a
+server whose views Spark maintains.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from typing import Final
 from tests.law.changing.laboratory import Laboratory, report
 from tests.law.changing.running import Counts
 
-_USAGE: Final = "usage: python -m tests.law.changing [SECONDS=60] [SEED=1] [CASES=0] [FAILURES=1]"
+_USAGE: Final = "usage: python -m tests.law.changing [SECONDS=60] [SEED=1] [CASES=0] [FAILURES=1] [SPARK=0]"
 #: Seconds after which a case counts as hanging.
 _HANGS: Final = 600.0
 
 
 def main(arguments: list[str]) -> int:
     """Runs cases from a seed on, until the time or the number of cases is over."""
-    options = {"SECONDS": 60, "SEED": 1, "CASES": 0, "FAILURES": 1}
+    options = {"SECONDS": 60, "SEED": 1, "CASES": 0, "FAILURES": 1, "SPARK": 0}
     for argument in arguments:
         name, _, value = argument.partition("=")
         if name not in options or not value.isdecimal():
             print(_USAGE, file=sys.stderr)
             return 2
         options[name] = int(value)
-    with Laboratory() as laboratory:
+    with Laboratory(with_spark=options.pop("SPARK") > 0) as laboratory:
         return _run(laboratory, **{name.lower(): value for name, value in options.items()})
 
 

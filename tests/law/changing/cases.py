@@ -66,14 +66,14 @@ class _Drawing:
                 self._queries.prefer(self._named[-1])
         for _ in range(source.choice(TRANSACTIONS)):
             yield from self._transactions.draw()
+            if self._of_streams & self._views.keys() and source.random() < 0.25:  # else readers compute what is new
+                yield Step("maintain", "")
             yield from (self._read(0, False) for _ in range(source.choice((1, 1, 2))))
             if source.random() < 0.006:
                 yield Step("restart", "", server=source.choice(("", "", "b")))
             if source.random() < (0.3 if self._of_streams & self._views.keys() else 0.06):
                 yield from self._between()
             yield from self._on_the_other()
-            if self._of_streams & self._views.keys() and source.random() < 0.25:
-                yield Step("maintain", "")
         for name in self._views:
             yield self._whole(name)
         yield from self._on_the_other()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from executor.spark.engine import SparkEngine
 from tests.law.changing.cases import draw_case
 from tests.law.changing.running import Counts, Difference, Run
 from tests.law.changing.servers import Ours
 from tests.law.changing.sessions import Theirs
 from tests.law.changing.shrinking import Shrinking
 from tests.law.changing.steps import Case, as_script
+from tests.rig import spark
 from tests.rig.postgres import Postgres
 
 #: How many cases share a database.
@@ -26,36 +29,44 @@ _MEMORY: Final = Path("/dev/shm")
 class Laboratory:
     """Both databases; ``counts`` says what their cases have reached."""
 
-    def __init__(self, postgres: Postgres | None = None) -> None:
+    def __init__(self, postgres: Postgres | None = None, with_spark: bool = False) -> None:
         self._given, self.counts = postgres, Counts()
+        self._with_spark = with_spark
+        self._spark: SparkEngine | None = None
 
     def __enter__(self) -> Laboratory:
         self._postgres = self._given or Postgres()
         self._theirs = Theirs(self._postgres.dsn())
+        if self._with_spark:
+            self._spark = _started()
         self._begin()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._end()
         self._theirs.close()
+        if self._spark is not None:
+            self._spark.close()
         if self._given is None:
             self._postgres.stop()
 
     def _begin(self) -> None:
         place = _MEMORY if _MEMORY.is_dir() else None
         self._folder = Path(tempfile.mkdtemp(prefix="millstream-law-", dir=place))
-        self._ours, self._used = Ours(self._folder), 0
+        self._ours, self._used = Ours(self._folder, self._spark), 0
 
     def _end(self) -> None:
         self._ours.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def failure(self, seed: int) -> tuple[Case, Difference] | None:
-        """Runs the case of a seed; a case that fails is made smaller."""
+        """Runs the case of a seed; a case that fails is made smaller. With Spark, only cases with streams count."""
         if self._used >= _SHARED:
             self._end()
             self._begin()
         case = draw_case(seed)
+        if self._spark is not None and not any(" SERVER stream" in step.text for step in case.steps):
+            return None
         found = self.difference(case, self.counts)
         if found is None:
             return None
@@ -77,6 +88,15 @@ class Laboratory:
         kept = tuple(step for step in case.steps[: found.place] if step is not view)
         text = found.step.text.replace(f"FROM {view.name}", f"FROM ({query}) {view.name}")
         return self.difference(Case(case.seed, (*kept, replace(found.step, text=text))), Counts()) is not None
+
+
+def _started() -> SparkEngine:
+    """Spark with one core."""
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", spark.flags())
+    engine = SparkEngine(Path(tempfile.mkdtemp(prefix="millstream-law-spark-")), master="local[1]", driver_memory="1g")
+    ready = engine.process.wait_ready(300)
+    assert ready, engine.status()
+    return engine
 
 
 def report(laboratory: Laboratory, case: Case, found: Difference) -> str:

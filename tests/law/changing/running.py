@@ -86,8 +86,8 @@ class Run:
                 self._restart(step.server)
                 return None
             case "maintain":
-                self._ours.maintain()
                 self._counts.constructs["maintenance"] += 1
+                self._counts.constructs["jobs of Spark"] += self._ours.maintain()
                 return None
             case "migrate":
                 return self._migrated(place, step)

@@ -29,6 +29,7 @@ _SETTINGS: Final[dict[str, Any]] = {
     "embedded_threads": 1,
 }  # fmt: skip
 _BEHIND: Final = "SELECT coalesce(max(rows_behind), 0) FROM millstream.views WHERE error IS NULL"
+_JOBS: Final = "SELECT id FROM millstream.jobs WHERE engine = 'spark' AND status = 'done'"
 
 
 class Complaints(logging.Handler):
@@ -62,6 +63,7 @@ class Ours:
         #: The servers of views that have left their home.
         self._away: dict[str, str] = {}
         self._there: Session | None = None
+        self._jobs: set[object] = set()
         self._open()
 
     @property
@@ -135,15 +137,19 @@ class Ours:
         self._open()
         return True
 
-    def maintain(self) -> None:
-        """Lets the views of streams be maintained until nothing is due; errors are logged."""
+    def maintain(self) -> int:
+        """Lets the views of streams be maintained until nothing is due; errors are logged. The new jobs of Spark."""
         try:
             while self.database.maintenance.round("embedded"):
                 pass
             if self._spark is not None:
                 wait_until(lambda: self.sessions[0].run(_BEHIND) == [(0,)], 120, "maintenance that has caught up")
+                known, found = len(self._jobs), self.sessions[0].run(_JOBS)
+                self._jobs.update(found)
+                return len(self._jobs) - known
         except Exception:
             self.complaints.handle(logging.LogRecord("", logging.ERROR, "", 0, "maintenance", None, sys.exc_info()))
+        return 0
 
     def close(self) -> None:
         """Ends the servers."""
