@@ -74,6 +74,8 @@ class Instance:
         config = {**_SETTINGS, "temp_directory": str(spill or ""), **({"threads": threads} if threads else {})}
         if memory:
             config["memory_limit"] = f"{memory}B"
+        if forgives:
+            config["disabled_optimizers"] += forgiveness.DISABLED
         self._database = duckdb.connect(":memory:", config=config)
         self._batches = Batches()
         library.install(self._database, self._query, self._batches)

@@ -30,6 +30,7 @@ from tests.rig.server import Millstream, java_is_there
 
 COLUMNS = "id int, k int NOT NULL, a int NOT NULL, b int NOT NULL, t text, n numeric"
 QUOTIENT = "(a / NULLIF(b, 0))"
+PRODUCT = "(CASE WHEN abs(a) <= 7 THEN a * 300000000 END)"
 NUMBER = "t ~ '^-?[0-9]+$'"
 INTEGER = f"(CASE WHEN {NUMBER} THEN t::int END)"
 IS_NUMBER = f"(t IS NULL OR {NUMBER})"
@@ -44,7 +45,8 @@ class Case(NamedTuple):
     @property
     def with_nulls(self) -> str:
         """The query with NULL for what fails."""
-        return self.query.replace("a / b", QUOTIENT).replace("t::int", INTEGER)
+        found = self.query.replace("a / b", QUOTIENT).replace("t::int", INTEGER)
+        return found.replace("a * 300000000", PRODUCT)
 
     def judged(self, policy: str) -> str:
         """A query that never fails, for a table of all rows."""
@@ -64,6 +66,8 @@ CASES = {
     "chosen": Case("SELECT sum(n) FILTER (WHERE a / b > 0), coalesce(max(a / b), 0) FROM events", "b <> 0"),
     "apart": Case("SELECT * FROM (SELECT sum(a / b) FROM events) x, (SELECT count(*) FROM events) y", "b <> 0"),
     "unnested": Case("SELECT x, count(*) FROM events, unnest(ARRAY[a / b, k]) AS x GROUP BY x", "b <> 0"),
+    "shared": Case("SELECT id, coalesce(a / b, 0) AS q, a / b + 1 AS r, a / b - 1 > 0 AS p FROM events", "b <> 0"),
+    "compared": Case("SELECT id, a * 300000000 = 7 AS p FROM events WHERE a * 300000000 <> 4", "abs(a) <= 7"),
     "guarded": Case("SELECT id, CASE WHEN b = 0 THEN 0 ELSE a / b END FROM events WHERE b = 0 OR a / b > 0", "true"),
 }
 POLICIES = ("skip", "null")

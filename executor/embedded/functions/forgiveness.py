@@ -2,16 +2,20 @@
 
 DuckDB refuses TRY around a volatile function, and ``error`` is one, so that no optimiser moves it. In a forgiving
 instance a macro of this name takes its place, in printed statements and in other macros: it calls a function that
-raises the same error, and is not volatile. Within TRY it makes no difference where an expression is computed.
+raises the same error, and is not volatile. Within TRY it makes no difference where an expression is computed, as long
+as it is computed there: DuckDB would compute what several TRYs have in common below them, where it raises.
 """
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import pyarrow as pa
 
 from executor.embedded.functions.batches import create
+
+#: Optimizers that a forgiving instance does without, after others.
+DISABLED: Final = ",common_subexpressions"
 
 
 def install(database: Any) -> None:

@@ -48,6 +48,7 @@ from executor.embedded.printing.numbers.arithmetic import (
     whole_quotient,
     width_bucket,
 )
+from executor.embedded.printing.numbers.comparisons import compared
 from executor.embedded.printing.set_functions import SETS
 from executor.embedded.printing.textual import (
     concat,
@@ -112,14 +113,6 @@ def _operator(kind: type[Any]) -> Build:
     return lambda printer, arguments, node: binary(kind, arguments[0], arguments[1])
 
 
-def _compared(kind: type[Any]) -> Build:
-    return lambda printer, arguments, node: binary(kind, *_ordered(arguments, node))
-
-
-def _ordered(arguments: list[Expr], node: Call) -> list[Expr]:
-    return [ordered(value, item.type) for value, item in zip(arguments, node.arguments, strict=True)]
-
-
 def _chained(kind: type[Any]) -> Build:
     return lambda printer, arguments, node: chain(kind, arguments)
 
@@ -167,7 +160,7 @@ def _truth(default: bool, negated: bool) -> Build:
 
 
 def _in(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
-    first, *others = _ordered(arguments, node)
+    first, *others = [ordered(value, item.type) for value, item in zip(arguments, node.arguments, strict=True)]
     if node.arguments[0].type.name in OIDS | {"int8"}:  # the engine itself gives constants the column's type
         others = [_number(item, other) for item, other in zip(node.arguments[1:], others, strict=True)]
     return exp.In(this=operand(first), expressions=others)
@@ -221,12 +214,12 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "float_units": floats.units,
     "float_is_outside": floats.is_outside,
     "float_of_units": floats.of_units,
-    "eq": _compared(exp.EQ),
-    "ne": _compared(exp.NEQ),
-    "lt": _compared(exp.LT),
-    "le": _compared(exp.LTE),
-    "gt": _compared(exp.GT),
-    "ge": _compared(exp.GTE),
+    "eq": compared(exp.EQ),
+    "ne": compared(exp.NEQ),
+    "lt": compared(exp.LT),
+    "le": compared(exp.LTE),
+    "gt": compared(exp.GT),
+    "ge": compared(exp.GTE),
     "and": _chained(exp.And),
     "or": _chained(exp.Or),
     "concat": concat,
@@ -241,8 +234,8 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "regexp_replace": _named("re_replace"),
     "regexp_split_to_array": regex_split,
     "similar": _named("re_similar"),
-    "is_distinct": _compared(exp.NullSafeNEQ),
-    "is_not_distinct": _compared(exp.NullSafeEQ),
+    "is_distinct": compared(exp.NullSafeNEQ),
+    "is_not_distinct": compared(exp.NullSafeEQ),
     "not": lambda printer, arguments, node: exp.Not(this=operand(arguments[0])),
     "neg": _negated,
     "is_null": _is_null,
