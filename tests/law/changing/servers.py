@@ -170,10 +170,12 @@ class Ours:
 
 def _empty(session: Session) -> None:
     """An empty schema. What has come from another server leaves by itself once it is dropped there."""
+    found = [Answer("55000")]
 
     def is_dropped() -> bool:
-        return session.answer(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE").state != "55000"
+        found[0] = session.answer(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
+        return not found[0].state
 
-    wait_until(is_dropped, 60, "guests that leave")
-    found = session.answer(f"CREATE SCHEMA {SCHEMA}")
-    assert not found.state, found
+    wait_until(is_dropped, 60, f"guests that leave: {found[0]}")
+    found[0] = session.answer(f"CREATE SCHEMA {SCHEMA}")
+    assert not found[0].state, found[0]
