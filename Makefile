@@ -31,7 +31,7 @@ test-clients: $(VENV)/.installed-dev java postgres clients  ## what runs real cl
 	$(PYTEST) 3 tests/clients $(ARGS)
 
 .PHONY: test-law
-test-law: $(VENV)/.installed-dev postgres  ## random views over random changes of tables, beside PostgreSQL (ARGS="SECONDS=600 SEED=1")
+test-law: $(VENV)/.installed-dev postgres  ## random views over random changes, beside PostgreSQL (ARGS="SECONDS=600 SEED=1 SPARK=1")
 	$(BIN)/python -m tests.law.changing $(ARGS)
 
 .PHONY: test-cluster

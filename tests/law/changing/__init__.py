@@ -1,11 +1,13 @@
-"""The law for tables that change: random schemas, views and transactions, with PostgreSQL as the judge.
+"""The law for inputs that change: random schemas, views and transactions, with PostgreSQL as the judge.
 
-1. ``schemas`` draws tables with keys and foreign keys, and perhaps a stream; ``rows`` draws their values.
-2. ``scalars`` and ``aggregates`` draw expressions, ``relations`` what stands in FROM, and ``views`` whole queries, each
-   with the constructs that it has.
-3. ``changes`` draws statements that change rows, and ``transactions`` arranges them in blocks of one or two sessions.
-4. ``cases`` puts a schema, views and transactions together from one seed, as a list of steps.
-5. ``sessions`` are the two databases; ``running`` executes a case on both and compares each answer (``answers``).
+1. ``schemas`` draws tables with keys and foreign keys, and perhaps streams; ``rows`` draws their values.
+2. ``scalars``, ``aggregates`` and ``windows`` draw expressions, ``relations`` what stands in FROM, and ``views`` whole
+   queries, each with the constructs that it has. ``failures`` draws views with expressions that fail on some rows.
+3. ``changes`` draws statements that change rows, and ``transactions`` arranges them in blocks of up to three sessions.
+4. ``cases`` puts a schema, views and transactions together from one seed, as a list of steps. Views may read views, and
+   those of streams migrate to another server and back, and change their engine and their policy for rows that fail.
+5. ``servers`` are the Millstreams, ``sessions`` the sessions of both databases; ``running`` executes a case on both and
+   compares each answer (``answers``).
 6. ``shrinking`` removes steps, rows and parts of queries from a case that fails.
 
 ``python -m tests.law.changing`` runs cases for as long as asked (``make test-law``).
