@@ -1,13 +1,15 @@
 """Runs cases for as long as asked: ``make test-law ARGS="SECONDS=600 SEED=1"``.
 
 Prints the cases per minute, the constructs that were reached and what was refused, with counts. At a difference it
-prints the seed and a small script that shows it, and exits with status 1. ``SPARK=1`` runs the cases with streams on a
-server whose views Spark maintains.
+prints the seed and a small script that shows it, and exits with status 1. SIGINT and SIGTERM end it before its time.
+``SPARK=1`` runs the cases with streams on a server whose views Spark maintains.
 """
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
+import signal
 import sys
 import time
 from collections import Counter
@@ -36,15 +38,17 @@ def main(arguments: list[str]) -> int:
 
 def _run(laboratory: Laboratory, seconds: int, seed: int, cases: int, failures: int) -> int:
     start, used, failed = time.monotonic(), time.process_time(), 0
-    while failed < failures and not (cases and laboratory.counts.cases >= cases):
-        if not cases and time.monotonic() - start > seconds:
-            break
-        faulthandler.dump_traceback_later(_HANGS, exit=True)
-        found = laboratory.failure(seed)
-        if found is not None:
-            failed += 1
-            print(report(laboratory, *found), flush=True)
-        seed += 1
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt):
+        while failed < failures and not (cases and laboratory.counts.cases >= cases):
+            if not cases and time.monotonic() - start > seconds:
+                break
+            faulthandler.dump_traceback_later(_HANGS, exit=True)
+            found = laboratory.failure(seed)
+            if found is not None:
+                failed += 1
+                print(report(laboratory, *found), flush=True)
+            seed += 1
     faulthandler.cancel_dump_traceback_later()
     _summarise(laboratory.counts, time.monotonic() - start, time.process_time() - used, seed)
     return 1 if failed else 0
