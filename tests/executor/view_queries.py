@@ -36,6 +36,12 @@ MAINTAINED = (
     "SELECT a.k, b.w FROM a FULL JOIN b ON a.k = b.k AND b.w > a.v",
     "SELECT a.k, b.w, c.t FROM a LEFT JOIN b ON a.k = b.k LEFT JOIN c ON c.k = b.g",
     "SELECT a.k, b.w, c.t FROM a LEFT JOIN (b JOIN c ON b.k = c.k) ON a.k = b.k",
+    "SELECT a.k, b.w, y.t FROM a LEFT JOIN (SELECT k, count(*) n FROM c WHERE k > 3 GROUP BY k) x ON x.k = a.v"
+    " JOIN b ON b.k = coalesce(x.n, 0) JOIN a y ON y.k = a.g",
+    "SELECT a.k, b.w, y.t FROM a LEFT JOIN (SELECT k, min(t) t FROM c GROUP BY k) x ON x.k = a.v"
+    " JOIN b ON b.t IS NOT DISTINCT FROM x.t JOIN a y ON y.k = a.g",
+    "SELECT a.k, b.w, z.g FROM a LEFT JOIN c ON c.k = a.v LEFT JOIN b ON b.k = coalesce(c.k, 1) AND b.g = a.g"
+    " JOIN a z ON z.k = a.g",
     "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
     "SELECT * FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.w > a.v)",
     "SELECT * FROM a WHERE k NOT IN (SELECT k FROM b WHERE w > 1)",

@@ -11,7 +11,9 @@ away. Such a leaf is restricted to the keys K that changed, and so is the left s
     d(Q) = Q(.., Li' where key in K, ..) - Q(.., Li where key in K, ..)
 
 The rows of the other leaves are fetched by the join's equalities, outwards from the changed leaf, so that the work
-grows with the change: a superset of the rows that join is enough, since the predicates are evaluated again.
+grows with the change: a superset of the rows that join is enough, since the predicates are evaluated again. The right
+side of a left join lacks the rows for which the join has NULL, so that it finds no rows of others by an expression that
+has a value then: ``a LEFT JOIN b ON .. JOIN c ON c.x = coalesce(b.y, 0)``.
 
 Guard: the right side of a left, semi or anti join meets one leaf on its left by an equality. A join whose right side
 uses the left's columns (LATERAL) is not taken.
@@ -28,6 +30,7 @@ from msgspec.structs import replace
 from catalog.values.types import BOOL
 from planner.algebra.construction import TRUE, conjuncts, has_subquery
 from planner.algebra.nodes import Call, Column, ColumnRef, Filter, Join, Project, Relation, Scalar, Snapshot, Unnest
+from planner.algebra.nulls import null_with
 from planner.algebra.walk import RELATION_KINDS, is_dependent, replace_columns, transform, used_columns, walk
 from planner.incremental.dataflow.building import Building, NotMaintained, with_columns
 from planner.incremental.dataflow.graph import (
@@ -47,11 +50,12 @@ _EQUALITIES: Final = ("eq", "is_not_distinct")
 
 class _Pair(Struct, frozen=True):
     """An equality of columns of two leaves. ``within`` is the leaf that is the right side of the left, semi or anti
-    join to whose predicate it belongs."""
+    join to whose predicate it belongs; ``strict`` are the columns that make it untrue where their leaf has no row."""
 
     left: Column
     right: Column
     within: int | None
+    strict: frozenset[Column]
 
 
 def is_region(node: Relation) -> bool:
@@ -76,9 +80,13 @@ def folded(building: Building, node: Relation) -> Relation:
     if not isinstance(node, Join):
         return node
     left, right = node.left, node.right
-    if len(building.leaves(left)) == 1 or (node.kind in _KEEPING_LEFT and not _meets_directly(node)):
+    if (
+        len(building.leaves(left)) == 1
+        or (node.kind in _KEEPING_LEFT and not _meets_directly(node))
+        or (_needs_all_of(node, left))
+    ):
         left = propagated(building, left)
-    if len(building.leaves(right)) == 1 or node.kind in _KEEPING_LEFT:
+    if len(building.leaves(right)) == 1 or node.kind in _KEEPING_LEFT or _needs_all_of(node, right):
         right = propagated(building, right)
     return node if left is node.left and right is node.right else replace(node, left=left, right=right)
 
@@ -92,6 +100,26 @@ def _meets_directly(node: Join) -> bool:
     if not met:
         raise NotMaintained("the right side of an outer, semi or anti join meets no column by an equality")
     return any(outer.isdisjoint(used_columns(replace_columns(side, below))) for side in met)
+
+
+def _needs_all_of(node: Join, side: Relation) -> bool:
+    """Whether a join asks for an equality with an expression that has a value where a left join of this side has NULL
+    for its right side, which then is no leaf from which rows are found."""
+    below, own = _origins(side), frozenset(side.columns)
+    outer = {column for item in walk(side) if _keeps_left(item) for column in item.right.columns}
+    for part in conjuncts(node.predicate) if outer else ():
+        if isinstance(part, Call) and part.function in _EQUALITIES:
+            for argument in part.arguments:
+                value = replace_columns(argument, below)
+                meets = used_columns(argument) <= own and not outer.isdisjoint(used_columns(value))
+                if meets and not _is_strict(part, value):
+                    return True
+    return False
+
+
+def _is_strict(equality: Call, side: Scalar) -> bool:
+    """Whether an equality is not true where all columns of one of its sides are NULL."""
+    return equality.function == "eq" and bool(null_with(side))
 
 
 def _met(node: Join) -> Iterator[Scalar]:
@@ -135,6 +163,8 @@ class _Equality(Struct, frozen=True):
     left: Scalar
     right: Scalar
     within: int | None
+    is_left_strict: bool
+    is_right_strict: bool
 
 
 def _equalities_in(building: Building, region: Relation) -> Iterator[_Equality]:
@@ -150,7 +180,7 @@ def _equalities_in(building: Building, region: Relation) -> Iterator[_Equality]:
             if isinstance(part, Call) and part.function in _EQUALITIES:
                 left, right = (replace_columns(side, below) for side in part.arguments)
                 if are_comparable(left.type, right.type):
-                    yield _Equality(left, right, within)
+                    yield _Equality(left, right, within, _is_strict(part, left), _is_strict(part, right))
 
 
 def _origins(region: Relation) -> dict[Column, Scalar]:
@@ -168,17 +198,20 @@ def _computed_keys(
     """The region over leaves that have each side of its equalities as a column, and the equalities of columns."""
     owners = {column: item for item in building.leaves(region) for column in item.columns}
     added: dict[str, dict[Scalar, Column]] = {}
-    found: list[tuple[Column, Column, int | None]] = []
+    found: list[tuple[Column, Column, int | None, frozenset[Column]]] = []
     for item in equalities:
         sides = [_side(building, side, owners, added) for side in (item.left, item.right)]
-        if sides[0] is None or sides[1] is None or owners[sides[0]] is owners[sides[1]]:
+        left, right = sides
+        if left is None or right is None or owners[left] is owners[right]:
             continue
-        found.append((sides[0], sides[1], item.within))
+        are_strict = ((left, item.is_left_strict), (right, item.is_right_strict))
+        strict = frozenset(column for column, is_strict in are_strict if is_strict)
+        found.append((left, right, item.within, strict))
     wanted = [item for item in building.leaves(region) if item.trace in added]
     wider = {item.trace: _widened(building, item, added[item.trace]) for item in wanted}
     moved = {building.node_of(old): building.node_of(wider[old.trace]) for old in wanted}
     changed = transform(region, lambda node: wider.get(node.trace, node) if isinstance(node, Snapshot) else node)
-    pairs = [_Pair(left, right, moved.get(within, within)) for left, right, within in found]
+    pairs = [_Pair(left, right, moved.get(within, within), strict) for left, right, within, strict in found]
     return changed, pairs
 
 
@@ -220,13 +253,16 @@ class _Terms:
         self._equal: dict[tuple[int, int], list[tuple[Column, Column]]] = {}
         for pair in pairs:
             left, right = owners[pair.left], owners[pair.right]
-            self._add(left, right, pair.left, pair.right, pair.within)
-            self._add(right, left, pair.right, pair.left, pair.within)
+            self._add(left, right, pair.left, pair.right, pair)
+            self._add(right, left, pair.right, pair.left, pair)
 
-    def _add(self, at: int, to: int, known: Column, wanted: Column, within: int | None) -> None:
+    def _add(self, at: int, to: int, known: Column, wanted: Column, pair: _Pair) -> None:
+        within = pair.within
         if within not in (None, at, to):  # it chooses partners, and no rows of these two leaves
             return
         if to in self._rights and within != to:  # what is fetched of it must be all that its left side meets
+            return
+        if within != at and at in self._rights and known not in pair.strict:  # a row that is not there meets rows
             return
         if within == at:
             at = ~at  # for the term of the right side itself alone
