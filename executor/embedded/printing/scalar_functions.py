@@ -17,6 +17,7 @@ from catalog.values.errors import unsupported
 from catalog.values.types import OIDS
 from executor.embedded.functions import steered_calls
 from executor.embedded.functions.texts import bit_strings, bytea, hstores, networks
+from executor.embedded.printing.comparisons import compared
 from executor.embedded.printing.composites.array_shapes import SHAPED
 from executor.embedded.printing.composites.arrays import ARRAYS
 from executor.embedded.printing.composites.documents import JSONS, ordered
@@ -48,7 +49,6 @@ from executor.embedded.printing.numbers.arithmetic import (
     whole_quotient,
     width_bucket,
 )
-from executor.embedded.printing.numbers.comparisons import compared
 from executor.embedded.printing.set_functions import SETS
 from executor.embedded.printing.textual import (
     concat,
