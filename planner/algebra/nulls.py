@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.algebra.failures import TOTAL, gives_a_value
+from planner.algebra.failures import TOTAL, may_raise
 from planner.algebra.functions import OPERATORS
 from planner.algebra.identity import NodeMap
 from planner.algebra.nodes import (
@@ -69,24 +69,26 @@ def _never_null(node: Relation, below: list[frozenset[Column]]) -> frozenset[Col
 
 
 def is_never_null(scalar: Scalar, known: frozenset[Column]) -> bool:
-    """Whether a scalar over columns of which ``known`` are never NULL is never NULL itself, and raises no error: views
-    may take that for NULL (``incremental.programs.row_failures``)."""
-    if not gives_a_value(scalar):
-        return False
+    """Whether a scalar over columns of which ``known`` are never NULL is never NULL itself, and no part of it raises an
+    error: views may take that for NULL, or leave the row out (``incremental.programs.row_failures``)."""
+    return not may_raise(scalar) and _has_value(scalar, known)
+
+
+def _has_value(scalar: Scalar, known: frozenset[Column]) -> bool:
     match scalar:
         case Literal(value=value):
             return value is not None
         case ColumnRef(column=column):
             return column in known
         case Cast(argument=argument):
-            return is_never_null(argument, known)
+            return _has_value(argument, known)
         case Exists():
             return True
         case Call(function="coalesce", arguments=arguments):
-            return any(is_never_null(item, known) for item in arguments)
+            return any(_has_value(item, known) for item in arguments)
         case Call(function=function, arguments=arguments):
             strict = function in STRICT or function in ("and", "or")
-            return function in TOTAL or (strict and all(is_never_null(item, known) for item in arguments))
+            return function in TOTAL or (strict and all(_has_value(item, known) for item in arguments))
         case _:
             return False
 

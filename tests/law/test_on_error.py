@@ -68,6 +68,9 @@ CASES = {
     "unnested": Case("SELECT x, count(*) FROM events, unnest(ARRAY[a / b, k]) AS x GROUP BY x", "b <> 0"),
     "shared": Case("SELECT id, coalesce(a / b, 0) AS q, a / b + 1 AS r, a / b - 1 > 0 AS p FROM events", "b <> 0"),
     "compared": Case("SELECT id, a * 300000000 = 7 AS p FROM events WHERE a * 300000000 <> 4", "abs(a) <= 7"),
+    "counted": Case(
+        "SELECT k, count(coalesce(a / b, 0)) AS n, count(a / b IS NULL) AS m FROM events GROUP BY k", "b <> 0"
+    ),
     "guarded": Case("SELECT id, CASE WHEN b = 0 THEN 0 ELSE a / b END FROM events WHERE b = 0 OR a / b > 0", "true"),
 }
 POLICIES = ("skip", "null")

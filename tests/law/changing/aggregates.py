@@ -98,8 +98,8 @@ class Aggregates:
 
     def _of_numbers(self, number: str) -> tuple[Ref, str]:
         forms = (
-            (f"stddev({number})", "num", "variances"),
-            (f"var_pop({number})", "num", "variances"),
+            (f"stddev({number})", "apx", "variances"),  # what is computed with one that is 0 has more decimals here
+            (f"var_pop({number})", "apx", "variances"),
             (f"bit_or({number})", "int", "bit aggregates"),
             (f"bit_xor({number})", "int", "bit aggregates"),
             (f"sum(DISTINCT {number})", "big", "sum(DISTINCT)"),
