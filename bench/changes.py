@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import random
 import statistics
-from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 from bench.client import Client
-from bench.harness import Rig, Row, connect
+from bench.harness import Rig, Row, connect, load, used, wait_until_kept
 from tests.rig.benchmarks import queries
 from tests.rig.server import Millstream
 from tests.rig.tpch import TABLES
@@ -34,6 +32,8 @@ USED: Final = 8
 ORDERS: Final = 1_500_000
 PARTS: Final = 200_000
 READS: Final = 7
+#: Reads before those, with which the server fills what it keeps.
+FIRST_READS: Final = 6
 AIM: Final = 20.0
 
 
@@ -41,7 +41,7 @@ def run(rig: Rig) -> list[Row]:
     """All views of one server, one after the other."""
     rows: list[Row] = []
     with rig.millstream() as server, connect(server) as client:
-        _load(client, rig)
+        load(client, rig, tuple(TABLES))
         ratios: dict[int, list[float]] = {size: [] for size in SIZES}
         for path in queries("tpch"):
             query = path.read_text().strip().rstrip(";")
@@ -57,12 +57,6 @@ def run(rig: Rig) -> list[Row]:
     return rows
 
 
-def _load(client: Client, rig: Rig) -> None:
-    for table, columns in TABLES.items():
-        client.query(f"CREATE TABLE {table} ({columns})")
-        client.copy(f"COPY {table} FROM STDIN (FORMAT csv, HEADER)", rig.tpch.csv(rig.scale, table).read_bytes())
-
-
 def _measured(server: Millstream, client: Client, rig: Rig, query: str) -> dict[int, tuple[float, float]]:
     """By the number of changed rows, milliseconds of the query and of the view, each after a change."""
     table = next(name for name in CHANGES if name in query)
@@ -71,11 +65,13 @@ def _measured(server: Millstream, client: Client, rig: Rig, query: str) -> dict[
     found = {}
     for size in SIZES:
         times: list[tuple[float, float]] = []
-        for _ in range(READS + 4):  # the first ones fill what is kept
+        for number in range(READS + FIRST_READS):
+            if number in (FIRST_READS // 2, FIRST_READS):
+                wait_until_kept(client, "changing")
             chosen = ", ".join(str(_key(drawn, table, rig.scale)) for _ in range(size))
             client.query(CHANGES[table].format(keys=chosen))
-            times.append((_used(server, client, query), _used(server, client, "SELECT * FROM changing")))
-        scratch, changed = zip(*times[4:], strict=True)
+            times.append((used(server, client, query), used(server, client, "SELECT * FROM changing")))
+        scratch, changed = zip(*times[FIRST_READS:], strict=True)
         found[size] = statistics.median(scratch), statistics.median(changed)
     client.query("DROP MATERIALIZED VIEW changing")
     return found
@@ -86,19 +82,3 @@ def _key(drawn: random.Random, table: str, scale: float) -> int:
     if table == "partsupp":
         return drawn.randint(1, int(PARTS * scale))
     return SPARSE * drawn.randrange(int(ORDERS * scale / USED)) + drawn.randrange(1, USED)
-
-
-def _used(server: Millstream, client: Client, query: str) -> float:
-    """Milliseconds of the server's processes for a query."""
-    before = _processor_time(server.pid)
-    client.query(query)
-    return (_processor_time(server.pid) - before) * 1000
-
-
-def _processor_time(pid: int) -> float:
-    """Seconds that the threads of a process have run."""
-    found = 0
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with suppress(FileNotFoundError):  # a thread that ends now
-            found += int((task / "schedstat").read_text().split()[0])
-    return found / 1e9

@@ -14,6 +14,7 @@ import shutil
 import statistics
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -32,6 +33,10 @@ from tests.rig.tpch import TABLES, Tpch
 ROOT: Final = Path(__file__).resolve().parents[1]
 BUILT_IN: Final = ("select-only", "tpcb-like")
 RESULTS: Final = ROOT / "bench" / "results"
+#: What makes a process id the clock of that process's threads together (Linux, clock_getcpuclockid).
+_SCHEDULED: Final = 2
+#: Seconds between two looks at a view.
+_PAUSE: Final = 0.05
 
 
 class Row(Struct, frozen=True):
@@ -138,16 +143,37 @@ def connect(server: Millstream | Postgres) -> Client:
     return Client(server.port, "postgres", "postgres")
 
 
+def used(server: Millstream, client: Client, query: str) -> float:
+    """Milliseconds of processor time of a server's process for a query."""
+    before = processor_time(server.pid)
+    client.query(query)
+    return (processor_time(server.pid) - before) * 1000
+
+
+def processor_time(pid: int) -> float:
+    """Seconds that a process has run, all threads together, without its children."""
+    return time.clock_gettime(~pid << 3 | _SCHEDULED)
+
+
+def wait_until_kept(client: Client, view: str, seconds: float = 2.0) -> None:
+    """Returns once a view's rows are kept, which the server fills in the background; or after some seconds, since not
+    all views have such rows."""
+    parts = f"SELECT FROM millstream.paths WHERE view = '{view}' AND part LIKE 'node %'"
+    end = time.monotonic() + seconds
+    while not client.query(f"{parts} AND rows IS NOT NULL") and client.query(parts) and time.monotonic() < end:
+        time.sleep(_PAUSE)
+
+
 def body(data: mmap.mmap) -> memoryview:
     """A CSV file without its header line."""
     return memoryview(data)[data.find(b"\n") + 1 :]
 
 
-def load(client: Client, rig: Rig, tables: Sequence[str]) -> None:
-    """Creates tables of TPC-H and fills them."""
+def load(client: Client, rig: Rig, tables: Sequence[str], scale: float | None = None) -> None:
+    """Creates tables of TPC-H and fills them, at the rig's scale or another one."""
     for name in tables:
         client.query(f"CREATE TABLE {name} ({TABLES[name]})")
-        client.copy(f"COPY {name} FROM STDIN (FORMAT csv, HEADER)", rig.tpch.csv(rig.scale, name).read_bytes())
+        client.copy(f"COPY {name} FROM STDIN (FORMAT csv, HEADER)", rig.tpch.csv(scale or rig.scale, name).read_bytes())
 
 
 def create_stream(client: Client, stream: bool) -> None:
