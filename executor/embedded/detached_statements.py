@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import re
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
@@ -38,6 +39,20 @@ _TRANSFORM: Final = re.compile(r"\blist_transform\((?!\[\{)", re.IGNORECASE)
 
 _Result = TypeVar("_Result")
 _left = threading.Semaphore(MOST)
+
+
+class _Elsewhere(threading.local):
+    """The processor time that other threads have taken for this one."""
+
+    seconds = 0.0
+
+
+_elsewhere: Final = _Elsewhere()
+
+
+def thread_seconds() -> float:
+    """The processor time of this thread, and of those that have run its statements."""
+    return time.thread_time() + _elsewhere.seconds
 
 
 def is_long(sql: str) -> bool:
@@ -68,6 +83,7 @@ class Apart(Generic[_Result]):
         self._result: list[_Result] = []
         self._error: BaseException | None = None
         self._is_over = self._is_left = False
+        self._seconds = 0.0
 
     def run(self, may_be_left: bool) -> _Result:
         """The call's result. Raises 57014 if it was interrupted and does not end."""
@@ -83,6 +99,7 @@ class Apart(Generic[_Result]):
             self._changed.clear()
             if not self._is_over:
                 self._changed.wait()
+        _elsewhere.seconds += self._seconds
         if self._error is not None:
             raise self._error
         return self._result[0]
@@ -117,6 +134,7 @@ class Apart(Generic[_Result]):
                 self._result.append(calls.within(self._function, *self._arguments))
         except BaseException as error:  # re-raised to the caller
             self._error = error
+        self._seconds = time.thread_time()
         with self._lock:
             self._is_over = True
         self._changed.set()

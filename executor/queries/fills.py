@@ -14,7 +14,6 @@ import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from time import perf_counter
 from typing import Final
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.core.plans import PlanCache
 from executor.embedded.connection import Bindings
+from executor.embedded.detached_statements import thread_seconds
 from executor.queries.expanded_views import Expanded
 from executor.queries.kept_rows import GIVEN_UP, KeptRows, Unknown
 from executor.tables.store import ReadSnapshot
@@ -41,14 +41,14 @@ class Fill:
         self, core: Core, expanded: Expanded, planned: Planned, plans: PlanCache, time: datetime, held: Held
     ) -> None:
         self._core, self._expanded, self._planned, self._plans, self._held = core, expanded, planned, plans, held
-        #: What it took, once it is over.
-        self.seconds = 0.0
         self._time = time
         self._lock = threading.Lock()
         self._is_wanted = True
         self._is_over = False
         self._rows: KeptRows | None = None
         self._snapshot: ReadSnapshot | None = None
+        #: The processor time of the fill, once it is over.
+        self.seconds = 0.0
 
     @property
     def is_over(self) -> bool:
@@ -73,7 +73,7 @@ class Fill:
 
     def run(self) -> None:
         """Fills. What goes wrong is logged."""
-        name, started = self._expanded.views[0][0].view.name, perf_counter()
+        name, started = self._expanded.views[0][0].view.name, thread_seconds()
         try:
             self._fill()
         except (*GIVEN_UP, SqlError) as error:
@@ -83,7 +83,7 @@ class Fill:
         finally:
             if self._rows is None:
                 self._held.close()
-            self.seconds = perf_counter() - started
+            self.seconds = thread_seconds() - started
             self._is_over = True
 
     def _fill(self) -> None:

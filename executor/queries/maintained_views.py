@@ -2,9 +2,9 @@
 
 Owns: when that pays. By default, a view's rows are kept once its second evaluation has taken longer than a change
 would (the first one makes the plan): at once over a few rows, else another thread makes them (``fills``). They are
-given up where following changes takes longer than computing them anew, by what both have taken, where more has changed
-than is worth following, where memory is short, and after any error. After each loss it takes twice as many evaluations
-until they are kept again, and at least those that take as long as making the rows did.
+given up where following changes takes longer than computing them anew, by what both have taken (``read_costs``), where
+more has changed than is worth following, where memory is short, and after any error. After each loss it takes twice as
+many evaluations until they are kept again, and at least those that take as long as making the rows did.
 
 Used with the view's lock held.
 """
@@ -15,7 +15,6 @@ import logging
 import sys
 from collections.abc import Callable
 from datetime import datetime
-from time import perf_counter
 from typing import Final, TypeVar
 
 import pyarrow as pa
@@ -28,68 +27,17 @@ from executor.dataflow.maintained import Whole
 from executor.queries.expanded_views import Expanded, by_method, dataflow, expanded_view, method_of
 from executor.queries.fills import Fill, Fills
 from executor.queries.kept_rows import GIVEN_UP, KeptRows
+from executor.queries.read_costs import ReadCosts
 from executor.traces.budget import Held
 from executor.views.runtime import ViewRuntime
 from planner.explain.views import Measured
 from planner.incremental.dataflow.planning import Planned
 
 _LOGGER: Final = logging.getLogger(__name__)
-#: Seconds of an evaluation from which on a view's rows are kept.
-WORTH_SECONDS: Final = 0.003
 #: Rows of tables and states up to which a read itself makes the rows that are kept.
 AT_ONCE: Final = 100_000
-#: Changes that are followed before their cost counts.
-TRIALS: Final = 4
-#: The most evaluations between a loss and the next trial.
-_LONGEST_PAUSE: Final = 1024
-#: What the mean of times takes of a new one.
-_RECENT: Final = 0.3
 
 _Answer = TypeVar("_Answer")
-
-
-class _Costs(Struct):
-    """What evaluations have taken, and following changes, in seconds (running means)."""
-
-    computed: float = 0.0
-    followed: float = 0.0
-    #: What it took to make the rows that are kept, the last time.
-    filled: float = 0.0
-    #: Evaluations so far.
-    computes: int = 0
-    #: Changes followed since the last loss.
-    follows: int = 0
-    losses: int = 0
-    #: Evaluations until rows are kept again.
-    pause: int = 0
-
-    def compute(self, seconds: float) -> None:
-        """An evaluation took so long. The first one makes the plan, and does not count."""
-        self.computes += 1
-        self.pause = max(0, self.pause - 1)
-        if self.computes > 1:
-            self.computed = seconds if self.computes == 2 else _mean(self.computed, seconds)
-
-    def follow(self, seconds: float) -> None:
-        """A change took so long. The first one makes indexes and plans, and does not count. Many without a loss make
-        the losses before of no account."""
-        self.follows += 1
-        if self.follows > 1:
-            self.followed = seconds if self.follows == 2 else _mean(self.followed, seconds)
-        if self.follows > 4 * TRIALS:
-            self.losses = 0
-
-    def lose(self) -> None:
-        """Rows that were kept are given up."""
-        self.losses += 1
-        self.follows = 0
-        evaluations = self.filled / self.computed if self.computed else 0
-        self.pause = min(max(1 << self.losses, int(evaluations)), _LONGEST_PAUSE)
-
-    @property
-    def is_dear(self) -> bool:
-        """Whether following changes takes longer than computing anew."""
-        return self.follows >= TRIALS and self.followed > self.computed
 
 
 class _Known(Struct):
@@ -100,7 +48,7 @@ class _Known(Struct):
     planned: Planned
     #: Those of the dataflow's relations, which are many: other queries must not displace them.
     plans: PlanCache = field(default_factory=lambda: PlanCache(sys.maxsize))
-    costs: _Costs = field(default_factory=_Costs)
+    costs: ReadCosts = field(default_factory=ReadCosts)
     kept: KeptRows | None = None
     fill: Fill | None = None
 
@@ -157,8 +105,9 @@ class MaintainedViews:
         """How a view's rows are maintained now. With the view's lock."""
         known = self._of(runtime)
         self._take(known)
-        computed = known.costs.computed * 1000 if known.costs.computes > 1 else None
-        followed = known.costs.followed * 1000 if known.costs.followed else None
+        computed, followed = (
+            None if seconds is None else seconds * 1000 for seconds in (known.costs.computed, known.costs.followed)
+        )
         counts = None if known.kept is None else known.kept.counts
         planned = by_method(runtime.view, known.planned)
         return KeptFacts(planned, counts, Measured(computed, followed), known.fill is not None)
@@ -232,15 +181,15 @@ class MaintainedViews:
 
     def _followed(self, known: _Known, lsn: int, time: datetime, whole: Whole) -> pa.Table:
         """The rows by what has changed since the last time, or kept from now on."""
-        started = perf_counter()
-        is_first = known.kept is None
         if known.kept is None:
-            known.kept = self._filled(known, lsn, time, whole)
-            known.costs.filled = perf_counter() - started
-        known.kept.advance(lsn, time)
-        found = known.kept.answer(whole)
-        if not is_first:
-            known.costs.follow(perf_counter() - started)
+            with known.costs.filling():
+                known.kept = self._filled(known, lsn, time, whole)
+                known.kept.advance(lsn, time)
+                found = known.kept.answer(whole)
+        else:
+            with known.costs.following():
+                known.kept.advance(lsn, time)
+                found = known.kept.answer(whole)
         if known.method == "auto" and known.costs.is_dear:
             self._lose(known, "following changes takes longer than computing anew")
         return found
@@ -260,8 +209,7 @@ class MaintainedViews:
         """Whether rows that are not kept are to be from now on."""
         if known.planned.dataflow is None or known.method == "recompute":
             return False
-        costs = known.costs
-        return not costs.pause and (known.method == "incremental" or costs.computed >= WORTH_SECONDS)
+        return not known.costs.pause and (known.method == "incremental" or known.costs.is_worth)
 
     def _has_rows(self, known: _Known, time: datetime) -> bool:
         """Whether a view's rows are kept, or are to be by this read. Begins a fill where these are many."""
@@ -281,17 +229,15 @@ class MaintainedViews:
         if fill is None or not fill.is_over:
             return
         known.kept, known.fill = fill.take(), None
-        known.costs.filled = fill.seconds
+        known.costs.fill(fill.seconds)
         if known.kept is None:
             self._lose(known, "they could not be made")
         else:
             known.kept.account()
 
     def _computed(self, known: _Known, compute: Callable[[], pa.Table]) -> pa.Table:
-        started = perf_counter()
-        rows = compute()
-        known.costs.compute(perf_counter() - started)
-        return rows
+        with known.costs.computing():
+            return compute()
 
     def _filled(self, known: _Known, lsn: int, time: datetime, whole: Whole) -> KeptRows:
         rows = KeptRows(self._core, known.expanded, known.planned, known.plans, lsn, time, self._held(known))
@@ -315,7 +261,3 @@ class MaintainedViews:
         _LOGGER.debug("rows of view %s are computed anew: %s", known.runtime.view.name, reason)
         known.drop()
         known.costs.lose()
-
-
-def _mean(before: float, now: float) -> float:
-    return before + _RECENT * (now - before)

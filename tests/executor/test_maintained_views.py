@@ -17,7 +17,7 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.core.plans import PlanCache
 from executor.database.database import Database
-from executor.queries import kept_rows, maintained_views
+from executor.queries import kept_rows, read_costs
 from planner.incremental.dataflow import first_rows
 from tests.executor.client import Client, open_database
 from tests.executor.view_queries import MAINTAINED, NOT_MAINTAINED, PARTLY, TABLES, bag, names, row
@@ -185,18 +185,6 @@ def test_other_queries_do_not_displace_kept_rows(database: Database, monkeypatch
     assert database.read_services.maintained._known[known.runtime.view.oid].kept is rows is not None
 
 
-def test_rows_are_kept_again_once_that_pays() -> None:
-    """After a loss, evaluations have to take as long as making the rows did."""
-    costs = maintained_views._Costs(filled=2.0)
-    for seconds in (5.0, 0.02):
-        costs.compute(seconds)
-    costs.lose()
-    assert costs.pause == 100
-    costs.filled = 0.001
-    costs.lose()
-    assert costs.pause == 4
-
-
 @pytest.mark.parametrize(
     "definition",
     [
@@ -267,7 +255,7 @@ def test_many_changes_are_computed_anew(database: Database, monkeypatch: pytest.
 
 
 def test_by_default_rows_are_kept_where_that_is_quicker(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintained_views, "WORTH_SECONDS", 1e-9)
+    monkeypatch.setattr(read_costs, "WORTH_SECONDS", 1e-9)
     client = Client(database)
     client.run(TABLES)
     client.run("CREATE MATERIALIZED VIEW v0 AS SELECT g, sum(v) s FROM a GROUP BY g")
@@ -281,9 +269,9 @@ def test_by_default_rows_are_kept_where_that_is_quicker(database: Database, monk
     client.run("INSERT INTO a VALUES (1, 1, 1)")
     assert [read(), read(), read()] == [set(), set(), {"v0"}]
     known = next(item for item in database.read_services.maintained._known.values() if item.kept is not None)
-    known.costs.computed = 1e9
-    assert [read() for _ in range(maintained_views.TRIALS)][-1] == {"v0"}
-    known.costs.computed = 0.0
+    known.costs._computed.recent = [1e9]
+    assert [read() for _ in range(read_costs.TRIALS)][-1] == {"v0"}
+    known.costs._computed.recent = [0.0]
     assert read() == set()
 
 

@@ -1,0 +1,126 @@
+"""What reads of a view take either way: computing its rows anew, and following the changes.
+
+Owns: the measure and when one way counts as dearer. The measure is the processor time of the reading thread, to which
+other clients of a busy machine add little; an engine's other threads run while this one does. Medians of a few reads
+are compared, so that one read more or less than the others changes no decision.
+
+Keeping rows is an outlay: filling them takes several evaluations, which the changes that are followed earn back. Where
+they are given up since following is dearer, what is not earned back is written off over the evaluations that come
+before the next trial, so that trials add at most ``SHARE`` to the time of a view that is better computed.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from msgspec import Struct, field
+
+from executor.embedded.detached_statements import thread_seconds
+
+#: Seconds of an evaluation from which on a view's rows are kept.
+WORTH_SECONDS: Final = 0.003
+#: Changes that are followed before their cost counts.
+TRIALS: Final = 3
+#: The part of the time of evaluations that trials may add.
+SHARE: Final = 0.1
+#: Changes without a loss after which the losses before are of no account.
+_SOUND: Final = 16
+#: The most evaluations between a loss and the next trial.
+_LONGEST_PAUSE: Final = 1024
+#: Times of which the median counts.
+_RECENT: Final = 5
+
+
+class _Times(Struct):
+    """The seconds of the last reads of a way, without the first one: it makes plans and indexes."""
+
+    count: int = 0
+    recent: list[float] = field(default_factory=list)
+
+    def add(self, seconds: float) -> None:
+        self.count += 1
+        if self.count > 1:
+            self.recent = [*self.recent[1 - _RECENT :], seconds]
+
+    @property
+    def median(self) -> float | None:
+        """Of an even number of times the lower one in the middle."""
+        return statistics.median_low(self.recent) if self.recent else None
+
+
+class ReadCosts(Struct):
+    """Those of one view."""
+
+    _computed: _Times = field(default_factory=_Times)
+    _followed: _Times = field(default_factory=_Times)
+    _losses: int = 0
+    #: Seconds of filling the rows that are kept, the last time.
+    _filled: float = 0.0
+    #: Seconds that following changes has saved since the rows were filled, less those of filling them.
+    _balance: float = 0.0
+    #: Evaluations until rows are kept again.
+    pause: int = 0
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Around an evaluation."""
+        started = thread_seconds()
+        yield
+        self._computed.add(thread_seconds() - started)
+        self.pause = max(0, self.pause - 1)
+
+    @contextmanager
+    def filling(self) -> Iterator[None]:
+        """Around the evaluations that fill what is kept."""
+        started = thread_seconds()
+        yield
+        self.fill(thread_seconds() - started)
+
+    def fill(self, seconds: float) -> None:
+        """To fill what is kept has taken so long."""
+        self._filled, self._balance = seconds, -seconds
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Around a change that is followed."""
+        started = thread_seconds()
+        yield
+        seconds = thread_seconds() - started
+        self._followed.add(seconds)
+        self._balance += (self.computed or 0.0) - seconds
+        if self._followed.count > _SOUND:
+            self._losses = 0
+
+    def lose(self) -> None:
+        """Rows that were kept are given up. They are kept again after evaluations that take as long as filling them,
+        at least."""
+        self._losses += 1
+        evaluations = self._filled / self.computed if self.computed else 0
+        written_off = -self._balance / (SHARE * self.computed) if self.computed and self.is_dear else 0
+        self.pause = int(min(max(1 << self._losses, evaluations, written_off), _LONGEST_PAUSE))
+        self._followed = _Times(0, self._followed.recent)
+
+    @property
+    def computed(self) -> float | None:
+        """Seconds of an evaluation, once known."""
+        return self._computed.median
+
+    @property
+    def followed(self) -> float | None:
+        """Seconds of following a change, once known."""
+        return self._followed.median
+
+    @property
+    def is_worth(self) -> bool:
+        """Whether an evaluation takes long enough for rows to be kept."""
+        return self.computed is not None and self.computed >= WORTH_SECONDS
+
+    @property
+    def is_dear(self) -> bool:
+        """Whether following changes takes longer than computing anew."""
+        if self._followed.count < TRIALS or self.followed is None or self.computed is None:
+            return False
+        return self.followed > self.computed

@@ -1,0 +1,82 @@
+"""When keeping a view's rows pays: reads of simulated costs, without a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from executor.queries import read_costs
+from executor.queries.read_costs import ReadCosts
+
+
+class Reads:
+    """The reads of one view, as ``executor.queries.maintained_views`` does them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seconds = 0.0
+        self.costs = ReadCosts()
+        self.is_kept = False
+        monkeypatch.setattr(read_costs, "thread_seconds", lambda: self.seconds)
+
+    def read(self, compute: float, fill: float, follow: float) -> bool:
+        """A read where these are the seconds of each way; whether it followed a change."""
+        if not self.is_kept and (self.costs.pause or not self.costs.is_worth):
+            with self.costs.computing():
+                self.seconds += compute
+            return False
+        if not self.is_kept:
+            with self.costs.filling():
+                self.seconds += fill
+            self.is_kept = True
+            return False
+        with self.costs.following():
+            self.seconds += follow
+        if self.costs.is_dear:
+            self.is_kept = False
+            self.costs.lose()
+        return True
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
+    return Reads(monkeypatch)
+
+
+@pytest.mark.parametrize(("fill", "follow"), [(0.1, 0.02), (1.0, 0.011), (0.05, 0.5), (3.0, 0.1)])
+def test_trials_add_a_small_part_to_a_view_that_is_better_computed(reads: Reads, fill: float, follow: float) -> None:
+    for _ in range(2000):
+        reads.read(0.01, fill, follow)
+    assert reads.seconds < 1.2 * 2000 * 0.01 + fill + 3 * follow
+
+
+def test_rows_are_kept_from_the_second_evaluation_on(reads: Reads) -> None:
+    assert [reads.read(0.01, 0.1, 0.002) for _ in range(100)] == [False] * 3 + [True] * 97
+    assert reads.costs.computed == pytest.approx(0.01)
+    assert reads.costs.followed == pytest.approx(0.002)
+
+
+def test_rows_are_not_kept_where_an_evaluation_is_cheap(reads: Reads) -> None:
+    assert not any(reads.read(read_costs.WORTH_SECONDS / 2, 0.1, 0.0001) for _ in range(100))
+
+
+@pytest.mark.parametrize("slow", [lambda at: at == 50, lambda at: at % 5 == 0])
+def test_a_read_that_takes_longer_than_the_others_changes_nothing(reads: Reads, slow: Callable[[int], bool]) -> None:
+    followed = [reads.read(0.01, 0.1, 0.5 if slow(at) and at > 8 else 0.002) for at in range(100)]
+    assert followed == [False] * 3 + [True] * 97
+
+
+def test_changes_that_become_dear_are_noticed_within_a_few_reads(reads: Reads) -> None:
+    for _ in range(20):
+        reads.read(0.01, 0.1, 0.002)
+    assert reads.is_kept
+    assert [reads.read(0.01, 0.1, 0.05) for _ in range(6)].count(True) == 3
+
+
+@pytest.mark.parametrize(("fill", "pause"), [(0.005, 2), (0.105, 10)])
+def test_after_a_loss_evaluations_take_as_long_as_filling_the_rows_did(reads: Reads, fill: float, pause: int) -> None:
+    for _ in range(4):
+        reads.read(0.01, fill, 0.002)
+    reads.is_kept = False
+    reads.costs.lose()
+    assert [reads.read(0.01, fill, 0.002) for _ in range(pause + 3)] == [False] * (pause + 1) + [True, True]
