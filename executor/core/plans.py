@@ -36,7 +36,7 @@ from planner.algebra.nodes import (
 )
 from planner.algebra.walk import Node, contains, find, is_larger, kinds_of
 from planner.cancellation import leave
-from planner.incremental.dataflow.keyable import are_comparable
+from planner.incremental.dataflow.keyable import are_comparable, same_value
 from planner.lowering.parameter_lists import VALUES, General, with_lists
 from planner.placement import BREAKERS, reads_system_alone
 from planner.rules import optimise
@@ -133,7 +133,8 @@ def _lookup(item: Filter, scan: Scan) -> Lookup | None:
     for part in conjuncts(item.predicate):
         if not isinstance(part, Call) or part.function != "eq":
             continue
-        for one, other in (part.arguments, part.arguments[::-1]):
+        arguments = tuple(map(same_value, part.arguments))
+        for one, other in (arguments, arguments[::-1]):
             match one, other:
                 case ColumnRef(column=column), (Literal() | Parameter()) as value if are_comparable(
                     one.type, value.type

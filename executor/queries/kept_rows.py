@@ -18,7 +18,9 @@ from executor.dataflow.hashing import hashes_of
 from executor.dataflow.maintained import MaintainedRows, TooLarge, Whole
 from executor.dataflow.multiset import Multiset
 from executor.dataflow.weighted_rows import WEIGHT, Inconsistent, negated, weighted
+from executor.identity_cache import Remembered
 from executor.queries.expanded_views import Expanded
+from executor.small import few_of
 from executor.tables.change_trace import TableChanges
 from executor.traces.bookmark import Bookmark
 from executor.traces.budget import Held
@@ -33,6 +35,8 @@ from planner.incremental.names import stored_name
 from planner.incremental.programs.state_relations import weighted as weights_of
 
 _SNAPSHOTS: Final = kinds_of(Snapshot)
+#: What evaluates a node's statement over a few rows.
+_OF_FEW: Final = Remembered(few_of, 1 << 16)
 #: More changed rows than this, and than the share of what is kept, make it cheaper to compute anew.
 FEW: Final = 10_000
 SHARE: Final = 0.1
@@ -184,7 +188,8 @@ class KeptRows:
 
     def _query(self, relation: Relation, bindings: Mapping[str, pa.Table]) -> pa.Table:
         plan = self._plans.get(relation)
-        found = None if plan.small is None else plan.small.run(bindings)
+        few = _OF_FEW(plan.relation)
+        found = None if few is None else few.run(bindings)
         if found is not None:
             return found
         return self._core.engine.query_few(plan.relation, bindings, self._expanded.time_zone)

@@ -6,6 +6,7 @@ An engine call costs some 0.4 ms before it reads the first row, and a view of a 
    with numpy over at most ``grouped_statements.ROWS`` rows (``vector_expressions``, ``vector_operations``).
 2. ``merges.merge_of`` merges the runs of a state, and ``relations.small_of`` evaluates a program's final relation, in
    plain Python over at most ``values.CELLS`` exact integers and decimals (``value_expressions``, ``ordering``).
+   ``few_rows.few_of`` also joins and groups: a dataflow's statements over changed rows and those that they meet.
 3. For every other statement, and for unusual values (an overflow, an infinity, NaN, a date beyond Python's range), the
    answer is None. The caller then asks the engine, and the engine's result or error counts.
 
@@ -13,8 +14,9 @@ Results here must equal an engine's. ``tests/executor/test_small_operations.py``
 ``OPERATIONS``, ``AGGREGATES`` and ``FOLDS`` with the engine.
 """
 
+from executor.small.few_rows import FewRows, few_of
 from executor.small.grouped_statements import Grouping, grouping_of
 from executor.small.merges import Merge, merge_of
 from executor.small.relations import Small, small_of
 
-__all__ = ["Grouping", "Merge", "Small", "grouping_of", "merge_of", "small_of"]
+__all__ = ["FewRows", "Grouping", "Merge", "Small", "few_of", "grouping_of", "merge_of", "small_of"]

@@ -29,13 +29,14 @@ from planner.algebra.nodes import (
     Sort,
 )
 
-_Step = Callable[[Mapping[str, pa.Table], Sequence[Any]], Rows]
+#: A relation's rows, of those of its leaves and of parameters.
+Step = Callable[[Mapping[str, pa.Table], Sequence[Any]], Rows]
 
 
 class Small(Struct, frozen=True):
     """A relation that Python evaluates over few rows."""
 
-    step: _Step
+    step: Step
     leaf: str
     columns: tuple[Column, ...]
     schema: pa.Schema
@@ -91,29 +92,38 @@ def small_of(relation: Relation) -> Small | None:
         return None
     if step is None:
         return None
-    schema = pa.schema([(column_name(column), column.type.arrow) for column in relation.columns])
-    return Small(step, leaf_name(leaf), relation.columns, schema)
+    return Small(step, leaf_name(leaf), relation.columns, schema_of(relation))
 
 
-def _step(relation: Relation) -> _Step | None:
+def schema_of(relation: Relation) -> pa.Schema:
+    """The types of a relation's rows, columns c<id>."""
+    return pa.schema([(column_name(column), column.type.arrow) for column in relation.columns])
+
+
+def _step(relation: Relation) -> Step | None:
+    return step_of(relation, _step)
+
+
+def step_of(relation: Relation, below: Callable[[Relation], Step | None]) -> Step | None:
+    """The step of an operator with one input at most; ``below`` makes that of its input."""
     match relation:
         case Snapshot() | Scan():
             return _rows_of(relation)
         case Project():
-            return _project(relation, _step(relation.input))
+            return _project(relation, below(relation.input))
         case Filter():
-            return _filter(relation, _step(relation.input))
+            return _filter(relation, below(relation.input))
         case Aggregate(keys=()):
-            return _aggregate(relation, _step(relation.input))
+            return _aggregate(relation, below(relation.input))
         case Sort():
-            return _after(_step(relation.input), sort_of(relation))
+            return _after(below(relation.input), sort_of(relation))
         case Limit():
-            return _after(_step(relation.input), limit_of(relation))
+            return _after(below(relation.input), limit_of(relation))
         case _:
             return None
 
 
-def _rows_of(relation: Snapshot | Scan) -> _Step:
+def _rows_of(relation: Snapshot | Scan) -> Step:
     name, sources = leaf_name(relation), dict(zip(relation.columns, relation.sources, strict=True))
 
     def step(bindings: Mapping[str, pa.Table], parameters: Sequence[Any]) -> Rows:
@@ -124,7 +134,7 @@ def _rows_of(relation: Snapshot | Scan) -> _Step:
     return step
 
 
-def _project(relation: Project, below: _Step | None) -> _Step | None:
+def _project(relation: Project, below: Step | None) -> Step | None:
     picked = [(column, item.column) for column, item in relation.outputs if isinstance(item, ColumnRef)]
     computed = [
         (column, column.type.arrow, output_of(item))
@@ -145,7 +155,7 @@ def _project(relation: Project, below: _Step | None) -> _Step | None:
     return step
 
 
-def _filter(relation: Filter, below: _Step | None) -> _Step | None:
+def _filter(relation: Filter, below: Step | None) -> Step | None:
     predicate = compiled(relation.predicate)
     if below is None or predicate is None:
         return None
@@ -160,13 +170,13 @@ def _filter(relation: Filter, below: _Step | None) -> _Step | None:
     return step
 
 
-def _after(below: _Step | None, change: Callable[[Rows], Rows] | None) -> _Step | None:
+def _after(below: Step | None, change: Callable[[Rows], Rows] | None) -> Step | None:
     if below is None or change is None:
         return None
     return lambda bindings, parameters: change(below(bindings, parameters))
 
 
-def _aggregate(relation: Aggregate, below: _Step | None) -> _Step | None:
+def _aggregate(relation: Aggregate, below: Step | None) -> Step | None:
     """The single row of a state without keys."""
     found = [(column, call, fold_of(call, column.type)) for column, call in relation.aggregates]
     if below is None or any(fold is None for _, _, fold in found):

@@ -6,7 +6,9 @@ values.
 
 from __future__ import annotations
 
+import datetime
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from math import sqrt
 from typing import Any, Final
@@ -15,14 +17,24 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.values.integers import ARITHMETIC, LIMITS
-from catalog.values.types import SqlType
+from catalog.values.types import LARGE_QUOTIENT, QUOTIENT, SPREAD, SqlType
 from executor.small.quotients import average_of, quotient_scale_of, scaled_text_of, shows
-from executor.small.values import DIGITS, INTEGERS, Cells, Unusual, cells_of
+from executor.small.values import DIGITS, EXACT, INTEGERS, Cells, Unusual, cells_of
 from planner.algebra.functions import COMPARISONS
 from planner.algebra.nodes import Call, Case, Cast, Column, ColumnRef, Literal, Parameter, Scalar
 
 #: Types whose constants have the same values as cells.
-_VALUES: Final = (*INTEGERS, "numeric", "bool", "text")
+_VALUES: Final = (*INTEGERS, "numeric", "bool", "text", "varchar")
+#: Types of other constants that are cells where Python has the value.
+_DAYS: Final = {"date": datetime.date, "timestamp": datetime.datetime}
+#: Types of which two values are equal, or in order, for Python as for SQL.
+_COMPARED: Final = (*_DAYS, "bool")
+#: Types of texts; constants of char(n) are those that have no blanks at their end, as columns have none.
+_TEXTS: Final = (("text", "varchar"), ("bpchar",))
+_STRINGS: Final = ("text", "varchar", "bpchar")
+#: The parts of a date that Python has as attributes.
+_FIELDS: Final = ("year", "month", "day")
+_WILDCARDS: Final = {"%": ".*", "_": "."}
 #: For each variance or deviation: what is subtracted from the count in the divisor, and a function of the quotient.
 _SPREADS: Final[dict[str, tuple[int, Callable[[float], float]]]] = {
     "var_pop": (0, float),
@@ -46,6 +58,9 @@ class Rows(Struct, frozen=True):
         return cells_of(self.arrays[column]) if self.known is None else self.known(column)
 
 
+#: Arithmetic of decimals of any size, and of integers with them.
+_DECIMAL: Final = {"add": EXACT.add, "sub": EXACT.subtract, "mul": EXACT.multiply}
+
 Computed = Callable[[Rows], Cells]
 #: A function that computes one row's value.
 Function = Callable[..., Any]
@@ -60,9 +75,15 @@ def compiled(scalar: Scalar) -> Computed | None:
             return lambda rows: rows.cells(column)
         case Literal(value=value) if scalar.type.name in _VALUES or value is None:
             return lambda rows: [value] * rows.count
+        case Literal(value=value) if type(value) is _DAYS.get(scalar.type.name) or _is_char(scalar):
+            return lambda rows: [value] * rows.count
         case Parameter(index=index) if scalar.type.name in _VALUES:
             return lambda rows: [rows.parameters[index]] * rows.count
         case Cast() if keeps(scalar.argument.type, scalar.type) and holds(scalar.type, scalar.argument.type):
+            return compiled(scalar.argument)
+        case Cast() if (
+            scalar.argument.type.name in _STRINGS and scalar.type.name in _TEXTS[0] and not scalar.type.modifiers
+        ):
             return compiled(scalar.argument)
         case Case():
             return _case(scalar)
@@ -70,6 +91,10 @@ def compiled(scalar: Scalar) -> Computed | None:
             return _call(scalar)
         case _:
             return None
+
+
+def _is_char(literal: Literal) -> bool:
+    return literal.type.name == "bpchar" and isinstance(literal.value, str) and not literal.value.endswith(" ")
 
 
 def _case(case: Case) -> Computed | None:
@@ -147,13 +172,42 @@ def _alike(types: Sequence[SqlType]) -> bool:
 
 
 def _arithmetic(call: Call, types: _Types) -> Function | None:
-    kinds = (call.type.name, *(item.name for item in types))
-    return _whole(ARITHMETIC[call.function], call.type.name) if all(name in LIMITS for name in kinds) else None
+    kinds = (call.type, *types)
+    if all(kind.name in LIMITS for kind in kinds):
+        return _whole(ARITHMETIC[call.function], call.type.name)
+    if call.type.name != "numeric" or not all(map(_is_exact, kinds)):
+        return None
+    scales = [kind.scale if kind.name == "numeric" else 0 for kind in types]
+    if call.type.scale < (sum(scales) if call.function == "mul" else max(scales)):
+        return None
+    return _decimal(_DECIMAL[call.function], call.type)
+
+
+def _is_exact(kind: SqlType) -> bool:
+    """Whether cells of a type are integers, or decimals of a fixed scale."""
+    return kind.name in LIMITS or (kind.name == "numeric" and kind.modifiers not in (QUOTIENT, LARGE_QUOTIENT, SPREAD))
 
 
 def _negation(call: Call, types: _Types) -> Function | None:
     name = call.type.name
+    if name == "numeric":
+        return _decimal(EXACT.minus, call.type) if _is_exact(call.type) and types[0] == call.type else None
     return _whole(operator.neg, name) if name in LIMITS and types[0].name == name else None
+
+
+def _decimal(function: Callable[..., Any], kind: SqlType) -> Function:
+    """Exact arithmetic of decimals whose results must fit a numeric type."""
+    limit = 10 ** (kind.precision - kind.scale)
+
+    def compute(*values: Any) -> Any:
+        if None in values:
+            return None
+        result = function(*values)
+        if not -limit < result < limit:
+            raise Unusual
+        return result
+
+    return compute
 
 
 def _whole(function: Callable[..., Any], name: str) -> Function:
@@ -172,7 +226,48 @@ def _whole(function: Callable[..., Any], name: str) -> Function:
 
 
 def _comparison(call: Call, types: _Types) -> Function | None:
-    return _strict(COMPARISONS[call.function]) if _alike(types) else None
+    names = {item.name for item in types}
+    is_same = len(names) == 1 and names <= set(_COMPARED)
+    is_text = call.function in ("eq", "ne") and _are_texts(types)
+    return _strict(COMPARISONS[call.function]) if is_same or is_text or _alike(types) else None
+
+
+def _are_texts(types: _Types) -> bool:
+    names = {item.name for item in types}
+    return any(names <= set(kinds) for kinds in _TEXTS)
+
+
+def _in(call: Call, types: _Types) -> Function | None:
+    if not (_are_texts(types) or _alike(types)):
+        return None
+
+    def compute(value: Any, *others: Any) -> Any:
+        if value is None:
+            return None
+        return True if value in others else None if None in others else False
+
+    return compute
+
+
+def _extract(call: Call, types: _Types) -> Function | None:
+    """A field of a date."""
+    field = call.arguments[0]
+    if not isinstance(field, Literal) or field.value not in _FIELDS or types[1].name != "date":
+        return None
+    name = str(field.value)
+    return lambda _, day: None if day is None else getattr(day, name)
+
+
+def _like(call: Call, types: _Types) -> Function | None:
+    """Whether a text matches a constant pattern without escapes."""
+    pattern = call.arguments[1]
+    if len(types) != 2 or not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+        return None
+    if "\\" in pattern.value or types[0].name not in _TEXTS[0]:
+        return None
+    parts = (_WILDCARDS.get(letter) or re.escape(letter) for letter in pattern.value)
+    matches = re.compile("".join(parts), re.DOTALL).fullmatch
+    return lambda value, _: None if value is None else matches(value) is not None
 
 
 def _strict(function: Callable[[Any, Any], bool]) -> Function:
@@ -205,6 +300,9 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "is_null": _fixed(lambda value: value is None),
     "is_not_null": _fixed(lambda value: value is not None),
     "neg": _negation,
+    "in": _in,
+    "extract": _extract,
+    "like": _like,
     **dict.fromkeys(ARITHMETIC, _arithmetic),
     **dict.fromkeys(COMPARISONS, _comparison),
 }

@@ -264,6 +264,7 @@ _TWO: Final = {
     "greatest": "greatest({0}, {1})",
     "least": "least({0}, {1})",
     "in": "{0} IN ({1}, {1}, NULL)",
+    "like": "{0} LIKE '%a_'",
 }
 _ONE: Final = {
     "not": "NOT {0}",
@@ -271,6 +272,7 @@ _ONE: Final = {
     "is_null": "{0} IS NULL",
     "is_not_null": "{0} IS NOT NULL",
     "abs": "abs({0})",
+    "extract": "extract(year FROM {0})",
 }
 
 

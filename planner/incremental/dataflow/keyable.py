@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from catalog.values.types import LARGE_QUOTIENT, QUOTIENT, SPREAD, SqlType
+from planner.algebra.nodes import Cast, Scalar
 
 _INTEGERS: Final = frozenset(("int2", "int4", "int8"))
 _TEXTS: Final = frozenset(("text", "varchar", "bpchar"))  # a char is kept without the blanks at its end
@@ -32,3 +33,17 @@ def are_comparable(left: SqlType, right: SqlType) -> bool:
         return False
     names = {left.name, right.name}
     return names <= _INTEGERS or names <= _TEXTS or left == right
+
+
+def same_value(scalar: Scalar) -> Scalar:
+    """An expression without the casts around it that change no value's representation: to a wider integer, and of a
+    varchar to text."""
+    while isinstance(scalar, Cast) and _is_kept(scalar.argument.type, scalar.type):
+        scalar = scalar.argument
+    return scalar
+
+
+def _is_kept(source: SqlType, target: SqlType) -> bool:
+    if source.name in _INTEGERS and target.name in _INTEGERS:
+        return int(source.name[-1]) <= int(target.name[-1])
+    return source.name in ("varchar", "text") and target.name == "text" and not target.modifiers
