@@ -3,6 +3,6 @@
 
 ``storage`` is the folder, ``lock`` its lock, and ``pulse`` tells whether it answers. ``registry`` has the servers with
 their leases and epochs, ``claims`` the owner of each query, ``view_ownership`` the owner of each view, and
-``succession`` the server that continues a lost server's views. ``logs`` places a server's log, ``failpoints`` ends a
-process where a test asks for it. Queries move by ``executor/separation``, views by ``executor/moving``.
+``succession`` the server that continues a lost server's views. ``logs`` places a server's log. Queries move by
+``executor/separation``, views by ``executor/moving``.
 """

@@ -18,9 +18,9 @@ from msgspec import Struct, to_builtins
 
 from catalog.struct_types import Typed
 from catalog.values.errors import SqlError
-from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import Registry, adopted
 from executor.cluster.storage import Storage
+from executor.failpoints import failpoint
 
 FOLDER: Final = "views"
 #: The owner of a view that is suspended.

@@ -35,6 +35,7 @@ from executor.commit.log import Log
 from executor.commit.records import Part, SpoolReference, TransactionRecord
 from executor.commit.ticket import Ticket
 from executor.commit.writer_queue import Call, Draft, Entry, Flush, Item, Stop, take
+from executor.failpoints import failpoint
 
 Publisher = Callable[[int, TransactionRecord], None]
 #: Told a transaction's LSN.
@@ -270,6 +271,7 @@ class Sequencer:
         if written:
             self._last_written = written[-1].ticket.lsn
         failure = None
+        failpoint("record-written")
         if self._is_due(written) or (forced and self._last_written > self.durable):
             try:
                 self.log.sync()
@@ -308,6 +310,7 @@ class Sequencer:
         if failure is not None:
             self._give_up(failure)
         else:
+            failpoint("record-synced")
             going = [entry for entry, error in zip(entries, refused, strict=True) if error is None]
             failure = self._publish([(entry.ticket.lsn, entry.record) for entry in going])
         if failure is not None:

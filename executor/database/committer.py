@@ -28,6 +28,7 @@ from executor.core.core import Core
 from executor.core.recycled_log import Forgotten
 from executor.database.runtimes import Runtimes
 from executor.definitions import stored_catalog
+from executor.failpoints import failpoint
 from executor.key_access.table_keys import TableKeys
 from executor.replicas.replica import Replicas
 from executor.streams.runtime import Arrival, is_followed
@@ -188,6 +189,7 @@ class Committer:
                     catalog = replace(catalog.change(found), version=catalog.version)
             write.save_catalog(lsn, transaction.catalog_changes)
         self._table_keys.publish(lsn, write.journal)
+        failpoint("tables-kept")
         # the next writer finds the catalog
         write.commit(lsn, None if catalog is None else partial(self._runtimes.install, catalog, lsn, transaction.views))
         transaction.write = None

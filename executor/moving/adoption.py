@@ -32,12 +32,12 @@ from msgspec.structs import replace
 from catalog.objects import Stream, View, qualified
 from catalog.values.errors import SqlError
 from executor.cluster import logs
-from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import Member, Registry
 from executor.cluster.view_ownership import Owned, Ownership, as_owned
 from executor.core.core import Core
 from executor.definitions import catalog_changes as recording
 from executor.definitions.roles import set_rights
+from executor.failpoints import failpoint
 from executor.moving import view_artifact as artifact
 from executor.moving.checkpoints import Checkpoints
 from executor.moving.exported_states import role_of, states_at_one_lsn

@@ -20,10 +20,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
-from executor.cluster.failpoints import failpoint
 from executor.cluster.view_ownership import Owned, Ownership
 from executor.core.core import Core
 from executor.core.periodic import Periodic
+from executor.failpoints import failpoint
 from executor.moving import view_artifact as artifact
 from executor.moving.exported_states import export_committed_states, export_states
 from executor.moving.movability import views_below

@@ -31,11 +31,11 @@ from catalog.privileges import Grant
 from catalog.struct_types import Typed
 from catalog.values.errors import SqlError
 from catalog.values.types import INT8, Composite, Enumeration, SqlType
-from executor.cluster.failpoints import failpoint
 from executor.cluster.storage import Storage
 from executor.cluster.view_ownership import FOLDER, Owned
 from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.embedded.printing.dialect import DuckPrinter
+from executor.failpoints import failpoint
 from executor.files.arrived_files import ArrivedFiles
 from executor.files.followed_folders import FORMATS
 from executor.streams.runtime import file_format, is_followed

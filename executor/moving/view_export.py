@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from catalog.objects import qualified
 from catalog.values.errors import SqlError
-from executor.cluster.failpoints import failpoint
 from executor.cluster.view_ownership import NOBODY, Owned, Ownership
 from executor.definitions.definition_locks import EVERY_DEFINITION
+from executor.failpoints import failpoint
 from executor.locks.held import TransactionLocks
 from executor.locks.manager import Owner
 from executor.locks.modes import Mode

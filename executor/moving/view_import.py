@@ -15,9 +15,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
-from executor.cluster.failpoints import failpoint
 from executor.cluster.succession import Heirs
 from executor.cluster.view_ownership import Owned, Ownership
+from executor.failpoints import failpoint
 from executor.moving import guests, state_recovery
 from executor.moving import view_artifact as artifact
 from executor.moving.checkpoints import Checkpoints

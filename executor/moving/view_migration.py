@@ -25,9 +25,9 @@ from msgspec.structs import replace
 
 from catalog.objects import View, qualified
 from catalog.values.errors import SqlError
-from executor.cluster.failpoints import failpoint
 from executor.cluster.view_ownership import NOBODY, Owned, Ownership
 from executor.core.periodic import Pace, Periodic
+from executor.failpoints import failpoint
 from executor.files.arrived_files import FileFeed
 from executor.moving import view_artifact as artifact
 from executor.moving.adoption import Adoption

@@ -31,9 +31,9 @@ from catalog.values.errors import SqlError
 from catalog.values.types import INT8, Composite, Enumeration, SqlType
 from executor.carriers import packed_schema, packed_table, unpacked_table
 from executor.cluster.claims import Claims
-from executor.cluster.failpoints import failpoint
 from executor.commit.files import disk_error, read_document, sync_file
 from executor.embedded.printing.dialect import DuckPrinter
+from executor.failpoints import failpoint
 from executor.files.file_tables import FileColumn
 from executor.separation.results import EngineName
 from executor.separation.shared_files import SharedFile, SharedFiles

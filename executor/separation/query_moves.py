@@ -23,10 +23,10 @@ import pyarrow as pa
 from catalog.os_errors import UNREADABLE
 from catalog.values.errors import SqlError
 from executor.cluster.claims import Claims
-from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import LOOKS, Member
 from executor.core.core import Core
 from executor.core.periodic import Pace
+from executor.failpoints import failpoint
 from executor.queries.client import Client
 from executor.queries.reader import OwnReader, Reader
 from executor.separation.query_artifact import SeparatedQueries, SeparatedQuery

@@ -21,10 +21,10 @@ from catalog.type_mapping import numbered
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
 from executor.cluster.claims import Claims
-from executor.cluster.failpoints import failpoint
 from executor.core.core import Core
 from executor.embedded.connection import NOTHING, Bindings, Connection
 from executor.embedded.pipeline_results import KeptResults
+from executor.failpoints import failpoint
 from executor.files.file_tables import FileRows, folders
 from executor.printing.nodes import column_name, leaf_name
 from executor.queries.client import Client

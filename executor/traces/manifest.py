@@ -29,6 +29,7 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from executor.commit.files import disk_error, replace_file, sync_file, sync_folder
+from executor.failpoints import failpoint
 from executor.traces.checked import as_written, pack, unpack
 from executor.traces.parquet import StoredFile, describe_file, verify_file
 from planner.incremental.names import stored_name
@@ -181,7 +182,9 @@ class Manifest:
             frontiers = {**content.frontiers, path: upto}
             added = {name: (*own, stored[name]) if name in stored else own for name, own in content.runs.items()}
             assert stored.keys() <= content.runs.keys(), "runs are of the view's states"
+            failpoint("run-stored")
             self._save(replace(content, runs=added, frontiers=frontiers, version=content.version + 1))
+            failpoint("run-committed")
         return True
 
     def replace_runs(self, state: str, old: tuple[StoredRun, ...], files: tuple[Path, ...], rows: int) -> bool:
@@ -200,7 +203,9 @@ class Manifest:
                 return False
             kept = [merged if run == old[0] else run for run in present if run == old[0] or run not in old]
             runs = {**content.runs, state: tuple(kept)}
+            failpoint("merge-stored")
             self._save(replace(content, runs=runs, version=content.version + 1))
+            failpoint("merge-committed")
         return True
 
     def remove_runs(self, state: str, gone: Collection[StoredRun]) -> None:

@@ -34,6 +34,7 @@ from catalog.values.errors import SqlError, undefined_table
 from executor.commit.checked_lines import End
 from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.engine import MemoryEngine
+from executor.failpoints import failpoint
 from executor.files.arrived_files import ArrivedFiles, begin_store
 from executor.traces.checked import as_written, pack, unpack
 from executor.traces.history import History
@@ -147,6 +148,7 @@ class ViewStore:
             replace_file(folder / _PROGRAM, pack(written))
             sync_folder(folder)
             sync_folder(self._states)
+            failpoint("view-prepared")
         except OSError as error:
             raise disk_error(error, "write the view's program") from error
 
@@ -168,11 +170,13 @@ class ViewStore:
         try:
             replace_file(folder / f"{name}.json", pack({"program": encode_program(program)}))
             sync_folder(folder)
+            failpoint("program-prepared")
         except OSError as error:
             raise disk_error(error, "write the view's program") from error
 
     def change_program(self, view: View) -> Program:
         """A view has the program that it names from now on. Raises XX001."""
+        failpoint("program-logged")
         with self._held(view.oid) as entry:
             program = self.program(view)
             if entry is not None:
@@ -201,6 +205,7 @@ class ViewStore:
         program, files = self.program(view), self._prepared(oid)[1]
         states = {state.name: describe_state(state) for state in program.states}
         frontiers = _frontiers(view, program)
+        failpoint("view-logged")
         shutil.rmtree(self._folder(oid), ignore_errors=True)
         about = (f"v{oid}", self._owner, encode_program(program), states, frontiers)
         self._open[oid] = (Manifest.create(self._folder(oid), *about, self._arrived(oid), files), program)

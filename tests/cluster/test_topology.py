@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from executor.cluster.failpoints import VARIABLE
+from executor.failpoints import VARIABLE
 from tests.rig.beside import Beside
 from tests.rig.process import is_alive, wait_until
 from tests.rig.server import Millstream

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from executor.cluster.failpoints import VARIABLE
+from executor.failpoints import VARIABLE
 from tests.rig.process import stat, wait_until
 from tests.rig.server import Millstream
 from tests.server.test_separation import BRIEF, NUMBERS

@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from executor.cluster.failpoints import VARIABLE
+from executor.failpoints import VARIABLE
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream, together

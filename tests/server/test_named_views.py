@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from executor.cluster.failpoints import VARIABLE
+from executor.failpoints import VARIABLE
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream, together
 from tests.server.cluster import expire, server
