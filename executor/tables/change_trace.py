@@ -20,11 +20,12 @@ from itertools import chain
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from msgspec import Struct
 
 from catalog.objects import Table
-from executor.commit.encoding.frames import decode
+from executor.commit.encoding.frames import decode_all
 from executor.commit.encoding.payloads import decode_record
 from executor.commit.log import Log
 from executor.commit.records import CatalogChange, TableChange, TableValues, TransactionRecord
@@ -38,6 +39,7 @@ BUDGET: Final = 64 << 20
 WEIGHT: Final = "__weight"
 
 TablePart = TableChange | TableValues
+Numbers = npt.NDArray[np.int64]
 
 
 class _Unknown(Exception):
@@ -126,11 +128,11 @@ class TableChanges:
             known = [item for item in self._changes if after < item.lsn <= upto]
         changes = chain(self._logged(after, min(start, upto)), known)
         try:
-            found = [batch for item in changes for batch in self._rows(item)]
+            found = [_marked(*sides, self._schema) for sides in _together(changes)]
         except _Unknown:
             return None
         self._budget.keep()
-        return pa.Table.from_batches(found, self._schema)
+        return pa.concat_tables(found) if found else self._schema.empty_table()
 
     def picked(self, names: Sequence[str], after: int, upto: int) -> pa.Table | None:
         """The changes of some columns, as ``delta`` has those of all. Transactions that add or drop other columns do
@@ -139,14 +141,16 @@ class TableChanges:
         with self._lock:
             start = self._after
             known = [item for item in self._changes if after < item.lsn <= upto]
-        fields = [self._schema.field(name) for name in (LSN, *names, WEIGHT)]
+        schema = pa.schema([self._schema.field(name) for name in (LSN, *names, WEIGHT)])
         try:
             changes = chain(self._logged(after, min(start, upto), is_redefined=_rebuilds), known)
-            found = [batch for item in changes for batch in _batches(item, pa.schema(fields), names)]
+            # Each by itself: they may have other columns beside.
+            sides = (side for item in changes for side in _together((item,)))
+            found = [_marked(rows.select(names), lsns, weights, schema) for rows, lsns, weights in sides]
         except _Unknown:
             return None
         self._budget.keep()
-        return pa.Table.from_batches(found, pa.schema(fields))
+        return pa.concat_tables(found) if found else schema.empty_table()
 
     def _take_in(self, size: int) -> None:
         self._held.add(size)
@@ -182,27 +186,33 @@ class TableChanges:
                 if isinstance(part, TableChange) and part.table == oid:
                     yield _Change(lsn, part, _size(part))
 
-    def _rows(self, change: _Change) -> Iterator[pa.RecordBatch]:
-        return _batches(change, self._schema)
+
+def _marked(rows: pa.Table, lsns: Numbers, weights: Numbers, schema: pa.Schema) -> pa.Table:
+    """Changed rows with their LSNs and weights."""
+    return pa.Table.from_arrays([pa.array(lsns), *rows.columns, pa.array(weights)], schema=schema)
 
 
-def _batches(change: _Change, schema: pa.Schema, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """A change's rows with their LSN and weight; ``names`` are their columns where not all are asked for."""
-    for batches, weight in _sides(change.part):
-        for batch in batches:
-            count = batch.num_rows
-            own = batch.columns if names is None else [batch.column(name) for name in names]
-            columns = [_repeated(change.lsn, count), *own, _repeated(weight, count)]
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+def _together(changes: Iterable[_Change]) -> Iterator[tuple[pa.Table, Numbers, Numbers]]:
+    """The rows of changes with their LSNs and weights: first those that went, with weight -1, then those that came,
+    with weight 1. Changes of a few rows, of which there may be many, are decoded together."""
+    frames: list[tuple[bytes, int, int]] = []
+    for change in changes:
+        part = change.part
+        for side, weight in ((part.deleted, -1), (part.inserted, 1)):
+            if isinstance(side, bytes):
+                frames += [(side, change.lsn, weight)] if side else []
+            elif side is not None:
+                yield from _decoded(frames)
+                frames = []
+                yield side, np.full(side.num_rows, change.lsn, np.int64), np.full(side.num_rows, weight, np.int64)
+    yield from _decoded(frames)
 
 
-def _sides(part: TablePart) -> Iterator[tuple[Iterable[pa.RecordBatch], int]]:
-    """The rows that went, with weight -1, and those that came, with weight 1."""
-    for side, weight in ((part.deleted, -1), (part.inserted, 1)):
-        if isinstance(side, bytes):
-            yield (decode(pa.py_buffer(side)),) if side else (), weight
-        elif side is not None:
-            yield side.to_batches(), weight
+def _decoded(frames: Sequence[tuple[bytes, int, int]]) -> Iterator[tuple[pa.Table, Numbers, Numbers]]:
+    if frames:
+        rows, counts = decode_all([frame for frame, _, _ in frames])
+        lsns, weights = (np.repeat(np.array([item[at] for item in frames], np.int64), counts) for at in (1, 2))
+        yield rows, lsns, weights
 
 
 def weighted_rows(rows: pa.Table, weight: int, lsn: int) -> pa.Table:

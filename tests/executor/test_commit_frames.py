@@ -48,13 +48,23 @@ _COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[object]]] = {
 @st.composite
 def batches(draw: st.DrawFn, most_rows: int = 12) -> pa.RecordBatch:
     """A batch with a few columns of any type that a stream may have."""
+    (batch,) = draw(alike(most_rows, 1))
+    return batch
+
+
+@st.composite
+def alike(draw: st.DrawFn, most_rows: int = 3, most: int = 6) -> list[pa.RecordBatch]:
+    """Batches with the same columns; some columns have no NULL."""
     names = draw(st.lists(st.sampled_from(sorted(_COLUMNS)), min_size=1, max_size=5, unique=True))
-    rows = draw(st.integers(1, most_rows))
-    columns = [
-        pa.array(draw(st.lists(st.none() | _COLUMNS[name][1], min_size=rows, max_size=rows)), _COLUMNS[name][0])
-        for name in names
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=names)
+    values = [_COLUMNS[name][1] | st.none() if draw(st.booleans()) else _COLUMNS[name][1] for name in names]
+    found = []
+    for rows in draw(st.lists(st.integers(1, most_rows), min_size=1, max_size=most)):
+        columns = [
+            pa.array(draw(st.lists(value, min_size=rows, max_size=rows)), _COLUMNS[name][0])
+            for name, value in zip(names, values, strict=True)
+        ]
+        found.append(pa.RecordBatch.from_arrays(columns, names=names))
+    return found
 
 
 @pytest.mark.slow
@@ -65,6 +75,16 @@ def test_frame_gives_the_batch_back(batch: pa.RecordBatch) -> None:
     decoded = frames.decode(pa.py_buffer(frame))
     decoded.validate(full=True)
     assert decoded.equals(batch)
+
+
+@pytest.mark.slow
+@given(alike())
+def test_frames_are_decoded_together(some: list[pa.RecordBatch]) -> None:
+    encoded = [frames.encode(batch) for batch in some]
+    rows, counts = frames.decode_all([frame for frame in encoded if frame is not None])
+    rows.validate(full=True)
+    assert rows.equals(pa.Table.from_batches(some))
+    assert counts == [batch.num_rows for batch in some]
 
 
 @pytest.mark.slow

@@ -54,6 +54,8 @@ _PADDING: Final = tuple(bytes(n) for n in range(8))
 #: Codes of ``array`` whose items are Arrow's.
 _ARRAY_CODES: Final = {pa.int16(): "h", pa.int32(): "i", pa.int64(): "q", pa.float64(): "d"}
 
+#: A frame's rows, its descriptor, the lengths of its buffers, and where these begin.
+_Head: TypeAlias = tuple[int, bytes, tuple[int, ...], int]
 #: Bits of one value; 0 where they vary.
 _Layout = tuple[int, ...]
 _Buffer: TypeAlias = pa.Buffer | memoryview | bytes
@@ -148,12 +150,8 @@ def _validity(values: tuple[Any, ...]) -> bytes:
 
 def decode(frame: pa.Buffer) -> pa.RecordBatch:
     """The batch of a frame, sharing the frame's memory."""
-    view = memoryview(frame)
-    rows, described, count = _HEAD.unpack_from(view)
-    lengths = struct.unpack_from(f"<{count}I", view, _HEAD.size)
-    start = _HEAD.size + 4 * count
-    schema, layout = _schema(bytes(view[start : start + described]))
-    position = _aligned(start + described)
+    rows, descriptor, lengths, position = _head_of(memoryview(frame))
+    schema, layout = _schema(descriptor)
     buffers: list[pa.Buffer | None] = []
     for length in lengths:
         buffers.append(frame.slice(position, length))
@@ -167,6 +165,53 @@ def decode(frame: pa.Buffer) -> pa.RecordBatch:
         columns.append(pa.Array.from_buffers(kind, rows, own))
         taken += used
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def decode_all(frames: Sequence[bytes]) -> tuple[pa.Table, list[int]]:
+    """The rows of frames of one schema, which are some, and how many each has: for many frames in a tenth of the time
+    that their batches take."""
+    heads = [_head_of(memoryview(frame)) for frame in frames]
+    counts = [rows for rows, _, _, _ in heads]
+    schema, layout = _schema(heads[0][1])
+    if any(head[1] != heads[0][1] for head in heads) or not _are_joined(heads, layout):
+        batches = [decode(pa.py_buffer(frame)) for frame in frames]
+        return pa.Table.from_batches(batches), counts
+    parts: list[list[bytes]] = [[] for _ in heads[0][2]]
+    for frame, (_, _, lengths, position) in zip(frames, heads, strict=True):
+        at = position
+        for part, length in zip(parts, lengths, strict=True):
+            part.append(frame[at : at + length])
+            at = _aligned(at + length)
+    columns, taken = [], 0
+    for kind, bits in zip(schema.types, layout, strict=True):
+        data = pa.py_buffer(b"".join(parts[taken + (1 if bits else 2)]))
+        offsets = [] if bits else [pa.py_buffer(_offsets(parts[taken + 1]))]
+        columns.append(pa.Array.from_buffers(kind, sum(counts), [None, *offsets, data]))
+        taken += 2 if bits else 3
+    return pa.Table.from_arrays(columns, schema=schema), counts
+
+
+def _are_joined(heads: Sequence[_Head], layout: _Layout) -> bool:
+    """Whether the columns' bytes behind each other are those of all rows: no NULL, no bits."""
+    firsts = list(accumulate((2 if bits else 3 for bits in layout[:-1]), initial=0))
+    return 1 not in layout and not any(lengths[first] for _, _, lengths, _ in heads for first in firsts)
+
+
+def _offsets(parts: Sequence[bytes]) -> bytes:
+    """Where each value begins in the bytes of all, and the end."""
+    found, start = array("i", [0]), 0
+    for part in parts:
+        own = array("i", part)
+        found.extend([start + offset for offset in own[1:]])
+        start += own[-1]
+    return found.tobytes()
+
+
+def _head_of(view: memoryview) -> _Head:
+    rows, described, count = _HEAD.unpack_from(view)
+    lengths = struct.unpack_from(f"<{count}I", view, _HEAD.size)
+    start = _HEAD.size + 4 * count
+    return rows, bytes(view[start : start + described]), lengths, _aligned(start + described)
 
 
 def _add_buffers(target: list[_Buffer], own: list[pa.Buffer], rows: int, bits: int) -> bool:
