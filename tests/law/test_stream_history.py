@@ -89,6 +89,7 @@ def _insert(mirror: Mirror, source: random.Random) -> None:
 
 @pytest.mark.slow
 @pytest.mark.spark
+@pytest.mark.whole  # it needs another JVM
 def test_spark_fills_a_view_and_queries_the_rows(spark_server: Millstream) -> None:
     with spark_server.connect() as client:
 

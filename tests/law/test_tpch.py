@@ -84,7 +84,7 @@ def _await_jobs(mirror: Mirror, engine: str, done: int = 0) -> None:
     wait_until(lambda: mirror.jobs(engine) > done, 120, f"job of {engine} in millstream.jobs")
 
 
-@pytest.mark.parametrize(("engine", "scale"), _cases([("embedded", 0.01), ("auto", 0.01)], (0.01, 0.1)))
+@pytest.mark.parametrize(("engine", "scale"), _cases([("embedded", 0.01)], (0.01, 0.1)))
 def test_views_equal_their_queries_at_random_moments(
     engine: str, scale: float, postgres: Postgres, tpch: Tpch, whole: bool
 ) -> None:

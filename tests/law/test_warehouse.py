@@ -5,7 +5,7 @@ them (tests/sql/warehouse). Some sources are streams, the others tables. A histo
 corrections of what earlier ones said, then single changes; the server is killed in between. PostgreSQL has the same
 statements, with tables for streams, and refreshes its views before each comparison.
 
-``--whole`` has more seeds and four times the data.
+It takes a minute of processor time, so that it runs with ``--whole`` only.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _check(mirror: Mirror) -> None:
     mirror.check()
 
 
-@pytest.mark.parametrize(("seed", "scale"), sample([(1, 1), (2, 1), (3, 4)], {(1, 1)}))
+@pytest.mark.parametrize(("seed", "scale"), sample([(1, 1), (2, 1), (3, 4)], ()))
 def test_all_layers_equal_their_queries(seed: int, scale: int, postgres: Postgres) -> None:
     drawn, brokerage = random.Random(seed), Brokerage(seed, scale)
     with Millstream(settings={"spark_enabled": False}) as server, _warehouse(server, postgres, drawn) as mirror:
