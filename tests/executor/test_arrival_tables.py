@@ -12,6 +12,7 @@ from executor.database.database import Database
 from executor.moving.movability import require_movable
 from tests.executor.client import Client, open_database
 from tests.rig.process import wait_until
+from tests.rig.sampling import sample
 
 RELATIONS = """
     CREATE TABLE t (id int, name text, rate int, pad text);
@@ -229,7 +230,7 @@ def test_an_expression_of_the_table_that_fails_fails_the_view(client: Client) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["plain", "history", "files"])
+@pytest.mark.parametrize("kind", sample(["plain", "history", "files"], ("files",)))
 def test_the_log_is_held_for_the_tables_of_rows_that_a_view_lacks(tmp_path: Path, kind: str) -> None:
     folder = tmp_path / "incoming"
     folder.mkdir()

@@ -128,7 +128,7 @@ def _create(server: Millstream, engine: str) -> None:
             connection.execute(f"CREATE VIEW {name} {options} AS {query}".encode())
 
 
-@pytest.mark.parametrize("engine", ["embedded", pytest.param("auto", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("engine", ["embedded", pytest.param("auto", marks=(pytest.mark.spark, pytest.mark.whole))])
 def test_server_killed_while_two_clients_load(engine: str, whole: bool) -> None:
     """Two rounds, in which Spark is still starting when its server dies; ``--whole`` runs more."""
     source = random.Random(engine)

@@ -36,9 +36,7 @@ POINTS: Final = {
 CASES: Final = [(name, times) for name, all_times in POINTS.items() for times in all_times]
 SAMPLE: Final = (
     ("record-synced", 41),
-    ("run-stored", 6),
     ("merge-committed", 1),
-    ("view-logged", 3),
     ("program-logged", 1),
 )
 SETTINGS: Final = {

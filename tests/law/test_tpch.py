@@ -107,7 +107,7 @@ def test_views_equal_their_queries_at_random_moments(
 
 @pytest.mark.parametrize(
     ("engine", "name"),
-    _cases([("embedded", "figure_3_2"), ("embedded", "figure_4_2"), ("spark", "figure_4_2")], thesis.EXAMPLES),
+    _cases([("embedded", "figure_3_2"), ("embedded", "figure_4_2")], thesis.EXAMPLES),
 )
 def test_running_examples_equal_their_queries(
     engine: str, name: str, postgres: Postgres, servers: Callable[[str], Millstream]

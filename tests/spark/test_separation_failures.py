@@ -145,6 +145,7 @@ def test_the_jvm_dies_while_state_is_read(
     assert (a.separation.claims.all(), a.separation.stored.ids()) == ({}, [])
 
 
+@pytest.mark.whole
 def test_a_query_goes_on_from_what_it_left(
     servers: tuple[Database, Database], engine: SparkEngine, wanted: Any, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
