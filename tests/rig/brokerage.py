@@ -429,7 +429,7 @@ class Brokerage:
         yield f"UPDATE raw.staff SET manager = {1 + self._below(5)} WHERE id = {6 + self._below(30)}"
         yield f"UPDATE raw.staff SET given = upper(given), phone = NULL WHERE id = {1 + self._below(40)}"
         yield f"UPDATE raw.alert_rules SET low = low + 5 WHERE id = {1 + self._below(29)}"
-        yield f"INSERT INTO raw.alert_rules VALUES ({100 + new}, '{self._symbol()}', '{day}', '{day}', 1, 5)"
+        yield f"INSERT INTO raw.alert_rules VALUES ({100_000 + new}, '{self._symbol()}', '{day}', '{day}', 1, 5)"
         yield f"UPDATE raw.calendar SET holiday = NOT holiday WHERE day = '{day}'"
         yield f"UPDATE raw.industries SET sector = 'Other' WHERE id = '{self._of(_SECTORS)[0]}1'"
         yield f"UPDATE raw.tax_rates SET rate = 0.2 WHERE country = '{self._of(_COUNTRIES)}'"
