@@ -155,7 +155,7 @@ def processor_time(pid: int) -> float:
     return time.clock_gettime(~pid << 3 | _SCHEDULED)
 
 
-def wait_until_kept(client: Client, view: str, seconds: float = 2.0) -> None:
+def wait_until_kept(client: Client, view: str, seconds: float = 12.0) -> None:
     """Returns once a view's rows are kept, which the server fills in the background; or after some seconds, since not
     all views have such rows."""
     parts = f"SELECT FROM millstream.paths WHERE view = '{view}' AND part LIKE 'node %'"
