@@ -220,7 +220,7 @@ class KeptRows:
         if shown is None:
             self._recent.clear(reached)
         elif shown.num_rows:
-            self._recent.append(Run(reached, shown))
+            self._recent.append(Run(reached, shown, after=self.lsn))
         self.lsn = lsn
         self.account()
 

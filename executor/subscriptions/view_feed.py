@@ -10,7 +10,7 @@ so that all differences since a look add up to what the view has become since. W
 single groups (a program's point key), only the groups that runs have touched are compared, before and after. Where its
 rows are kept up to date, what has changed of them is the difference (``executor.queries.kept_rows``). Else all rows are
 compared.
-Knows nothing of who waits how long (``executor.subscriptions.change_scan``).
+Knows nothing of how long readers wait (``executor.subscriptions.change_scan``).
 """
 
 from __future__ import annotations

@@ -17,11 +17,17 @@ from executor.traces.budget import size_of
 
 
 class Run(Struct, frozen=True):
-    """A net change up to an LSN, from the run before it on; ``lsns``: the LSN of each row, where there are several."""
+    """A net change up to an LSN, from the run before it on, or from the LSN ``after``; ``lsns``: the LSN of each row,
+    where there are several."""
 
     upto: int
     rows: pa.Table
     lsns: pa.ChunkedArray | None = None
+    after: int | None = None
+
+    def spans(self, lsn: int) -> bool:
+        """Whether it has changes on both sides of an LSN, as far as it knows."""
+        return self.after is not None and self.after < lsn < self.upto
 
 
 class KeptRuns:
@@ -62,13 +68,15 @@ class KeptRuns:
             self._forget_first()
 
     def delta(self, after: int, upto: int) -> list[Run] | None:
-        """The runs over (after, upto]; None where they are not all kept."""
+        """The runs over (after, upto]; None where they are not all kept, or one spans ``after``."""
         found = self.behind(after)
         return None if found is None else [run for run in found if run.upto <= upto]
 
     def behind(self, after: int) -> list[Run] | None:
-        """All runs behind an LSN; None where they are not all kept."""
-        return None if after < self.first else [run for run in self._runs if after < run.upto]
+        """All runs behind an LSN; None where they are not all kept, or one spans it."""
+        if after < self.first or any(run.spans(after) for run in self._runs):
+            return None
+        return [run for run in self._runs if after < run.upto]
 
     def release(self, upto: int) -> None:
         """Forgets the runs up to an LSN."""

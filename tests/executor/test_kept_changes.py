@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from executor.database.database import Database
-from executor.queries import kept_rows
+from executor.queries import kept_rows, maintained_views
 from executor.queries.reader import Reader
 from tests.executor.client import Client, open_database
 from tests.executor.test_changes import Subscriber, row_of
+from tests.executor.test_fills import Gate
 from tests.executor.test_maintained_views import change, create, kept
 from tests.executor.view_queries import MAINTAINED, PARTLY
 from tests.rig.sampling import sample
@@ -79,3 +80,24 @@ def test_a_look_reads_no_more_than_what_has_changed(database: Database, monkeypa
             assert all(0 < count < 20 for count in counts), counts
     for reader in readers:
         reader.check()
+
+
+def test_a_look_between_the_moments_of_kept_rows_counts_nothing_twice(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintained_views, "AT_ONCE", 0)
+    client, gate = Client(database), Gate(monkeypatch)
+    create(client, ("SELECT k, v FROM a JOIN (SELECT 1 AS one) o ON k > 0 GROUP BY k, v",))
+    client.run("INSERT INTO a SELECT i, 1, i FROM generate_series(1, 50) i")
+    reader = Subscriber(database, "v0")
+    reader.check()  # computes the rows, and begins to make those that are kept
+    assert gate.reached.wait(60)
+    client.run("DELETE FROM a WHERE k = 7; INSERT INTO a VALUES (70, 1, 70)")
+    reader.check()  # is beyond the moment of the rows that are being made
+    gate.open()
+    client.run("DELETE FROM a WHERE k = 8; INSERT INTO a VALUES (80, 1, 80)")
+    client.run("SELECT * FROM v0")  # brings the kept rows past the reader
+    assert kept(database) == {"v0"}
+    reader.check()
+    client.run("DELETE FROM a WHERE k = 9")
+    reader.check()
