@@ -31,8 +31,8 @@ AIM: Final = 0.1
 
 
 class Change(Struct, frozen=True):
-    """How a row of a table changes: ``statement`` for a ``{key}`` of 1 to ``keys`` at scale 1, whose row leaves the
-    first time and comes back the second time. A table of few rows has as many of them at any scale."""
+    """How a row of a table changes: the first ``statement`` for a key takes the row away from its partners, the second
+    one brings it back. Keys are 1 to ``keys`` at scale 1; a table of ``few`` rows has the same number at any scale."""
 
     statement: str
     keys: int

@@ -2,6 +2,7 @@
 
 ``core`` opens the files and has what reads what. ``consistency`` compares what the files say of each other,
 ``recycled_log`` keeps what the log has forgotten, and ``table_recovery`` brings tables and catalog to the log's end.
+``past_tables`` has tables as they stood when rows of streams were committed.
 ``plans``, ``versions`` and ``catalog_results`` are caches of reads;
 ``memory`` and ``descriptors`` divide what the operating system gives, and ``periodic`` runs a background thread.
 """

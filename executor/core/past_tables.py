@@ -4,8 +4,8 @@
 
 Owns: the rows of the view's static relations at an LSN, the LSNs at which these rows change, and what of both is kept
 for the next call. While no table changes, that is the last evaluation. Guard: the log has the changes behind the LSNs
-that are asked for. It is held for the streams' rows which the view does not have yet (``upkeep.frontiers``), whose LSNs
-these are.
+that are asked for. These are the LSNs of stream rows that the view does not have yet, for which ``upkeep.frontiers``
+holds the log.
 
 The lock of this object is taken before the sequencer's.
 """

@@ -69,7 +69,7 @@ class Changes:
             self._kept[node.id].change(self._deltas[node.id])
 
     def _pass_on(self, node: DataflowNode, delta: pa.Table) -> None:
-        """Gives the nodes above the change of a node whose kept rows have changed already, or that keeps none."""
+        """Tells the nodes above of a node's change. The node keeps no rows, or they have changed already."""
         found = consolidated(delta, partial(self._merge, node.columns))
         if found.num_rows:
             self._deltas[node.id] = found

@@ -6,4 +6,5 @@
 
 The rows of views that take long to compute are kept: ``maintained_views`` decides which, ``expanded_views`` gives a
 view's relation over tables and states alone, and ``kept_rows`` brings the rows forward by the inputs' changes.
+``read_costs`` measures both ways, and ``fills`` makes the rows of large views in the background.
 """

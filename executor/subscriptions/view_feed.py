@@ -200,7 +200,7 @@ class ViewFeed:
         if found is None:
             return False
         lsn, changed, changes = found
-        rows = self._summed([_renamed(item, self._names) for item in changes])
+        rows = self._summed([item.rename_columns(self._names) for item in changes])
         if rows.num_rows:
             self._runs.append(Run(lsn, rows))
             self._standing = Standing(before.tables, True, (*before.differences, rows))
@@ -269,7 +269,7 @@ class ViewFeed:
             touched = self._touched(before.tables, runs, reader)
             if touched is not None:
                 before, after = map(Standing, touched)
-        gone = [_negated(_renamed(rows, self._names)) for rows in before.differences]
+        gone = [_negated(rows.rename_columns(self._names)) for rows in before.differences]
         return self._merged([(self._shown(before, reader), -1), (self._shown(after, reader), 1)], gone)
 
     def _touched(
@@ -310,7 +310,7 @@ class ViewFeed:
         weights = rows.columns[-1]
         fewer, more = rows.filter(_compute.less(weights, 0)), rows.filter(_compute.greater(weights, 0))
         places = [str(index) for index in range(len(self._names) - 1)]
-        return _renamed(pa.concat_tables([fewer, more]), [*places, ""])
+        return pa.concat_tables([fewer, more]).rename_columns([*places, ""])
 
 
 def _by_groups(program: Program) -> bool:
@@ -320,10 +320,6 @@ def _by_groups(program: Program) -> bool:
     (state,) = program.states
     merged = {column.type.name for column in state.columns} if state.kind != "concatenate" else {"float8"}
     return merged.isdisjoint(("float4", "float8"))
-
-
-def _renamed(rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    return rows.rename_columns(list(names))
 
 
 def _negated(rows: pa.Table) -> pa.Table:

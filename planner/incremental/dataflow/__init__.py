@@ -3,8 +3,9 @@
 1. ``planning.dataflow_of`` walks a relation from its leaves up. It leaves joins, filters and projections in place, and
    makes a node (``graph``) of everything below an operator that they end at.
 2. Each method is a file with its equation and guard: ``propagation`` (filters, projections and joins of changed rows),
-   ``retraction`` (groupings whose aggregates can be taken back), ``recomputation`` (the touched keys of any other
-   operator).
+   ``retraction`` (groupings whose aggregates can be taken back, ``float_sums`` among them), ``first_rows`` (LIMIT, and
+   the least and the greatest value), ``time_bounds`` (comparisons with ``now()``), ``recomputation`` (the touched keys
+   of any other operator). ``groupings`` takes a grouping apart where its aggregates need several.
 3. What no method takes stays above the nodes, and is computed when the rows are read.
 
 The graph says, for each node, the relation that makes its change from the changes and rows of others, and by which

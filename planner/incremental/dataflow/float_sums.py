@@ -1,6 +1,8 @@
 """Sums and averages of doubles that can be taken back: exact sums of integers.
 
-With T the tiers, of which tier t has the doubles of a size from 2^l to 2^u and counts in units of 2^-b::
+``retraction`` adds up states and takes them back (Tempura, section 3.2: a merge by attributes), which leaves errors
+where a sum is rounded. With T the tiers, of which tier t has the doubles of a size from 2^l to 2^u and counts in units
+of 2^-b::
 
     sum(x)  =  sum over t of sum(units(x, t)) * 2^-b(t)   +   sum(x) of the x in no tier
     avg(x)  =  sum(x) / count(x)

@@ -1,6 +1,8 @@
 """Conditions that compare a time of a row with ``now()``: rows come and go as time passes, whatever happens to inputs.
 
-With R the rows, and B(R) those on the right side of all bounds, which depend on the time of the read alone::
+Such a filter is a time-varying relation also over rows that stay (Tempura, section 3.1), and its change between two
+reads is the difference of two snapshots, by multiplicities (section 3.2, definition 4). With R the rows, and B(R) those
+on the right side of all bounds, which depend on the time of the read alone::
 
     Q      =  B(R)
     d(Q)   =  B(dR) + B'(X) - B(X)            X: the rows of R' with a time from a bound to the new one
