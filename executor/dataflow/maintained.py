@@ -6,7 +6,7 @@ time. After any error the object must be given up: its nodes may stand at differ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -14,9 +14,11 @@ import pyarrow as pa
 
 from executor.dataflow.first_rows import FirstRowsState
 from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
-from executor.dataflow.multiset import Multiset
-from executor.dataflow.operators import Changes, Merge, Query, change_schema, schema_of, shown
+from executor.dataflow.multiset import Multiset, Range
+from executor.dataflow.node_rows import NodeRows
+from executor.dataflow.operators import Changes, Merge, Query, change_schema, schema_of
 from executor.dataflow.time_bounds import TimeBoundedRows, Times
+from executor.dataflow.view_rows import ViewRows
 from executor.dataflow.weighted_rows import WEIGHT, repeated, weighted
 from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Snapshot, Sort
 from planner.algebra.walk import find, kinds_of
@@ -60,10 +62,12 @@ class MaintainedRows:
         merge: Merge,
         most: int,
         times: Times,
+        views: Mapping[int, ViewRows],
     ) -> None:
         """Fills the nodes, as they are at some ``times``, each from the kept rows of those below. ``whole`` evaluates a
         relation over tables and states as they are at the moment, and over the rows of given traces, ``query`` one over
-        a few rows of given traces. Raises TooLarge where the rows take more than ``most`` bytes, now or later."""
+        a few rows of given traces; ``views`` are the rows of sources that another dataflow keeps. Raises TooLarge where
+        the rows take more than ``most`` bytes, now or later."""
         self._flow = flow
         self._shared = flow.shared
         self._query = query
@@ -74,6 +78,8 @@ class MaintainedRows:
         self._first: dict[int, FirstRowsState] = {}
         self._bounded = {node: TimeBoundedRows(item, times) for node, item in flow.bounded.items()}
         self._kept: dict[int, Multiset] = {}
+        self._views = views
+        self._held = NodeRows(self._kept, views, self._shared)
         nodes = {f"s_{rows_trace(flow.scope, node.id)}": node.id for node in flow.nodes}
 
         def filled(relation: Relation) -> pa.Table:
@@ -87,11 +93,13 @@ class MaintainedRows:
                 self._states[node.id] = self._multiset(node.state, states, keys)
             if isinstance(node, FirstRows):
                 self._first[node.id] = self._first_rows(node)
-            if node.id in flow.kept:
+            if node.id in flow.kept and node.id not in views:
                 rows = self._made(node.id)
                 rows = filled(node.definition) if rows is None else rows
                 self._kept[node.id] = self._multiset(node.columns, rows, flow.kept[node.id])
             self._require_room()
+        for item in views.values():
+            item.settle()
 
     def _multiset(self, columns: tuple[Column, ...], rows: pa.Table, keys: tuple[Key, ...]) -> Multiset:
         typed = pa.Table.from_arrays(rows.columns, schema=schema_of(columns))
@@ -103,7 +111,7 @@ class MaintainedRows:
         def choose(relation: Relation, rows: pa.Table) -> pa.Table:
             return pa.Table.from_arrays(self._query(relation, {f"s_{trace}": rows}).columns, schema=rows.schema)
 
-        everything = partial(self._weighted, node.node)
+        everything = partial(self._held.lookup, node.node)
         return FirstRowsState(node, everything, choose, partial(self._merge, node.columns))
 
     def _made(self, node: int) -> pa.Table | None:
@@ -111,7 +119,7 @@ class MaintainedRows:
         if node in self._first:
             return self._first[node].shown
         if node in self._bounded:
-            return repeated(self._bounded[node].chosen(self._weighted(self._flow.bounded[node].node)))
+            return repeated(self._bounded[node].chosen(self._held.lookup(self._flow.bounded[node].node)))
         return None
 
     def _bound(self, node: int) -> dict[str, pa.Table]:
@@ -126,6 +134,9 @@ class MaintainedRows:
         """Makes the indexes that the first change which takes rows away would make."""
         for item in (*self._kept.values(), *self._states.values()):
             item.index()
+        for node, view in self._views.items():
+            for key in self._flow.kept.get(node, ()):
+                view.index_by(key)
 
     @property
     def bytes(self) -> int:
@@ -134,8 +145,9 @@ class MaintainedRows:
 
     @property
     def count(self) -> int:
-        """The rows that are kept."""
-        return sum(item.count for item in (*self._kept.values(), *self._states.values()))
+        """The rows that are kept, here and by the dataflows of views that this one reads."""
+        own = sum(item.count for item in (*self._kept.values(), *self._states.values()))
+        return own + sum(view.count for view in self._views.values())
 
     @property
     def counts(self) -> dict[int, int]:
@@ -148,7 +160,7 @@ class MaintainedRows:
 
         ``deltas`` are the changes of sources by node, in their columns' order, with the weight last, ``times`` those of
         the read. Raises Inconsistent where they are not those of what is kept, and TooLarge."""
-        changes = Changes(self._flow.scope, self._kept, self._shared, self._query, self._merge)
+        changes = Changes(self._flow.scope, self._kept, self._held, self._shared, self._query, self._merge)
         for node in self._flow.nodes:
             match node:
                 case Source():
@@ -184,20 +196,34 @@ class MaintainedRows:
         rows = self._read(node, key, hashes_of(values, values.column_names))
         return rows.select([*names.values()]).rename_columns([*map(stored_name, names)])
 
+    @property
+    def shown_columns(self) -> Key | None:
+        """By column of the final relation what ``shown`` calls it; None where the final relation computes its rows."""
+        return None if self._passed is None else tuple(self._passed[1].values())
+
+    def shown(self, columns: Key, key: Key, hashes: Hashes) -> pa.Table:
+        """Some columns of the final relation's rows with some keys, and perhaps of others, or of all for an empty key,
+        with their weights."""
+        assert self._passed is not None
+        return self._held.lookup(self._passed[0], key, hashes).select([*columns, WEIGHT])
+
+    def shown_between(self, columns: Key, ranges: Sequence[tuple[str, Range]]) -> pa.Table:
+        """Some columns of the final relation's rows that have a time in one of some ranges, with their weights."""
+        assert self._passed is not None
+        return self._held.between(self._passed[0], ranges).select([*columns, WEIGHT])
+
+    def index_shown(self, key: Key) -> None:
+        """Makes the index by which ``shown`` finds rows with a key. Safe while another thread changes the rows."""
+        assert self._passed is not None
+        self._held.index_by(self._passed[0], key)
+
     def outputs(self) -> dict[str, pa.Table]:
         """The rows of the outputs, by the engine names of the leaves of the dataflow's final relation."""
         return {name: rows for node in self._flow.outputs for name, rows in self._bound(node).items()}
 
     def _read(self, node: int, key: Key = (), hashes: Hashes = NO_HASHES) -> pa.Table:
         """Rows of a node with some keys, or all for an empty key, each as often as it is there."""
-        return repeated(self._weighted(node, key, hashes))
-
-    def _weighted(self, node: int, key: Key = (), hashes: Hashes = NO_HASHES) -> pa.Table:
-        """Rows of a node with their weights."""
-        shared = self._shared.get(node)
-        if shared is None:
-            return self._kept[node].lookup(key, hashes)
-        return shown(shared, self._kept[shared.node].lookup(shared.key(key), hashes))
+        return repeated(self._held.lookup(node, key, hashes))
 
 
 def _passed(flow: Dataflow) -> tuple[int, dict[Column, str]] | None:

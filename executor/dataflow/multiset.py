@@ -141,6 +141,11 @@ class Multiset:
         """Makes the index by which rows that go are found."""
         self.lookup(self._names, NO_HASHES)
 
+    def index_by(self, key: tuple[str, ...]) -> None:
+        """Makes the index by which rows with a key are found. Safe while another thread changes the rows."""
+        for item in tuple(self._segments):
+            item.index(key)
+
     @property
     def bytes(self) -> int:
         """About what the rows and their indexes take in memory."""

@@ -6,7 +6,7 @@ what they were before is found by adding the change with its weights negated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 import numpy as np
@@ -15,7 +15,8 @@ import pyarrow as pa
 from executor.dataflow.first_rows import FirstRowsState
 from executor.dataflow.group_sums import added_up
 from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
-from executor.dataflow.multiset import Multiset, Range
+from executor.dataflow.multiset import Multiset
+from executor.dataflow.node_rows import NodeRows, shown
 from executor.dataflow.time_bounds import TimeBoundedRows, Times
 from executor.dataflow.weighted_rows import WEIGHT, consolidated, negated, repeated, weighted
 from planner.algebra.nodes import Column, Relation
@@ -33,7 +34,6 @@ from planner.incremental.dataflow.graph import (
     TimeBounded,
     change_trace,
     groups_trace,
-    names_of,
     rows_trace,
     states_trace,
 )
@@ -49,9 +49,17 @@ class Changes:
     """One change on its way through a dataflow: what has changed of each node, and the rows of those that are kept."""
 
     def __init__(
-        self, scope: str, kept: Mapping[int, Multiset], shared: Mapping[int, Shared], query: Query, merge: Merge
+        self,
+        scope: str,
+        kept: Mapping[int, Multiset],
+        rows: NodeRows,
+        shared: Mapping[int, Shared],
+        query: Query,
+        merge: Merge,
     ) -> None:
+        """``kept`` are changed as their nodes are; all are read from ``rows``."""
         self._scope = scope
+        self._held = rows
         self._shared = shared
         self._kept = kept
         self._query = query
@@ -91,7 +99,7 @@ class Changes:
             case TimeBounded():
                 rows = bounded[node.id]
                 parts = [rows.chosen(self._deltas[node.node])] if is_changed else []
-                parts += rows.move(times, partial(self._between, node.node))
+                parts += rows.move(times, partial(self._held.between, node.node))
                 if not parts:
                     return
             case Shared():
@@ -120,22 +128,14 @@ class Changes:
         """Rows of a node with their weights, as they are, or were."""
         if (shared := self._shared.get(node)) is not None:
             return shown(shared, self._rows(shared.node, shared.key(key), hashes, is_new))
-        found = self._kept[node].lookup(key, hashes)
+        found = self._held.lookup(node, key, hashes)
         delta = self._deltas.get(node)
         if is_new or delta is None:
             return found
         if key:
             places = np.isin(hashes_of(delta, key), hashes)
             delta = delta.filter(pa.array(places))
-        return self._kept[node].consolidated(pa.concat_tables([found, negated(delta)]))
-
-    def _between(self, node: int, ranges: Sequence[tuple[str, Range]]) -> pa.Table:
-        """Rows of a node with their weights, as they are, that have a time in one of some ranges."""
-        shared = self._shared.get(node)
-        if shared is None:
-            return self._kept[node].between(ranges)
-        own = [(column, values) for name, values in ranges for column in shared.key((name,))]
-        return shown(shared, self._kept[shared.node].between(own))
+        return self._held.consolidated(node, pa.concat_tables([found, negated(delta)]))
 
     def _answer(self, relation: Relation, traces: Mapping[str, pa.Table], schema: pa.Schema) -> pa.Table:
         """A relation's rows."""
@@ -213,11 +213,6 @@ class Changes:
         found = ((below, repeated(self._rows(below, key, touched, is_new))) for below, key in node.keys)
         traces = {rows_trace(self._scope, below): rows for below, rows in found}
         return self._answer(node.relation, traces, schema_of(node.columns))
-
-
-def shown(node: Shared, rows: pa.Table) -> pa.Table:
-    """Rows of the node that another one shares, with their weights, as its own."""
-    return rows.rename_columns([*names_of(node.columns), WEIGHT])
 
 
 def schema_of(columns: Iterable[Column]) -> pa.Schema:

@@ -1,12 +1,13 @@
 """A view's final relation with those of the views below in the places where it reads them.
 
-So the rows of a view that reads views follow the changes of tables and states, whatever lies between. Traces are called
-by their view, since views may have equal ones that began at other moments.
+So the rows of a view that reads views follow the changes of tables and states, whatever lies between, except for views
+whose rows are kept: their rows and changes are read. Traces are called by their view, since views may have equal ones
+that began at other moments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
@@ -30,8 +31,9 @@ _OTHER: Final = "a relation is read that is neither a table nor a state"
 
 
 class Expanded(Struct, frozen=True):
-    """``relation`` over tables and over ``traces``, by name: the view's runtime and the trace's own name. ``views``: of
-    which it consists, each with its final relation. ``reason``: why it cannot be maintained, or empty."""
+    """``relation`` over tables, over views whose rows are kept, and over ``traces``, by name: the view's runtime and
+    the trace's own name. ``views``: of which it consists, each with its final relation. ``reason``: why it cannot be
+    maintained, or empty."""
 
     relation: Relation
     views: tuple[tuple[ViewRuntime, Relation], ...]
@@ -54,6 +56,11 @@ class Expanded(Struct, frozen=True):
         return True
 
     @property
+    def sources(self) -> tuple[int, ...]:
+        """The views that are read by their kept rows."""
+        return tuple(sorted({node.oid for node in find(self.relation, _SCANS) if node.kind == "view"}))
+
+    @property
     def expiry(self) -> timedelta | None:
         """After how long the first rows leave states by the clock, without a change that says so; None for never."""
         ages = [item.age for runtime, _ in self.views for item in runtime.program.expiries if item.by_clock]
@@ -61,7 +68,7 @@ class Expanded(Struct, frozen=True):
 
     def size(self, core: Core) -> int:
         """About how many rows there are in the tables and states that are read."""
-        scans = {node.oid for node in find(self.relation, _SCANS)}
+        scans = {node.oid for node in find(self.relation, _SCANS) if node.kind == "table"}
         read = {node.trace for node in find(self.relation, _SNAPSHOTS)}
         states = [runtime.states[name] for trace, (runtime, name) in self.traces.items() if trace in read]
         counts = core.tables.row_counts() if scans else {}
@@ -125,9 +132,9 @@ class _Expansion(Struct, frozen=True):
     reason: str
 
 
-def expanded_view(core: Core, runtime: ViewRuntime) -> Expanded:
-    """A view's final relation over tables and states alone."""
-    found = _expansion(core, runtime)
+def expanded_view(core: Core, runtime: ViewRuntime, kept: Collection[int] = ()) -> Expanded:
+    """A view's final relation over tables and states, and over those of the views below whose rows are ``kept``."""
+    found = _expansion(core, runtime, kept)
     own = runtime.view.oid
     views = [(runtime if oid == own else core.view(oid), relation) for oid, (_, relation) in found.views.items()]
     traces = {_scoped(owner, name): (owner, name) for owner, _ in views for name in owner.states}
@@ -155,7 +162,7 @@ def dataflow(oid: int, relation: Relation, constants: frozenset[str], reason: st
     return Planned(None, (reason,)) if reason else dataflow_of(relation, f"v{oid}", constants)
 
 
-def _expansion(core: Core, view: Owner) -> _Expansion:
+def _expansion(core: Core, view: Owner, kept: Collection[int] = ()) -> _Expansion:
     views: dict[int, tuple[Owner, Relation]] = {}
     reason = ""
 
@@ -172,7 +179,7 @@ def _expansion(core: Core, view: Owner) -> _Expansion:
 
     def change(node: Any) -> Any:
         nonlocal reason
-        if not isinstance(node, Scan) or node.kind == "table":
+        if not is_expanded(node):
             return node
         below = core.find_view(node.oid) if node.kind == "view" else None
         if below is None or reason:
@@ -184,9 +191,12 @@ def _expansion(core: Core, view: Owner) -> _Expansion:
             found, tuple((c, ColumnRef(places[name])) for c, name in zip(node.columns, node.sources, strict=True))
         )
 
+    def is_expanded(node: Any) -> bool:
+        return isinstance(node, Scan) and node.kind != "table" and not (node.kind == "view" and node.oid in kept)
+
     relation = scoped(view)
     fresh = Fresh(relation)
-    while not reason and any(scan.kind != "table" for scan in find(relation, _SCANS)):
+    while not reason and any(map(is_expanded, find(relation, _SCANS))):
         relation = descend(relation, change, _SCANS)
         if is_larger(relation, _LARGE):
             reason = "the views that it reads are too large together"

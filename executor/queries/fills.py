@@ -24,7 +24,7 @@ from executor.core.plans import PlanCache
 from executor.embedded.connection import Bindings
 from executor.embedded.detached_statements import thread_seconds
 from executor.queries.expanded_views import Expanded
-from executor.queries.kept_rows import GIVEN_UP, KeptRows, Unknown
+from executor.queries.kept_rows import GIVEN_UP, Below, KeptRows, Unknown
 from executor.tables.store import ReadSnapshot
 from executor.traces.budget import Held
 from executor.views.view_lock import locked
@@ -38,10 +38,17 @@ class Fill:
     """One view's. The methods may be called from any thread."""
 
     def __init__(
-        self, core: Core, expanded: Expanded, planned: Planned, plans: PlanCache, time: datetime, held: Held
+        self,
+        core: Core,
+        expanded: Expanded,
+        planned: Planned,
+        plans: PlanCache,
+        time: datetime,
+        held: Held,
+        below: Below,
     ) -> None:
         self._core, self._expanded, self._planned, self._plans, self._held = core, expanded, planned, plans, held
-        self._time = time
+        self._time, self._below = time, below
         self._lock = threading.Lock()
         self._is_wanted = True
         self._is_over = False
@@ -116,9 +123,9 @@ class Fill:
     def _begun(self) -> tuple[KeptRows, ReadSnapshot] | None:
         """What is to be filled, at a moment, and the tables at it; None where the view has gone on meanwhile."""
         core, expanded = self._core, self._expanded
-        views = sorted((runtime for runtime, _ in expanded.views), key=lambda runtime: runtime.view.oid)
+        own = expanded.views[0][0].view.oid
         core.tables.backlog.apply()
-        with locked(runtime.lock for runtime in views):
+        with locked(runtime.lock for oid in core.views_below((own,)) if (runtime := core.find_view(oid)) is not None):
             if not self._is_wanted or not expanded.is_current(core):
                 return None
             with core.sequencer.lock:
@@ -126,7 +133,8 @@ class Fill:
             try:
                 if not expanded.advance(lsn, with_own=True):
                     raise Unknown
-                rows = KeptRows(core, expanded, self._planned, self._plans, lsn, self._time, self._held)
+                time, held, below = self._time, self._held, self._below
+                rows = KeptRows(core, expanded, self._planned, self._plans, lsn, time, held, below)
             except BaseException:
                 snapshot.close()
                 raise

@@ -1,23 +1,25 @@
-"""The rows of one view that are kept up to date: their dataflow over the changes of tables and states.
+"""The rows of one view that are kept up to date: their dataflow over the changes of tables, states and other views.
 
 Owns: what the inputs of a dataflow are, and how far each has been read. Used with the view's lock held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
 import pyarrow as pa
 
 from catalog.objects import Table
 from executor.core.core import Core
 from executor.core.plans import PlanCache
-from executor.dataflow.hashing import hashes_of
+from executor.dataflow.hashing import NO_HASHES, hashes_of
 from executor.dataflow.maintained import MaintainedRows, TooLarge, Whole
 from executor.dataflow.multiset import Multiset
-from executor.dataflow.weighted_rows import WEIGHT, Inconsistent, negated, weighted
+from executor.dataflow.view_rows import ViewRows
+from executor.dataflow.weighted_rows import WEIGHT, Inconsistent, consolidated, negated, repeated, weighted
 from executor.identity_cache import Remembered
 from executor.queries.expanded_views import Expanded
 from executor.small import few_of
@@ -34,6 +36,7 @@ from planner.incremental.dataflow.planning import Planned
 from planner.incremental.names import stored_name
 from planner.incremental.programs.state_relations import weighted as weights_of
 
+_SCANS: Final = kinds_of(Scan)
 _SNAPSHOTS: Final = kinds_of(Snapshot)
 #: What evaluates a node's statement over a few rows.
 _OF_FEW: Final = Remembered(few_of, 1 << 16)
@@ -134,11 +137,64 @@ class _StateInput:
         return 0 if self._rows is None else self._rows.bytes
 
 
+class Below(Protocol):
+    """Brings the rows of a view that others read to an LSN."""
+
+    def __call__(self, oid: int, lsn: int, time: datetime, /) -> KeptRows | None:
+        """The rows, if they are kept. With the locks of the view and of those that it reads."""
+        ...
+
+
+class _ViewInput:
+    """The changes of a view whose rows are kept."""
+
+    def __init__(self, source: Source, below: Below, lsn: int, time: datetime) -> None:
+        assert isinstance(source.definition, Scan)
+        self.node, self.sources = source, source.definition.sources
+        self.oid, self._below = source.definition.oid, below
+        found = below(self.oid, lsn, time)
+        shown = None if found is None else found.rows.shown_columns
+        if found is None or shown is None or not found.follows_changes_alone:
+            raise Unknown
+        self.kept = found
+        columns = found.columns
+        self._places = [columns.index(name) for name in self.sources]
+        self.names = {
+            stored_name(column): shown[place] for column, place in zip(source.columns, self._places, strict=True)
+        }
+        self._mark = found.bookmark()
+
+    def changes(self, lsn: int, time: datetime) -> pa.Table | None:
+        """What has changed up to an LSN, to which the view is brought; None for nothing. Raises Unknown."""
+        found = self._below(self.oid, lsn, time)
+        runs = None if found is None or found is not self.kept else found.changes(self._mark.after)
+        if runs is None:
+            raise Unknown
+        self._mark.after = self.kept.reached
+        if not runs:
+            return None
+        parts = [run.select([*self._places, run.num_columns - 1]) for run in runs]
+        return pa.concat_tables(parts)
+
+    @property
+    def reached(self) -> int:
+        """The LSN up to which the changes have been read."""
+        return self._mark.after
+
+
 class KeptRows:
     """One view's rows, at an LSN."""
 
     def __init__(
-        self, core: Core, expanded: Expanded, planned: Planned, plans: PlanCache, lsn: int, time: datetime, held: Held
+        self,
+        core: Core,
+        expanded: Expanded,
+        planned: Planned,
+        plans: PlanCache,
+        lsn: int,
+        time: datetime,
+        held: Held,
+        below: Below,
     ) -> None:
         """Notes where the inputs stand, which are at the LSN; ``fill`` comes next. With the locks of the views.
         ``plans`` are those of the dataflow's relations, ``time`` is that of the reader's transaction."""
@@ -147,18 +203,23 @@ class KeptRows:
         self._flow = planned.dataflow
         self.held = held
         self.lsn = lsn
+        #: The LSN up to which the inputs have been read: states may be beyond ``lsn``.
+        self.reached = lsn
+        self._rows: MaintainedRows | None = None
         self._time = time
         #: When the rows are to be made anew, as states have lost many of them since.
         self._until = None if expanded.expiry is None else time + expanded.expiry
         self._tables: dict[int, _TableInput] = {}
         self._states: dict[int, _StateInput] = {}
+        self._views: dict[int, _ViewInput] = {}
         #: How the view's rows have changed lately, unless its final relation computes them.
-        self._recent = KeptRuns(RECENT, RECENT_BYTES)
+        self._recent = KeptRuns(RECENT, RECENT_BYTES, self._net)
         self._recent.clear(lsn)
         try:
             for node in self._flow.nodes:
                 if isinstance(node, Source):
-                    self._read(node)
+                    self._read(node, below)
+            self._shown = {node: self._view_rows(item) for node, item in self._views.items()}
             self._snapshots = expanded.snapshots()
         except BaseException:
             self.close()
@@ -169,18 +230,59 @@ class KeptRows:
         snapshots, self._snapshots = self._snapshots, {}
 
         def over_states(relation: Relation, kept: Mapping[str, pa.Table]) -> pa.Table:
-            return whole(relation, {**_read_by(relation, snapshots), **kept})
+            return whole(relation, {**self._inputs(relation, snapshots), **kept})
 
         most = self._core.trace_budget.limit // 2
-        self._rows = MaintainedRows(self._flow, over_states, self._query, self._merge, most, self._times)
+        self._rows = MaintainedRows(self._flow, over_states, self._query, self._merge, most, self._times, self._shown)
+
+    @property
+    def rows(self) -> MaintainedRows:
+        """The rows. Raises Unknown once they are not kept any more."""
+        if self._rows is None:
+            raise Unknown
+        return self._rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The view's columns, in the order of those of the final relation."""
+        return tuple(item.name for item in self._expanded.views[0][0].view.stored)
+
+    @property
+    def follows_changes_alone(self) -> bool:
+        """Whether the rows are those of a node, and change as its inputs do, so that other dataflows may read them."""
+        stored = self._expanded.views[0][0].view.stored
+        are_declared = [item.type.arrow for item in stored] == [item.type.arrow for item in self._flow.final.columns]
+        is_timed = self._until is not None or bool(self._flow.bounded)
+        return are_declared and not is_timed and self.rows.shown_columns is not None
+
+    def has_passed(self, lsn: int) -> bool:
+        """Whether the rows, or those of views that they are made of, are beyond an LSN."""
+        return lsn < self.lsn or any(item.kept.has_passed(lsn) for item in self._views.values())
+
+    def _inputs(self, relation: Relation, states: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+        """The rows of those states and views that a relation reads, by the engine names of their leaves."""
+        read = {scan.oid for scan in find(relation, _SCANS) if scan.kind == "view"}
+        views = {f"v{item.oid}": node for node, item in self._views.items() if item.oid in read}
+        found = {name: self._of_view(node) for name, node in views.items()}
+        return found | {name: states[name] for name in _leaves(relation) & states.keys()}
+
+    def _of_view(self, node: int) -> pa.Table:
+        """The rows of a source that is a view, as the view calls its columns."""
+        rows = repeated(self._shown[node].lookup((), NO_HASHES))
+        return rows.rename_columns([*self._views[node].sources])
+
+    def _view_rows(self, item: _ViewInput) -> ViewRows:
+        return ViewRows(lambda: item.kept.rows, item.names, partial(self._merge, item.node.columns))
 
     def index(self) -> None:
         """Makes the indexes that rows which go are found by, which else the first change does. Needs no lock."""
-        if self._tables:
-            self._rows.index()
+        if self._tables or self._views:
+            self.rows.index()
 
-    def _read(self, node: Source) -> None:
-        if isinstance(node.definition, Scan):
+    def _read(self, node: Source, below: Below) -> None:
+        if node.is_view:
+            self._views[node.id] = _ViewInput(node, below, self.lsn, self._time)
+        elif isinstance(node.definition, Scan):
             self._tables[node.id] = _TableInput(self._core, node)
         else:
             runtime, trace = self._expanded.traces[node.definition.trace]
@@ -207,21 +309,23 @@ class KeptRows:
         if self._until is not None and time > self._until:
             raise Unknown
         is_timed = bool(self._flow.bounded) and time != self._time
-        if lsn == self.lsn and not self._states and not is_timed:
+        if lsn == self.lsn and not self._states and not self._views and not is_timed:
             return
         self._time = time
         deltas = {node: found for node, item in self._tables.items() if (found := item.changes(self.lsn, lsn))}
         deltas |= {node: found for node, item in self._states.items() if (found := item.changes())}
+        deltas |= {node: found for node, item in self._views.items() if (found := item.changes(lsn, time))}
         changed = sum(delta.num_rows for delta in deltas.values())
-        if changed > max(FEW, SHARE * self._rows.count):
+        if changed > max(FEW, SHARE * self.rows.count):
             raise Unknown
-        shown = self._rows.change(deltas, self._times)
-        reached = max(lsn, *(item.reached for item in self._states.values()), 0)
+        shown = self.rows.change(deltas, self._times)
+        inputs: list[_StateInput | _ViewInput] = [*self._states.values(), *self._views.values()]
+        reached = max(lsn, *(item.reached for item in inputs), 0)
         if shown is None:
             self._recent.clear(reached)
         elif shown.num_rows:
-            self._recent.append(Run(reached, shown, after=self.lsn))
-        self.lsn = lsn
+            self._recent.append(Run(reached, shown, after=self.reached))
+        self.lsn, self.reached = lsn, reached
         self.account()
 
     @property
@@ -231,14 +335,20 @@ class KeptRows:
 
     def answer(self, whole: Whole) -> pa.Table:
         """The rows of the view's final relation."""
-        outputs = self._rows.outputs()
+        outputs = self.rows.outputs()
         final = self._plans.get(self._flow.final)
         found = None if final.small is None or len(outputs) > 1 else final.small.run(outputs)
         if found is not None:
             return found
-        states = {f"s_{leaf.trace}" for leaf in find(final.relation, _SNAPSHOTS)} - outputs.keys()
-        read = _read_by(final.relation, self._expanded.snapshots()) if states else {}
-        return whole(final.relation, {**read, **outputs})
+        states = self._expanded.snapshots() if _leaves(final.relation) - outputs.keys() else {}
+        return whole(final.relation, {**self._inputs(final.relation, states), **outputs})
+
+    def _net(self, changes: Sequence[pa.Table]) -> pa.Table:
+        return consolidated(pa.concat_tables(changes), partial(self._merge, self._flow.final.columns))
+
+    def bookmark(self) -> Bookmark:
+        """A reader of the changes from now on, for as long as the bookmark is held."""
+        return self._recent.bookmark(self.reached)
 
     def changes(self, after: int) -> list[pa.Table] | None:
         """How the rows of the view's final relation have changed since an LSN, their weights last; None where that is
@@ -248,17 +358,17 @@ class KeptRows:
 
     def lookup(self, columns: tuple[Column, ...], values: pa.Table) -> pa.Table | None:
         """The rows whose columns have these values, and perhaps others; None where they are not found by them."""
-        return self._rows.lookup(columns, values)
+        return self.rows.lookup(columns, values)
 
     @property
     def counts(self) -> dict[int, int]:
         """How many rows are kept of each node."""
-        return self._rows.counts
+        return self.rows.counts
 
     def account(self) -> None:
         """Tells the budget of all traces what is held."""
         self.held.read()
-        self.held.set(self._rows.bytes + sum(item.bytes for item in self._states.values()))
+        self.held.set(self.rows.bytes + sum(item.bytes for item in self._states.values()))
 
     def close(self) -> None:
         """The rows are not kept any more."""
@@ -266,8 +376,9 @@ class KeptRows:
         for item in self._tables.values():
             item.close()
         self._tables.clear()
+        self._rows = None
 
 
-def _read_by(relation: Relation, states: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The rows of those states that a relation reads."""
-    return {name: states[name] for leaf in find(relation, _SNAPSHOTS) if (name := f"s_{leaf.trace}") in states}
+def _leaves(relation: Relation) -> set[str]:
+    """The engine names of the traces that a relation reads."""
+    return {f"s_{leaf.trace}" for leaf in find(relation, _SNAPSHOTS)}

@@ -6,6 +6,10 @@ given up where following changes takes longer than computing them anew, by what 
 more has changed than is worth following, where memory is short, and after any error. After each loss it takes twice as
 many evaluations until they are kept again, and at least those that take as long as making the rows did.
 
+Views that a view reads come first: where keeping their rows pays, these are kept, and are there once for all views
+above them, which follow their changes. They are not given up for their cost while a view above them reads them. A view
+that is not worth it, or whose rows are computed of what is kept, is expanded in those that read it.
+
 Used with the view's lock held.
 """
 
@@ -13,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Final, TypeVar
 
@@ -51,6 +55,11 @@ class _Known(Struct):
     costs: ReadCosts = field(default_factory=ReadCosts)
     kept: KeptRows | None = None
     fill: Fill | None = None
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The views whose kept rows are read now."""
+        return self.expanded.sources if self.kept is not None or self.fill is not None else ()
 
     @property
     def method(self) -> str:
@@ -126,9 +135,9 @@ class MaintainedViews:
         known = self._of(runtime)
         if known.method == "recompute":
             known.drop()
-        if not self._has_rows(known, time) or not known.expanded.advance(lsn):
+        if not self._has_rows(known, lsn, time, whole) or not known.expanded.advance(lsn):
             return self._computed(known, compute)
-        if known.kept is not None and lsn < known.kept.lsn:
+        if known.kept is not None and known.kept.has_passed(lsn):
             return compute()
         found = self._attempt(known, lambda: self._followed(known, lsn, time, whole))
         return self._computed(known, compute) if found is None else found
@@ -156,7 +165,7 @@ class MaintainedViews:
     ) -> _Answer | None:
         """What rows that are kept, and are brought to an LSN, answer; None where there are none."""
         known = self._known.get(runtime.view.oid)
-        if known is None or known.kept is None or known.runtime is not runtime or lsn < known.kept.lsn:
+        if known is None or known.kept is None or known.runtime is not runtime or known.kept.has_passed(lsn):
             return None
         if not known.expanded.is_current(self._core) or not known.expanded.advance(lsn):
             return None
@@ -184,13 +193,12 @@ class MaintainedViews:
         if known.kept is None:
             with known.costs.filling():
                 known.kept = self._filled(known, lsn, time, whole)
-                known.kept.advance(lsn, time)
                 found = known.kept.answer(whole)
         else:
             with known.costs.following():
                 known.kept.advance(lsn, time)
                 found = known.kept.answer(whole)
-        if known.method == "auto" and known.costs.is_dear:
+        if known.method == "auto" and known.costs.is_dear and not self._is_read(known):
             self._lose(known, "following changes takes longer than computing anew")
         return found
 
@@ -200,28 +208,95 @@ class MaintainedViews:
         if known is None or known.runtime is not runtime or not known.expanded.is_current(self._core):
             if known is not None:
                 known.drop()
-            expanded = expanded_view(self._core, runtime)
-            planned = dataflow(oid, expanded.relation, expanded.constants, expanded.reason)
-            known = self._known[oid] = _Known(runtime, expanded, planned)
+            known = self._known[oid] = _Known(runtime, *self._plan(runtime, ()))
         return known
 
-    def _is_worth(self, known: _Known) -> bool:
-        """Whether rows that are not kept are to be from now on."""
-        if known.planned.dataflow is None or known.method == "recompute":
-            return False
-        return not known.costs.pause and (known.method == "incremental" or known.costs.is_worth)
+    def _plan(self, runtime: ViewRuntime, kept: Collection[int]) -> tuple[Expanded, Planned]:
+        """How the rows of a view follow changes over the rows of views that are ``kept``."""
+        expanded = expanded_view(self._core, runtime, kept)
+        return expanded, dataflow(runtime.view.oid, expanded.relation, expanded.constants, expanded.reason)
 
-    def _has_rows(self, known: _Known, time: datetime) -> bool:
+    def _is_worth(self, known: _Known) -> bool:
+        """Whether rows that are not kept are to be from now on, if a dataflow can keep them."""
+        return not known.costs.pause and (
+            known.method == "incremental" or (known.method == "auto" and known.costs.is_worth)
+        )
+
+    def _is_read(self, known: _Known) -> bool:
+        """Whether other views read the rows that are kept of one."""
+        oid = known.runtime.view.oid
+        return any(oid in other.reads for other in tuple(self._known.values()))
+
+    def _has_rows(self, known: _Known, lsn: int, time: datetime, whole: Whole) -> bool:
         """Whether a view's rows are kept, or are to be by this read. Begins a fill where these are many."""
         self._take(known)
         if known.kept is not None or known.fill is not None or not self._is_worth(known):
             return known.kept is not None
-        if known.expanded.size(self._core) <= AT_ONCE:
+        sources = self._kept_below(known, lsn, time, whole)
+        if sources is None:
+            return False
+        if sources != known.expanded.sources:
+            known.expanded, known.planned = self._plan(known.runtime, sources)
+            known.plans = PlanCache(sys.maxsize)
+        if known.planned.dataflow is None:
+            return False
+        if self._size(known) <= AT_ONCE:
             return True
-        assert known.planned.dataflow is not None
-        known.fill = Fill(self._core, known.expanded, known.planned, known.plans, time, self._held(known))
+        plan, held = (known.expanded, known.planned, known.plans), self._held(known)
+        known.fill = Fill(self._core, *plan, time, held, self._brought)
         self._fills.begin(known.fill)
         return False
+
+    def _size(self, known: _Known) -> int:
+        """About how many rows are read to make those of a view."""
+        below = (self._known[oid].kept for oid in known.expanded.sources)
+        return known.expanded.size(self._core) + sum(kept.rows.count for kept in below if kept is not None)
+
+    def _kept_below(self, known: _Known, lsn: int, time: datetime, whole: Whole) -> tuple[int, ...] | None:
+        """The views below one whose kept rows it is to read; None while such rows are being made."""
+        found: set[int] = set()
+        for runtime in map(self._core.find_view, self._core.plans.get(known.runtime.final(known.runtime.view)).views):
+            if runtime is None or runtime.away is not None:
+                continue
+            below = self._of(runtime)
+            if self._has_rows(below, lsn, time, whole) and below.kept is None and _is_kept_for(below, known):
+                self._keep(below, lsn, time, whole)
+            if below.fill is not None:
+                return None
+            if below.kept is not None and below.kept.follows_changes_alone and not below.kept.has_passed(lsn):
+                found.add(runtime.view.oid)
+                continue
+            others = self._kept_below(below, lsn, time, whole)
+            if others is None:
+                return None
+            found.update(others)
+        return tuple(sorted(found))
+
+    def _keep(self, known: _Known, lsn: int, time: datetime, whole: Whole) -> None:
+        """Keeps the rows of a view that another one reads, which ``whole`` is made for."""
+
+        def filled() -> KeptRows | None:
+            if not known.expanded.advance(lsn, with_own=True):
+                return None
+            with known.costs.filling():
+                return self._filled(known, lsn, time, whole)
+
+        known.kept = self._attempt(known, filled)
+
+    def _brought(self, oid: int, lsn: int, time: datetime) -> KeptRows | None:
+        """The kept rows of a view that others read, brought to an LSN; None where they are of no use."""
+        known = self._known.get(oid)
+        if known is None or known.kept is None or not self._core.is_live(known.runtime):
+            return None
+        kept = known.kept
+        if not known.expanded.is_current(self._core) or not known.expanded.advance(lsn, with_own=True):
+            return None
+
+        def advanced() -> KeptRows:
+            kept.advance(lsn, time)
+            return kept
+
+        return self._attempt(known, advanced)
 
     def _take(self, known: _Known) -> None:
         """Takes the rows of a fill that is over."""
@@ -240,9 +315,11 @@ class MaintainedViews:
             return compute()
 
     def _filled(self, known: _Known, lsn: int, time: datetime, whole: Whole) -> KeptRows:
-        rows = KeptRows(self._core, known.expanded, known.planned, known.plans, lsn, time, self._held(known))
+        plan, held = (known.expanded, known.planned, known.plans), self._held(known)
+        rows = KeptRows(self._core, *plan, lsn, time, held, self._brought)
         try:
             rows.fill(whole)
+            rows.advance(lsn, time)
         except BaseException:
             rows.close()
             raise
@@ -261,3 +338,10 @@ class MaintainedViews:
         _LOGGER.debug("rows of view %s are computed anew: %s", known.runtime.view.name, reason)
         known.drop()
         known.costs.lose()
+
+
+def _is_kept_for(below: _Known, above: _Known) -> bool:
+    """Whether a view's rows, made by the read of a view above it, may be what that follows: they are the same at any
+    time, and in any time zone that the other view has."""
+    is_timed = below.runtime.view.timed or below.expanded.expiry is not None
+    return not is_timed and below.runtime.time_zone == above.runtime.time_zone

@@ -1,13 +1,14 @@
 """The last runs of a trace, which are kept for the readers of its changes.
 
-Owns: how far back the changes are known, and how far each reader is (its bookmark). Knows nothing of what a run's rows
-mean.
+Owns: how far back the changes are known, how far each reader is (its bookmark), and that older runs between which no
+reader stands may become one. Knows nothing of what a run's rows mean.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections import deque
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 from msgspec import Struct
@@ -30,12 +31,16 @@ class Run(Struct, frozen=True):
         return self.after is not None and self.after < lsn < self.upto
 
 
-class KeptRuns:
-    """Runs in the order of their LSNs, the oldest of which go where they are too many."""
+#: Makes the net change of changes that follow each other.
+Join = Callable[[Sequence[pa.Table]], pa.Table]
 
-    def __init__(self, most: int, most_bytes: int | None = None) -> None:
+
+class KeptRuns:
+    """Runs in the order of their LSNs. Where they are too many, the older ones are joined, or the oldest go."""
+
+    def __init__(self, most: int, most_bytes: int | None = None, join: Join | None = None) -> None:
         """Keeps at most ``most`` runs, and no more than ``most_bytes`` where there are several."""
-        self._most, self._most_bytes = most, most_bytes
+        self._most, self._most_bytes, self._join = most, most_bytes, join
         self._runs: deque[Run] = deque()
         self._bookmarks: weakref.WeakSet[Bookmark] = weakref.WeakSet()
         #: Runs above this LSN are all kept.
@@ -62,10 +67,28 @@ class KeptRuns:
         """Takes in the next run."""
         self._runs.append(run)
         self.bytes += size_of(run.rows)
-        while len(self._runs) > self._most or (self._most_bytes is not None and self.bytes > self._most_bytes):
-            if len(self._runs) == 1:
-                return
+        if self._are_too_many and self._join is not None:
+            self._join_older(self._join)
+        while self._are_too_many and len(self._runs) > 1:
             self._forget_first()
+
+    @property
+    def _are_too_many(self) -> bool:
+        is_large = self._most_bytes is not None and self.bytes > self._most_bytes
+        return is_large or len(self._runs) > self._most
+
+    def _join_older(self, join: Join) -> None:
+        """Makes one of each series of the older half of the runs that is before or behind every reader."""
+        marks = self.marks()
+        series: list[list[Run]] = []
+        for run in [self._runs.popleft() for _ in range(len(self._runs) // 2)]:
+            is_between = series and any(series[-1][-1].upto <= mark < run.upto for mark in marks)
+            if not series or is_between:
+                series.append([])
+            series[-1].append(run)
+        joined = [Run(runs[-1].upto, join([run.rows for run in runs]), after=runs[0].after) for runs in series]
+        self._runs.extendleft(reversed(joined))
+        self.bytes = sum(size_of(run.rows) for run in self._runs)
 
     def delta(self, after: int, upto: int) -> list[Run] | None:
         """The runs over (after, upto]; None where they are not all kept, or one spans ``after``."""

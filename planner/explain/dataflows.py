@@ -76,7 +76,7 @@ def _node(node: DataflowNode, keys: tuple[tuple[str, ...], ...], rows: int | Non
 def _how(node: DataflowNode) -> str:
     match node:
         case Source(definition=leaf):
-            return f"changes of table {leaf.name}" if isinstance(leaf, Scan) else f"changes of state {leaf.trace}"
+            return f"changes of {leaf.kind} {leaf.name}" if isinstance(leaf, Scan) else f"changes of state {leaf.trace}"
         case Constant():
             return "constant rows"
         case Propagated():

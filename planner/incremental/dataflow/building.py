@@ -134,14 +134,14 @@ class Building:
 
     def is_plain(self, relation: Relation) -> bool:
         """Whether a relation is nothing but rows of one table or state, or constant: computing it anew is as cheap as
-        keeping it."""
+        keeping it. A view's rows are looked up where they are kept, and its readers' changes are followed."""
         node = self.node_of(relation)
         if node is None:
             return isinstance(relation, Snapshot)
         found = self.nodes[node]
         if isinstance(found, Operator):
             return len(found.inputs) == 1 and _is_chain(found) and self.is_plain(self.leaf(found.inputs[0]))
-        return True
+        return not (isinstance(found, Source) and found.is_view)
 
     def leaf(self, node: int) -> Snapshot:
         """The leaf that stands for a node."""

@@ -20,7 +20,7 @@ Key = tuple[str, ...]
 
 
 class Source(Struct, frozen=True):
-    """The rows of a table or of a state, which change by themselves."""
+    """The rows of a table, of a state, or of a view whose rows another dataflow keeps: they change by themselves."""
 
     id: int
     definition: Scan | Snapshot
@@ -29,6 +29,11 @@ class Source(Struct, frozen=True):
     def columns(self) -> tuple[Column, ...]:
         """Those that are read."""
         return self.definition.columns
+
+    @property
+    def is_view(self) -> bool:
+        """Whether its rows are kept by another dataflow."""
+        return isinstance(self.definition, Scan) and self.definition.kind == "view"
 
 
 class Constant(Struct, frozen=True):
@@ -209,7 +214,7 @@ DataflowNode = Source | Constant | Operator
 
 class Dataflow(Struct, frozen=True):
     """``nodes`` in order, inputs first. ``kept`` has the nodes whose rows are kept, with the keys by which they are
-    found. ``final`` makes the relation's rows from those of ``outputs``, from tables and states."""
+    found. ``final`` makes the relation's rows from those of ``outputs``, from tables, states and views."""
 
     scope: str
     nodes: tuple[DataflowNode, ...]

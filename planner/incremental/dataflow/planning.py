@@ -85,14 +85,14 @@ class Planned(Struct, frozen=True):
 
 
 def dataflow_of(relation: Relation, scope: str, constants: frozenset[str] = frozenset()) -> Planned:
-    """The dataflow of a relation over tables and states; ``constants`` are traces that never change. The ``scope`` is
-    unlike that of any other dataflow.
+    """The dataflow of a relation over tables, states and views whose rows are kept; ``constants`` are traces that never
+    change. The ``scope`` is unlike that of any other dataflow.
 
     The relation has no subqueries in expressions where these are to be maintained
     (``joined``)."""
     if volatility(relation) != "immutable" and not time_bounds.are_followed(relation):
         return Planned(None, (_reason_of(relation),))
-    if any(scan.kind != "table" for scan in find(relation, _SCANS)):
+    if any(scan.kind not in ("table", "view") for scan in find(relation, _SCANS)):
         return Planned(None, ("a relation is read that is neither a table nor a state",))
     if isinstance(relation, With):
         return Planned(None, ("a query is shared by its readers",))
@@ -117,13 +117,8 @@ def joined(relation: Relation) -> Relation:
 
 
 def require_incremental(relation: Relation, constants: frozenset[str]) -> None:
-    """Raises 0A000 for a relation of which something is computed anew at each read; views that it reads count as
-    tables."""
-
-    def change(node: Any) -> Any:
-        return replace(node, kind="table") if isinstance(node, Scan) and node.kind == "view" else node
-
-    refuse_recomputation(dataflow_of(descend(joined(relation), change, _SCANS), "", constants))
+    """Raises 0A000 for a relation of which something is computed anew at each read."""
+    refuse_recomputation(dataflow_of(joined(relation), "", constants))
 
 
 def refuse_recomputation(planned: Planned) -> None:

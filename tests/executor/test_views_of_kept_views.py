@@ -1,0 +1,199 @@
+"""Views that read a view whose rows are kept: they follow its changes, and its rows are in memory once for all of them.
+
+The judge is the upper query over the lower one as a subquery, which reads the tables as they are.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from executor.database.database import Database
+from executor.queries import kept_rows, maintained_views
+from executor.queries.maintained_views import _Known
+from tests.executor.client import Client, open_database
+from tests.executor.test_fills import settle
+from tests.executor.test_maintained_views import change, create, kept
+from tests.executor.view_queries import MAINTAINED, TABLES, bag, names
+from tests.rig.sampling import sample
+
+#: Queries over a view; ``{first}`` is its first column.
+UPPER = (
+    "SELECT * FROM {below}",
+    "SELECT count(*) FROM {below}",
+    "SELECT {first}, count(*) FROM {below} GROUP BY 1",
+    "SELECT x.{first}, count(*) FROM {below} x JOIN {below} y ON x.{first} IS NOT DISTINCT FROM y.{first} GROUP BY 1",
+    "SELECT * FROM {below} WHERE {first} IS NOT NULL",
+    "SELECT DISTINCT {first} FROM {below}",
+    "SELECT {first}, row_number() OVER (PARTITION BY {first}) FROM {below}",
+    "SELECT k, many FROM a, (SELECT count(*) many FROM {below}) x",
+    "SELECT {first} FROM {below} ORDER BY {first} DESC NULLS LAST LIMIT 2",
+    "SELECT count(*) FROM (SELECT {first} FROM {below} UNION ALL SELECT {first} FROM {below}) x",
+)
+GROUPED = "SELECT g, sum(v) s, count(*) n FROM a GROUP BY g"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with closing(open_database(tmp_path)) as found:
+        yield found
+
+
+def known(database: Database, view: str) -> _Known:
+    return next(item for item in database.maintained._known.values() if item.runtime.view.name == view)
+
+
+def sources(database: Database, view: str) -> set[str]:
+    """The views whose kept rows a view's dataflow reads."""
+    return {database.core.view(oid).view.name for oid in known(database, view).reads}
+
+
+@pytest.mark.parametrize("place", sample(range(len(MAINTAINED)), (0, 5, 17, 33, 34, 47, 50, 53, 60)))
+def test_views_over_a_view_equal_their_queries(database: Database, place: int) -> None:
+    drawn, client, lower = random.Random(place), Client(database), MAINTAINED[place]
+    create(client, (lower,))
+    listed = names(client, lower)
+    first = "c0" if listed else client.bind(lower).outputs[0].name
+    queries = [text.format(below="v0", first=first) for text in UPPER]
+    for number, query in enumerate(queries):
+        columns = names(client, query)
+        client.run(f"CREATE MATERIALIZED VIEW u{number}{columns} WITH (method = 'incremental') AS {query}")
+    for _ in range(6):
+        for _ in range(drawn.randint(1, 3)):
+            client.run(change(drawn))
+        for number in drawn.sample(range(-1, len(UPPER)), 6):
+            if number < 0:
+                assert bag(client.run("SELECT * FROM v0")) == bag(client.run(lower))
+                continue
+            query = f"WITH v0{listed} AS ({lower}) {queries[number]}"
+            assert bag(client.run(f"SELECT * FROM u{number}")) == bag(client.run(query)), query
+    rows = known(database, "v0").kept
+    assert rows is not None
+    for number in range(len(UPPER)):
+        client.run(f"SELECT * FROM u{number}")
+        assert sources(database, f"u{number}") == ({"v0"} if rows.follows_changes_alone else set())
+    assert kept(database) == {"v0", *(f"u{number}" for number in range(len(UPPER)))}
+
+
+@pytest.fixture
+def chain(database: Database) -> Client:
+    """Three views, each over the one before it, of which the last is read."""
+    client = Client(database)
+    client.run(TABLES)
+    client.run("INSERT INTO a SELECT i, i % 7, i FROM generate_series(1, 40) i")
+    client.run(f"CREATE MATERIALIZED VIEW one WITH (method = 'incremental') AS {GROUPED}")
+    client.run("CREATE MATERIALIZED VIEW two WITH (method = 'incremental') AS SELECT n, sum(s) s FROM one GROUP BY n")
+    client.run("CREATE MATERIALIZED VIEW three WITH (method = 'incremental') AS SELECT max(s) s, count(*) n FROM two")
+    check(client)
+    assert [sources(database, name) for name in ("one", "two", "three")] == [set(), {"one"}, {"two"}]
+    return client
+
+
+TWO = f"SELECT n, sum(s) s FROM ({GROUPED}) one GROUP BY n"
+QUERIES = {"one": GROUPED, "two": TWO, "three": f"SELECT max(s) s, count(*) n FROM ({TWO}) two"}
+
+
+def check(client: Client, *views: str) -> None:
+    for view in views or ("three",):
+        assert bag(client.run(f"SELECT * FROM {view}")) == bag(client.run(QUERIES[view]))
+
+
+def test_a_view_whose_source_is_lost_is_computed_and_kept_again(database: Database, chain: Client) -> None:
+    maintained = database.maintained
+    for lost in ("one", "two", "one"):
+        maintained._give_back(known(database, lost))
+        chain.run("UPDATE a SET v = v + 1 WHERE k < 4")
+        check(chain, "three", "one")
+    for _ in range(12):
+        chain.run("UPDATE a SET v = v + 1 WHERE k = 7")
+        check(chain)
+    assert kept(database) == {"one", "two", "three"}
+
+
+def test_many_changes_between_two_reads(database: Database, chain: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The changes of a view that is read often are kept, joined, for one above it that is read seldom."""
+    rows = known(database, "two").kept
+    assert rows is not None
+    rows._recent._most = 6
+    for number in range(30):
+        chain.run(f"UPDATE a SET v = v + {number} WHERE k = {number % 9 + 1}")
+        check(chain, "two")
+    monkeypatch.setattr(kept_rows.KeptRows, "fill", None)  # none is made anew
+    check(chain)
+    assert known(database, "two").kept is rows
+
+
+def test_readers_of_older_snapshots(database: Database, chain: Client) -> None:
+    other = Client(database)
+    chain.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    before = {view: bag(chain.run(query)) for view, query in QUERIES.items()}
+    other.run("INSERT INTO a VALUES (100, 3, 50)")
+    check(other, "one")
+    for view, rows in before.items():
+        assert bag(chain.run(f"SELECT * FROM {view}")) == rows
+    check(other, *QUERIES)
+    for view, rows in before.items():
+        assert bag(chain.run(f"SELECT * FROM {view}")) == rows
+    chain.run("COMMIT")
+    check(chain, *QUERIES)
+    assert kept(database) == {"one", "two", "three"}
+
+
+def test_own_changes_are_seen(database: Database, chain: Client) -> None:
+    chain.run("BEGIN; DELETE FROM a WHERE k < 20")
+    check(chain, *QUERIES)
+    chain.run("ROLLBACK")
+    check(chain, *QUERIES)
+
+
+def test_a_view_is_replaced_below_others(database: Database, chain: Client) -> None:
+    chain.run("CREATE OR REPLACE VIEW plain AS SELECT g, s FROM one")
+    chain.run("CREATE MATERIALIZED VIEW over_plain WITH (method = 'incremental') AS SELECT sum(s) s FROM plain")
+    wanted = bag(chain.run(f"SELECT sum(s) FROM ({GROUPED}) x"))
+    assert bag(chain.run("SELECT * FROM over_plain")) == wanted
+    assert sources(database, "over_plain") == {"one"}
+    chain.run("ALTER TABLE a ADD COLUMN more int DEFAULT 3; INSERT INTO a VALUES (200, 2, 9)")
+    check(chain, *QUERIES)
+    chain.run("ALTER MATERIALIZED VIEW one RENAME COLUMN s TO total")
+    chain.run("UPDATE a SET v = v * 2")
+    assert bag(chain.run("SELECT * FROM three")) == bag(chain.run(QUERIES["three"]))
+    chain.run("DROP MATERIALIZED VIEW three; INSERT INTO a VALUES (201, 5, 9)")
+    check(chain, "two")
+
+
+def test_rows_are_made_in_the_background_from_the_lowest_view_on(
+    database: Database, chain: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintained_views, "AT_ONCE", 0)
+    for item in tuple(database.maintained._known.values()):
+        database.maintained._give_back(item)
+    for _ in range(20):
+        chain.run("UPDATE a SET v = v + 1 WHERE k = 7")
+        check(chain)
+        settle(database)
+    assert kept(database) == {"one", "two", "three"}
+    assert [sources(database, name) for name in ("one", "two", "three")] == [set(), {"one"}, {"two"}]
+
+
+def test_rows_that_are_computed_of_what_is_kept_are_no_source(database: Database) -> None:
+    client, ranked = (
+        Client(database),
+        "SELECT g, s, rank() OVER (ORDER BY s, g) FROM (SELECT g, sum(v) s FROM a GROUP BY g) x",
+    )
+    create(client, (ranked,))
+    client.run("INSERT INTO a SELECT i, i % 7, i FROM generate_series(1, 40) i")
+    client.run("CREATE MATERIALIZED VIEW u WITH (method = 'incremental') AS SELECT count(*) FROM v0 WHERE s > 9")
+    for _ in range(3):
+        client.run("UPDATE a SET v = v - 3 WHERE k % 3 = 1")
+        wanted = client.run(f"SELECT count(*) FROM ({ranked}) x WHERE s > 9")
+        assert client.run("SELECT * FROM u") == wanted
+    assert sources(database, "u") == set()
+
+
+def test_explain_names_the_view(database: Database, chain: Client) -> None:
+    shown = "\n".join(row[0] for row in chain.run("EXPLAIN SELECT * FROM three"))
+    assert "changes of view two" in shown
