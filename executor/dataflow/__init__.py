@@ -1,4 +1,4 @@
-"""Relations whose rows follow the changes of tables and states, in memory.
+"""Relations whose rows follow the changes of tables, states and views, in memory.
 
 1. ``maintained.MaintainedRows`` keeps one relation's rows at an LSN. It fills the nodes of the relation's dataflow
    (``planner.incremental.dataflow``) from one moment's rows, and brings them forward by the changes of its inputs.
@@ -6,6 +6,7 @@
 3. ``multiset.Multiset`` keeps a node's rows (``weighted_rows``), and finds them by the hashes of keys (``hashing``) and
    by times (``ordered_values``). ``first_rows`` and ``time_bounds`` have what such nodes keep beside, and
    ``group_sums`` adds up states of groups.
+4. ``view_rows`` are the rows of a view that another dataflow keeps. ``node_rows`` finds the rows of any node.
 
 What is kept here is a cache: it can be made again of the tables and states at any time, and is given up where a change
 does not fit it.

@@ -28,6 +28,7 @@ _SNAPSHOTS: Final = kinds_of(Snapshot)
 #: Nodes of a relation that is too large to be worth a dataflow.
 _LARGE: Final = 3000
 _OTHER: Final = "a relation is read that is neither a table nor a state"
+_TOO_LARGE: Final = "the views that it reads are too large together"
 
 
 class Expanded(Struct, frozen=True):
@@ -54,6 +55,11 @@ class Expanded(Struct, frozen=True):
                 return False
             runtime.advance(lsn)
         return True
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether it could be maintained over kept rows of more of the views that it reads."""
+        return self.reason == _TOO_LARGE
 
     @property
     def sources(self) -> tuple[int, ...]:
@@ -142,8 +148,11 @@ def expanded_view(core: Core, runtime: ViewRuntime, kept: Collection[int] = ()) 
 
 
 def planned_rows(core: Core, owner: Owner) -> Planned:
-    """How the rows of a view would follow changes."""
+    """How the rows of a view would follow changes; over the kept rows of the views that it reads where it is too large
+    otherwise."""
     found = _expansion(core, owner)
+    if found.reason == _TOO_LARGE:
+        found = _expansion(core, owner, core.plans.get(owner.final(owner.view)).views)
     return by_method(owner.view, dataflow(owner.view.oid, found.relation, found.constants, found.reason))
 
 
@@ -199,7 +208,7 @@ def _expansion(core: Core, view: Owner, kept: Collection[int] = ()) -> _Expansio
     while not reason and any(map(is_expanded, find(relation, _SCANS))):
         relation = descend(relation, change, _SCANS)
         if is_larger(relation, _LARGE):
-            reason = "the views that it reads are too large together"
+            reason = _TOO_LARGE
     if not reason:
         relation = joined(relation)
     constants = frozenset(_scoped(owner, item.name) for owner, _ in views.values() for item in owner.program.statics)

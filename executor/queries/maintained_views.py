@@ -28,7 +28,7 @@ from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.core.plans import PlanCache
 from executor.dataflow.maintained import Whole
-from executor.queries.expanded_views import Expanded, by_method, dataflow, expanded_view, method_of
+from executor.queries.expanded_views import Expanded, by_method, dataflow, expanded_view, method_of, planned_rows
 from executor.queries.fills import Fill, Fills
 from executor.queries.kept_rows import GIVEN_UP, KeptRows
 from executor.queries.read_costs import ReadCosts
@@ -76,6 +76,14 @@ class _Known(Struct):
             self.fill = None
 
 
+class _Reading(Struct, frozen=True):
+    """A read of a view: at an LSN, at the time of its reader's transaction, over what ``whole`` sees."""
+
+    lsn: int
+    time: datetime
+    whole: Whole
+
+
 class KeptFacts(Struct, frozen=True):
     """A view's dataflow, how many rows are kept of its nodes (None where none are), what reads have taken, and whether
     rows to keep are being made."""
@@ -118,7 +126,8 @@ class MaintainedViews:
             None if seconds is None else seconds * 1000 for seconds in (known.costs.computed, known.costs.followed)
         )
         counts = None if known.kept is None else known.kept.counts
-        planned = by_method(runtime.view, known.planned)
+        planned = planned_rows(self._core, runtime) if known.expanded.is_too_large else known.planned
+        planned = by_method(runtime.view, planned)
         return KeptFacts(planned, counts, Measured(computed, followed), known.fill is not None)
 
     def follows(self, runtime: ViewRuntime) -> bool:
@@ -135,11 +144,12 @@ class MaintainedViews:
         known = self._of(runtime)
         if known.method == "recompute":
             known.drop()
-        if not self._has_rows(known, lsn, time, whole) or not known.expanded.advance(lsn):
+        at = _Reading(lsn, time, whole)
+        if not self._has_rows(known, at) or not known.expanded.advance(lsn):
             return self._computed(known, compute)
         if known.kept is not None and known.kept.has_passed(lsn):
             return compute()
-        found = self._attempt(known, lambda: self._followed(known, lsn, time, whole))
+        found = self._attempt(known, lambda: self._followed(known, at))
         return self._computed(known, compute) if found is None else found
 
     def some(
@@ -188,16 +198,16 @@ class MaintainedViews:
             self._lose(known, repr(error))
             raise
 
-    def _followed(self, known: _Known, lsn: int, time: datetime, whole: Whole) -> pa.Table:
+    def _followed(self, known: _Known, at: _Reading) -> pa.Table:
         """The rows by what has changed since the last time, or kept from now on."""
         if known.kept is None:
             with known.costs.filling():
-                known.kept = self._filled(known, lsn, time, whole)
-                found = known.kept.answer(whole)
+                known.kept = self._filled(known, at)
+                found = known.kept.answer(at.whole)
         else:
             with known.costs.following():
-                known.kept.advance(lsn, time)
-                found = known.kept.answer(whole)
+                known.kept.advance(at.lsn, at.time)
+                found = known.kept.answer(at.whole)
         if known.method == "auto" and known.costs.is_dear and not self._is_read(known):
             self._lose(known, "following changes takes longer than computing anew")
         return found
@@ -216,70 +226,75 @@ class MaintainedViews:
         expanded = expanded_view(self._core, runtime, kept)
         return expanded, dataflow(runtime.view.oid, expanded.relation, expanded.constants, expanded.reason)
 
-    def _is_worth(self, known: _Known) -> bool:
-        """Whether rows that are not kept are to be from now on, if a dataflow can keep them."""
-        return not known.costs.pause and (
-            known.method == "incremental" or (known.method == "auto" and known.costs.is_worth)
-        )
+    def _is_worth(self, known: _Known, is_needed: bool) -> bool:
+        """Whether rows that are not kept are to be from now on, if a dataflow can keep them. They are needed where a
+        view above is not followed without them."""
+        is_chosen = known.method == "incremental" or (known.method == "auto" and (is_needed or known.costs.is_worth))
+        return is_chosen and not known.costs.pause
 
     def _is_read(self, known: _Known) -> bool:
         """Whether other views read the rows that are kept of one."""
         oid = known.runtime.view.oid
         return any(oid in other.reads for other in tuple(self._known.values()))
 
-    def _has_rows(self, known: _Known, lsn: int, time: datetime, whole: Whole) -> bool:
+    def _has_rows(self, known: _Known, at: _Reading, is_needed: bool = False) -> bool:
         """Whether a view's rows are kept, or are to be by this read. Begins a fill where these are many."""
         self._take(known)
-        if known.kept is not None or known.fill is not None or not self._is_worth(known):
+        if known.kept is not None or known.fill is not None or not self._is_worth(known, is_needed):
             return known.kept is not None
-        sources = self._kept_below(known, lsn, time, whole)
-        if sources is None:
+        if not self._planned_over(known, self._kept_below(known, at)):
             return False
-        if sources != known.expanded.sources:
-            known.expanded, known.planned = self._plan(known.runtime, sources)
-            known.plans = PlanCache(sys.maxsize)
+        if known.expanded.is_too_large and not self._planned_over(known, self._kept_below(known, at, are_needed=True)):
+            return False
         if known.planned.dataflow is None:
             return False
         if self._size(known) <= AT_ONCE:
             return True
         plan, held = (known.expanded, known.planned, known.plans), self._held(known)
-        known.fill = Fill(self._core, *plan, time, held, self._brought)
+        known.fill = Fill(self._core, *plan, at.time, held, self._brought)
         self._fills.begin(known.fill)
         return False
+
+    def _planned_over(self, known: _Known, sources: tuple[int, ...] | None) -> bool:
+        """Plans a view over kept rows of others; False where these are still being made."""
+        if sources is not None and sources != known.expanded.sources:
+            known.expanded, known.planned = self._plan(known.runtime, sources)
+            known.plans = PlanCache(sys.maxsize)
+        return sources is not None
 
     def _size(self, known: _Known) -> int:
         """About how many rows are read to make those of a view."""
         below = (self._known[oid].kept for oid in known.expanded.sources)
         return known.expanded.size(self._core) + sum(kept.rows.count for kept in below if kept is not None)
 
-    def _kept_below(self, known: _Known, lsn: int, time: datetime, whole: Whole) -> tuple[int, ...] | None:
+    def _kept_below(self, known: _Known, at: _Reading, are_needed: bool = False) -> tuple[int, ...] | None:
         """The views below one whose kept rows it is to read; None while such rows are being made."""
         found: set[int] = set()
         for runtime in map(self._core.find_view, self._core.plans.get(known.runtime.final(known.runtime.view)).views):
             if runtime is None or runtime.away is not None:
                 continue
             below = self._of(runtime)
-            if self._has_rows(below, lsn, time, whole) and below.kept is None and _is_kept_for(below, known):
-                self._keep(below, lsn, time, whole)
+            if self._has_rows(below, at, are_needed) and below.kept is None and _is_kept_for(below, known):
+                self._keep(below, at)
             if below.fill is not None:
                 return None
-            if below.kept is not None and below.kept.follows_changes_alone and not below.kept.has_passed(lsn):
+            if below.kept is not None and below.kept.follows_changes_alone and not below.kept.has_passed(at.lsn):
                 found.add(runtime.view.oid)
                 continue
-            others = self._kept_below(below, lsn, time, whole)
+            others = self._kept_below(below, at, are_needed)
             if others is None:
                 return None
             found.update(others)
         return tuple(sorted(found))
 
-    def _keep(self, known: _Known, lsn: int, time: datetime, whole: Whole) -> None:
-        """Keeps the rows of a view that another one reads, which ``whole`` is made for."""
+    def _keep(self, known: _Known, at: _Reading) -> None:
+        """Keeps the rows of a view that the one reads which is read."""
 
         def filled() -> KeptRows | None:
-            if not known.expanded.advance(lsn, with_own=True):
+            if not known.expanded.advance(at.lsn, with_own=True):
                 return None
             with known.costs.filling():
-                return self._filled(known, lsn, time, whole)
+                return self._filled(known, at)
 
         known.kept = self._attempt(known, filled)
 
@@ -314,12 +329,12 @@ class MaintainedViews:
         with known.costs.computing():
             return compute()
 
-    def _filled(self, known: _Known, lsn: int, time: datetime, whole: Whole) -> KeptRows:
+    def _filled(self, known: _Known, at: _Reading) -> KeptRows:
         plan, held = (known.expanded, known.planned, known.plans), self._held(known)
-        rows = KeptRows(self._core, *plan, lsn, time, held, self._brought)
+        rows = KeptRows(self._core, *plan, at.lsn, at.time, held, self._brought)
         try:
-            rows.fill(whole)
-            rows.advance(lsn, time)
+            rows.fill(at.whole)
+            rows.advance(at.lsn, at.time)
         except BaseException:
             rows.close()
             raise

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from executor.database.database import Database
-from executor.queries import kept_rows, maintained_views
+from executor.queries import expanded_views, kept_rows, maintained_views
 from executor.queries.maintained_views import _Known
 from tests.executor.client import Client, open_database
 from tests.executor.test_fills import settle
@@ -177,6 +177,25 @@ def test_rows_are_made_in_the_background_from_the_lowest_view_on(
         settle(database)
     assert kept(database) == {"one", "two", "three"}
     assert [sources(database, name) for name in ("one", "two", "three")] == [set(), {"one"}, {"two"}]
+
+
+def test_views_that_are_too_large_together(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of the views below are kept for the sake of one that is not followed without, whatever they cost."""
+    monkeypatch.setattr(expanded_views, "_LARGE", 40)
+    client = Client(database)
+    client.run(TABLES)
+    client.run("INSERT INTO a SELECT i, i % 7, i FROM generate_series(1, 40) i")
+    client.run(f"CREATE MATERIALIZED VIEW one AS {GROUPED}")
+    client.run("CREATE MATERIALIZED VIEW two AS SELECT n, sum(s) s FROM one GROUP BY n")
+    query = "SELECT max(two.s) s, count(*) n FROM two JOIN one ON two.n = one.n"
+    options = "WITH (method = 'incremental', refresh_policy = 'incremental')"
+    client.run(f"CREATE MATERIALIZED VIEW three {options} AS {query}")
+    shown = client.run("SELECT method FROM millstream.paths WHERE view = 'three'")
+    assert ("changes of view two",) in shown and ("changes of view one",) in shown
+    for number in range(5):
+        client.run(f"UPDATE a SET v = v + 1, g = g + {number % 2} WHERE k < 4")
+        assert client.run("SELECT * FROM three") == client.run(f"WITH one AS ({GROUPED}), two AS ({TWO}) {query}")
+    assert sources(database, "three") == {"one", "two"}
 
 
 def test_rows_that_are_computed_of_what_is_kept_are_no_source(database: Database) -> None:
