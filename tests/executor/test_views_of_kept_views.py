@@ -6,7 +6,9 @@ The judge is the upper query over the lower one as a subquery, which reads the t
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -141,6 +143,34 @@ def test_readers_of_older_snapshots(database: Database, chain: Client) -> None:
     chain.run("COMMIT")
     check(chain, *QUERIES)
     assert kept(database) == {"one", "two", "three"}
+
+
+def test_readers_and_writers_at_once(database: Database, chain: Client) -> None:
+    """Each reader sees all views at one moment, while others bring them forward."""
+    is_over = threading.Event()
+
+    def write() -> None:
+        client = Client(database)
+        try:
+            for number in range(60):
+                client.run(f"UPDATE a SET v = v + 1, g = (g + 1) % 7 WHERE k % 9 = {number % 9}")
+        finally:
+            is_over.set()
+
+    def read(views: tuple[str, ...]) -> None:
+        client = Client(database)
+        while not is_over.is_set():
+            client.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            found = [bag(client.run(f"SELECT * FROM {view}")) for view in views]
+            assert found == [bag(client.run(QUERIES[view])) for view in views]
+            client.run("COMMIT")
+
+    with ThreadPoolExecutor(4) as threads:
+        readers = [threads.submit(read, views) for views in (("three", "one"), ("one", "two", "three"), ("two",))]
+        threads.submit(write).result()
+        for reader in readers:
+            reader.result()
+    check(chain, *QUERIES)
 
 
 def test_own_changes_are_seen(database: Database, chain: Client) -> None:

@@ -11,18 +11,16 @@ It takes a minute of processor time, so that it runs with ``--whole`` only.
 from __future__ import annotations
 
 import random
-import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 import psycopg
 import pytest
 from psycopg.types.string import TextLoader
 
-from tests.rig.brokerage import BATCHES, STREAMS, TABLES, Brokerage, lines
+from tests.rig.brokerage import BATCHES, LAYERS, STREAMS, TABLES, Brokerage, lines, warehouse
 from tests.rig.mirror import Mirror
 from tests.rig.postgres import Postgres
 from tests.rig.sampling import sample
@@ -30,21 +28,9 @@ from tests.rig.server import Millstream
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(900)]
 
-LAYERS: Final = ("bronze", "silver", "gold")
-FOLDER: Final = Path(__file__).parents[1] / "sql" / "warehouse"
 #: What CREATE says before a view's query, by method; most views choose by cost.
 METHODS: Final = ("", "", "WITH (method = 'incremental')", "WITH (method = 'recompute')")
 CHANGES: Final = 4
-
-
-def _definitions() -> dict[str, str]:
-    """The queries of all views by name, those that are read before those that read them."""
-    found = {}
-    for layer in LAYERS:
-        text = (FOLDER / f"{layer}.sql").read_text(encoding="utf-8")
-        for name, query in re.findall(r"^CREATE MATERIALIZED VIEW (\S+) AS\n(.*?);\n", text, re.DOTALL | re.MULTILINE):
-            found[name] = query
-    return found
 
 
 @contextmanager
@@ -70,7 +56,7 @@ def _create(mirror: Mirror, drawn: random.Random) -> None:
         mirror.table(f"raw.{name}", columns)
     for name, columns in STREAMS.items():
         mirror.stream(f"raw.{name}", columns)
-    for name, query in _definitions().items():
+    for name, query in warehouse().items():
         mirror.client.execute(f"CREATE MATERIALIZED VIEW {name} {drawn.choice(METHODS)} AS {query}".encode())
         mirror.judge.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}".encode())
         mirror.views[name] = f"TABLE {name}"

@@ -1,9 +1,9 @@
 """A brokerage for the tests: the raw sources of a warehouse, as the benchmark of data integration (TPC-DI) has them.
 
-Owns: the sources in PostgreSQL's SQL, a generator of three batches, the statements that correct what earlier batches
-have said, and single changes of every table. The first batch is the history; the others are days with new customers,
-trades and prices, and changes of those that there are. Raw values are texts, as files have them: some are no numbers,
-some records are repeated, and some refer to nothing.
+Owns: the sources in PostgreSQL's SQL, the views over them (tests/sql/warehouse), a generator of three batches, the
+statements that correct what earlier batches have said, and single changes of every table. The first batch is the
+history; the others are days with new customers, trades and prices, and changes of those that there are. Raw values are
+texts, as files have them: some are no numbers, some records are repeated, and some refer to nothing.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from __future__ import annotations
 import csv
 import io
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Final, TypeVar
 
 Row = tuple[object, ...]
+_VIEWS: Final = Path(__file__).parents[1] / "sql" / "warehouse"
 T = TypeVar("T")
 
 TABLES: Final[Mapping[str, str]] = {
@@ -36,6 +39,8 @@ TABLES: Final[Mapping[str, str]] = {
     "leads_south": "lead integer PRIMARY KEY, name text, city text, income_thousands numeric, rating integer,"
     " born date",
 }
+#: The layers of the warehouse over them, each a schema with views.
+LAYERS: Final = ("bronze", "silver", "gold")
 STREAMS: Final[Mapping[str, str]] = {
     "trade_events": "at text, trade text, status text, kind text, security text, quantity text, bid text,"
     " account text, executor text, price text, fee text, commission text, tax text",
@@ -487,3 +492,13 @@ def lines(rows: Sequence[Row]) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().encode()
+
+
+def warehouse() -> dict[str, str]:
+    """The queries of all views of the warehouse by name, those that are read before those that read them."""
+    found = {}
+    for layer in LAYERS:
+        text = (_VIEWS / f"{layer}.sql").read_text(encoding="utf-8")
+        for name, query in re.findall(r"^CREATE MATERIALIZED VIEW (\S+) AS\n(.*?);\n", text, re.DOTALL | re.MULTILINE):
+            found[name] = query
+    return found
