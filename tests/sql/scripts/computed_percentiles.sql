@@ -15,3 +15,10 @@ EXECUTE q(2);
 EXECUTE q(NULL);
 DEALLOCATE q;
 DROP TABLE p;
+-- A text in quotes has no type that a result could have.
+SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY 'b') FROM generate_series(1, 3);
+SELECT percentile_disc(ARRAY[0.5, 1]) WITHIN GROUP (ORDER BY NULL) FROM generate_series(1, 3);
+SELECT mode() WITHIN GROUP (ORDER BY 'b') FROM generate_series(1, 3);
+SELECT mode() WITHIN GROUP (ORDER BY NULL::text) FROM generate_series(1, 3);
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY '2.5') FROM generate_series(1, 3);
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY 'b') FROM generate_series(1, 3);

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.opaque import KEYED
-from catalog.values.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType, array, record
+from catalog.values.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, SqlType, array, record
 from planner.algebra.nodes import AggregateCall, Call, Case, Cast, Literal, Scalar, SortKey
 from planner.bind.calls.aggregation.aggregates import bind_filter, check_place, register
 from planner.bind.calls.aggregation.outer_levels import owner
@@ -20,6 +20,7 @@ from planner.bind.calls.aggregation.sort_order import direction
 from planner.bind.calls.operator_calls.operation import operate
 from planner.bind.calls.overloading.choice import choose_overload, no_function
 from planner.bind.calls.overloading.overloads import Overload, chosen_function, table
+from planner.bind.calls.overloading.polymorphic import input_is_unknown
 from planner.bind.conversion.coercion import array_of, coerce, common_type
 from planner.bind.lookup.dotted_names import names_of
 from planner.bind.state.environment import Environment
@@ -79,7 +80,9 @@ def _set(
 ) -> Scalar:
     chosen = choose_overload(env, name, [*direct, *keys], node, _KNOWN[name])
     kind = _RESULTS.get(chosen.arguments[1]) if name == "percentile_cont" else None
-    kind = kind or (TEXT if keys[0].type.name == "unknown" else keys[0].type)
+    if kind is None and keys[0].type.name == "unknown":
+        raise input_is_unknown()
+    kind = kind or keys[0].type
     key = coerce(env.binding, keys[0], kind, "implicit", node.agg_order[0].node)
     assert key is not None, "the overload was chosen so that its arguments coerce"
     order = (SortKey(key, *direction(env.binding, node.agg_order[0], key.type)),)

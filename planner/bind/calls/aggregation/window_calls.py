@@ -41,6 +41,7 @@ from planner.bind.calls.aggregation.sort_order import check_sortable, direction
 from planner.bind.calls.overloading.call_forms import bare_call, is_fixed
 from planner.bind.calls.overloading.choice import choose_overload
 from planner.bind.calls.overloading.overloads import Overload, Table, table
+from planner.bind.calls.overloading.polymorphic import input_is_unknown
 from planner.bind.conversion.coercion import NUMBERS, coerce, coerced_implicitly, common_type
 from planner.bind.conversion.requirements import required
 from planner.bind.lookup.dotted_names import names_of
@@ -144,7 +145,7 @@ def _value_type(env: Environment, arguments: list[Scalar], chosen: Overload, nod
         return INT4
     if len(values) == 1:
         if values[0][0].name == "unknown":
-            raise SqlError("42804", "could not determine polymorphic type because input has type unknown")
+            raise input_is_unknown()
         return values[0][0]
     return common_type([kind for kind, _ in values], "function", lambda _: env.binding.start(node))
 

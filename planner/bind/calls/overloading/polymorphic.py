@@ -88,12 +88,17 @@ def _element(pairs: Sequence[tuple[str, SqlType]]) -> SqlType:
     own = {item.oid: item for _, kind in pairs if is_declared(kind) for item in _with_element(kind)}
     kinds = [own.get(oid) or by_oid(oid) for oid in (*plain, *arrays)]
     if any(kind.name == "unknown" for kind in kinds):
-        raise SqlError("42804", "could not determine polymorphic type because input has type unknown")
+        raise input_is_unknown()
     kind = kinds[0] if plain else _of(kinds[0])
     given = [_of(item) if name in ARRAYS else item for name, item in pairs if item.name != "unknown"]
     if kind.name == "numeric":
         return common_numeric([as_numeric(item) for item in given]) if given else kind
     return kind
+
+
+def input_is_unknown() -> SqlError:
+    """42804: no argument says what a polymorphic type stands for."""
+    return SqlError("42804", "could not determine polymorphic type because input has type unknown")
 
 
 def _is_written(scalar: Scalar) -> bool:
