@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
+from executor.dataflow.first_of_partitions import candidates
 from executor.dataflow.first_rows import FirstRowsState
 from executor.dataflow.group_sums import added_up
 from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
@@ -23,6 +25,7 @@ from planner.algebra.nodes import Column, Relation
 from planner.incremental.dataflow.graph import (
     DataflowNode,
     Fetch,
+    FirstOfPartitions,
     FirstRows,
     Key,
     Operator,
@@ -32,6 +35,7 @@ from planner.incremental.dataflow.graph import (
     Shared,
     Term,
     TimeBounded,
+    candidates_trace,
     change_trace,
     groups_trace,
     rows_trace,
@@ -43,6 +47,10 @@ from planner.incremental.names import stored_name
 Query = Callable[[Relation, Mapping[str, pa.Table]], pa.Table]
 #: Makes one of equal rows of some columns with weights, where Arrow does not group by values of a type among them.
 Merge = Callable[[tuple[Column, ...], pa.Table], pa.Table]
+
+
+#: The column that marks rows of partitions that are to be filled.
+_LACKS: Final = "lacks"
 
 
 class Changes:
@@ -114,6 +122,8 @@ class Changes:
                 old = chosen.shown
                 chosen.change(self._deltas[node.node])
                 parts = [weighted(old, -1), weighted(chosen.shown, 1)]
+            case FirstOfPartitions():
+                parts = self._chosen(node)
             case Recomputed():
                 touched = self._touched(node)
                 if node.own_key is not None:
@@ -194,6 +204,26 @@ class Changes:
         difference = pa.concat_tables([negated(old), new])
         groups = {groups_trace(self._scope, node.id): _renamed(difference, node.weight)}
         return self._answer(node.final, groups, change_schema(node.columns))
+
+    # -- first rows of partitions ----------------------------------------------------------------------------------
+
+    def _chosen(self, node: FirstOfPartitions) -> list[pa.Table]:
+        """The first rows of touched partitions as they were, to be taken away, and as they are."""
+        delta = self._deltas[node.node]
+        old = self._kept[node.id].lookup(node.key, hashes_of(delta, node.key))
+        rows = candidates(node, old, delta, partial(self._merge, node.columns[: delta.num_columns - 1]))
+        schema = schema_of(node.columns)
+        marked = schema.append(pa.field(_LACKS, pa.bool_()))
+        found = self._answer(node.chosen, {candidates_trace(self._scope, node.id): rows}, marked)
+        lacks = found.column(_LACKS)
+        found, lacking = found.drop_columns([_LACKS]), found.filter(lacks)
+        if not lacking.num_rows:
+            return [negated(old), weighted(found, 1)]
+        anew = hashes_of(lacking, node.key)
+        stays = np.isin(hashes_of(found, node.key), anew, invert=True)
+        whole = {rows_trace(self._scope, node.node): repeated(self._rows(node.node, node.key, anew, True))}
+        filled = self._answer(node.filled, whole, schema)
+        return [negated(old), weighted(found.filter(pa.array(stays)), 1), weighted(filled, 1)]
 
     # -- recomputation ---------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from planner.algebra.walk import walk
 from planner.incremental.dataflow.graph import (
     Constant,
     DataflowNode,
+    FirstOfPartitions,
     FirstRows,
     Propagated,
     Recomputed,
@@ -90,6 +91,9 @@ def _how(node: DataflowNode) -> str:
         case FirstRows():
             first = "first row" if node.last == 1 else f"first {node.last:,} rows"
             return f"the {first}{' in an order' if isinstance(node.ordered, Sort) else ''}, with some to spare"
+        case FirstOfPartitions():
+            rows = "first row" if node.last == 1 else f"rows up to place {node.last:,}"
+            return f"the {rows}{' of each partition' if node.key else ' in an order'}, with some to spare"
         case Recomputed():
             return f"recomputation of touched keys of {_keyed(node.relation)}"
 

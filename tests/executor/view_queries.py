@@ -55,6 +55,19 @@ MAINTAINED = (
     "SELECT g, t FROM a EXCEPT SELECT g, t FROM b",
     "SELECT k, g, row_number() OVER (PARTITION BY g ORDER BY v, k), sum(v) OVER (PARTITION BY g) FROM a",
     "SELECT * FROM (SELECT k, g, row_number() OVER (PARTITION BY g ORDER BY v, k) r FROM a) x WHERE r <= 2",
+    "SELECT k, g, v FROM (SELECT *, row_number() OVER (PARTITION BY t, g ORDER BY v DESC NULLS LAST, k) r FROM a) x"
+    " WHERE r BETWEEN 2 AND 3 AND v > 0",
+    "SELECT k, r FROM (SELECT k, row_number() OVER (ORDER BY n NULLS FIRST, k DESC) r FROM a) x WHERE r IN (1, 3)",
+    "SELECT k, m, r, d FROM (SELECT *, rank() OVER (PARTITION BY g ORDER BY m DESC) r,"
+    " dense_rank() OVER (PARTITION BY g ORDER BY m DESC) d FROM b) x WHERE d < 3",
+    "SELECT k, t FROM b ORDER BY t, w FETCH FIRST 2 ROWS WITH TIES",
+    "SELECT g, w, t FROM (SELECT *, row_number() OVER (PARTITION BY lower(t) ORDER BY w, k, g, f, m) r FROM b) x"
+    " WHERE r = 1",
+    "SELECT x.k, b.w FROM (SELECT k, g, rank() OVER (PARTITION BY g ORDER BY v) r FROM a) x JOIN b ON b.g = x.g"
+    " WHERE r = 1",
+    "SELECT t, count(*), sum(v) FROM (SELECT t, v, row_number() OVER (PARTITION BY g ORDER BY v DESC, k) r FROM a) x"
+    " WHERE r <= 2 GROUP BY t",
+    "SELECT k, n FROM (SELECT k, count(*) OVER (PARTITION BY lower(t)) n FROM a) x WHERE n < 4",
     "SELECT g, n, count(*) FROM (SELECT g, count(*) n FROM a GROUP BY g, t) x GROUP BY g, n",
     "SELECT x.g, x.s, y.s FROM (SELECT g, sum(v) s FROM a GROUP BY g) x"
     " LEFT JOIN (SELECT g, sum(w) s FROM b GROUP BY g) y ON x.g = y.g",

@@ -12,6 +12,7 @@ from planner.algebra.walk import find, kinds_of
 from planner.explain.dataflows import explain_dataflow
 from planner.incremental.dataflow.graph import (
     Constant,
+    FirstOfPartitions,
     Propagated,
     Recomputed,
     Retracted,
@@ -48,6 +49,8 @@ def relations_of(found: Planned) -> list[Relation]:
                 relations += [node.fill, node.partial, node.merge, node.final]
             case Recomputed():
                 relations.append(node.relation)
+            case FirstOfPartitions():
+                relations += [node.chosen, node.filled]
             case _:
                 pass
     return relations
@@ -60,6 +63,56 @@ def test_the_queries_of_tpch(path: Path, rewrite: bool) -> None:
     if found.dataflow is not None:
         for relation in (*relations_of(found), found.dataflow.final):
             validate(relation)
+
+
+#: Filters of a window's rows, by whether they take the first ones of each partition.
+_PLACES = {
+    True: (
+        "SELECT k FROM ({}) x WHERE r <= 3",
+        "SELECT k, r FROM ({}) x WHERE 3 > r AND v > 1",
+        "SELECT k FROM ({}) x WHERE r = 1 OR (r IN (2, 3) AND t = 'x')",
+        "SELECT k FROM ({}) x WHERE r BETWEEN 2 AND 3 AND g > 0",
+        "SELECT k, r, d FROM (SELECT *, rank() OVER p r, dense_rank() OVER p d FROM a WINDOW p AS (PARTITION BY g, v"
+        " ORDER BY t)) x WHERE d <= 2",
+        "SELECT k FROM (SELECT *, row_number() OVER (PARTITION BY lower(t), g ORDER BY v) r FROM a) x WHERE r = 1",
+        "SELECT k FROM (SELECT *, row_number() OVER (ORDER BY v) r FROM a) x WHERE r <= 3",
+        "SELECT k, v FROM a ORDER BY v OFFSET 1 FETCH FIRST 3 ROWS WITH TIES",
+        "SELECT DISTINCT ON (g) g, k, v FROM a ORDER BY g, v DESC NULLS LAST, k",
+        "SELECT a.k, y.w FROM a LEFT JOIN LATERAL (SELECT w FROM b WHERE b.k = a.g ORDER BY w LIMIT 2 OFFSET 1) y"
+        " ON true",
+        "SELECT a.k, (SELECT b.w FROM b WHERE b.k = a.g ORDER BY b.w LIMIT 1) FROM a",
+        "SELECT a.k, y.w FROM a LEFT JOIN (SELECT g, w, row_number() OVER (PARTITION BY g ORDER BY w) r FROM b) y"
+        " ON y.g = a.g AND y.r = 1",
+        "SELECT t, count(*) FROM ({}) x WHERE r <= 3 GROUP BY t",
+    ),
+    False: (
+        "SELECT k, r FROM ({}) x",
+        "SELECT k FROM ({}) x WHERE r > 3",
+        "SELECT k FROM ({}) x WHERE r <= 3 OR v > 1",
+        "SELECT k FROM ({}) x WHERE r < v",
+        "SELECT k FROM ({}) x WHERE r <= 1001",
+        "SELECT k FROM ({}) x WHERE (r <= 3) IS NOT TRUE",
+        "SELECT k, s FROM (SELECT *, row_number() OVER p r, sum(v) OVER p s FROM a WINDOW p AS (PARTITION BY g"
+        " ORDER BY v)) x WHERE r <= 3",
+        "SELECT k, s FROM (SELECT *, row_number() OVER (PARTITION BY g ORDER BY v) r, rank() OVER (PARTITION BY g"
+        " ORDER BY t) s FROM a) x WHERE r <= 3",
+        "SELECT x.k, y.k AS other FROM ({}) x JOIN ({}) y ON x.r = y.r AND x.g = y.g",
+    ),
+}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_first_rows_of_partitions(is_first: bool, rewrite: bool) -> None:
+    numbered = "SELECT *, row_number() OVER (PARTITION BY g ORDER BY v DESC, k) r FROM a"
+    lines: list[str] = []
+    for query in _PLACES[is_first]:
+        found = planned(query.format(numbered, numbered))
+        assert found.dataflow is not None and found.reasons == ()
+        assert any(isinstance(node, FirstOfPartitions) for node in found.dataflow.nodes) == is_first, query
+        for relation in (*relations_of(found), found.dataflow.final):
+            validate(relation)
+        lines += [query, *explain_dataflow(found)[1:], ""]
+    golden.check(f"dataflow/{'first_of_partitions' if is_first else 'other_windows'}", lines[:-1], rewrite)
 
 
 @pytest.mark.parametrize(
@@ -89,6 +142,10 @@ def test_methods_by_operator(query: str, kinds: list[type]) -> None:
     ("query", "reason"),
     [
         ("SELECT k, rank() OVER (ORDER BY v) FROM a", "a window function has all rows in one partition"),
+        (
+            "SELECT k FROM (SELECT k, row_number() OVER (PARTITION BY x ORDER BY w) r FROM b) y WHERE r = 1",
+            "a window function has no partition by which rows are found",
+        ),
         ("SELECT * FROM a WHERE v > (SELECT w FROM b)", "filter is computed from all rows"),
         (
             "WITH RECURSIVE r AS (SELECT k, g FROM a WHERE g = 1 UNION ALL SELECT a.k, a.g FROM a JOIN r ON a.g = r.k)"

@@ -19,6 +19,7 @@ from planner.algebra.walk import descend, find, kinds_of
 from planner.incremental.dataflow.graph import (
     Constant,
     DataflowNode,
+    FirstOfPartitions,
     Operator,
     Propagated,
     Recomputed,
@@ -116,7 +117,7 @@ class Building:
         are a table's own are read from it, for whose sake an engine has statistics."""
         if isinstance(node, Retracted):
             node = replace(node, fill=self._over(node.fill, kept))
-        if node.id in kept and isinstance(node, Propagated | Retracted | Recomputed):
+        if node.id in kept and isinstance(node, Propagated | Retracted | Recomputed | FirstOfPartitions):
             node = replace(node, definition=self._over(self._made[node.id], kept))
         return node
 

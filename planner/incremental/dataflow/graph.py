@@ -182,6 +182,33 @@ class FirstRows(Struct, frozen=True):
         return (self.node,)
 
 
+class FirstOfPartitions(Struct, frozen=True):
+    """The first rows of each partition of the rows of ``node``, beside their places in it (``first_of_partitions``).
+
+    It has at least those whose place is up to ``last``, and may have more. Rows of both nodes are found by ``key``.
+    ``filled`` chooses rows of all rows of partitions. ``chosen`` chooses among candidates (``candidates_trace``): those
+    that are kept, which have the number ``was``, changed ones, and those that are ``gone``. Its last column is true for
+    rows of partitions that are to be filled.
+    """
+
+    id: int
+    columns: tuple[Column, ...]
+    definition: Relation
+    node: int
+    key: Key
+    last: int
+    number: Column
+    was: Column
+    gone: Column
+    chosen: Relation
+    filled: Relation
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The node that it reads."""
+        return (self.node,)
+
+
 class TimeBound(Struct, frozen=True):
     """A column of a node, and how its values compare (gt, ge, lt, le) with a bound."""
 
@@ -208,7 +235,7 @@ class TimeBounded(Struct, frozen=True):
         return (self.node,)
 
 
-Operator = Propagated | Retracted | Recomputed | FirstRows | TimeBounded | Shared
+Operator = Propagated | Retracted | Recomputed | FirstRows | FirstOfPartitions | TimeBounded | Shared
 DataflowNode = Source | Constant | Operator
 
 
@@ -241,7 +268,7 @@ def chooses(nodes: Mapping[int, DataflowNode] | Sequence[DataflowNode], node: in
         case Recomputed(own_key=key):
             return key is not None
         case found:
-            return isinstance(found, FirstRows | TimeBounded)
+            return isinstance(found, FirstRows | FirstOfPartitions | TimeBounded)
 
 
 def rows_trace(scope: str, node: int) -> str:

@@ -48,12 +48,20 @@ from planner.algebra.walk import (
     kinds_of,
     transform_relations,
 )
-from planner.incremental.dataflow import first_rows, groupings, propagation, recomputation, time_bounds
+from planner.incremental.dataflow import (
+    first_of_partitions,
+    first_rows,
+    groupings,
+    propagation,
+    recomputation,
+    time_bounds,
+)
 from planner.incremental.dataflow.building import Building, NotMaintained, with_columns
 from planner.incremental.dataflow.float_sums import with_counted_checks
 from planner.incremental.dataflow.graph import (
     Dataflow,
     DataflowNode,
+    FirstOfPartitions,
     FirstRows,
     Key,
     Operator,
@@ -138,6 +146,8 @@ class _Planning:
         self._open = NodeSet()
         #: Sorts of such relations, which LIMIT may take.
         self._sorted = NodeSet()
+        #: The places in their partitions that filters ask for.
+        self._places = first_of_partitions.places(relation)
         self._outputs: dict[int, None] = {}
         self._reasons: dict[str, None] = {}
 
@@ -240,7 +250,7 @@ class _Planning:
             case Aggregate() if not any(has_subquery(value) for _, value in (*node.keys, *node.aggregates)):
                 return self._grouped(node)
             case Window() if not any(has_subquery(call) for _, call in node.calls):
-                return recomputation.window(self._building, node, self._closed)
+                return self._windowed(node)
             case SetOperation(columns=()):
                 raise NotMaintained("a set operation has no columns")
             case SetOperation(kind="union", all=True):
@@ -264,6 +274,12 @@ class _Planning:
     def _grouped(self, node: Aggregate) -> Relation:
         """A grouping, by the parts that its aggregates allow (``groupings``)."""
         return groupings.grouped(self._building, node, self._closed)
+
+    def _windowed(self, node: Window) -> Relation:
+        wanted = first_of_partitions.wanted(node, self._places)
+        if wanted is not None:
+            return first_of_partitions.first_of_partitions(self._building, node, wanted, self._closed)
+        return recomputation.window(self._building, node, self._closed)
 
     def _together(self, node: SetOperation) -> Relation:
         """UNION ALL: the sum of what its sides become. d(L + R) = dL + dR"""
@@ -341,6 +357,9 @@ def _kept(nodes: Sequence[DataflowNode], outputs: Iterable[int]) -> dict[int, tu
             case FirstRows() | TimeBounded():
                 found.setdefault(node.node, {})
                 continue
+            case FirstOfPartitions():
+                fetched = [(node.node, node.key)]
+                own = [(node.id, node.key)]
             case Recomputed():
                 fetched = list(node.keys)
                 own = [] if node.own_key is None else [(node.id, node.own_key)]

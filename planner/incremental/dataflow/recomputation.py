@@ -8,7 +8,7 @@ What is taken away is found in the operator's own rows, which are kept by the ke
 may differ where SQL leaves the result open (the order of ties, sums of floats), and what was never there cannot go.
 
     grouping                           the grouping's key
-    window functions                   the columns by which all calls partition
+    window functions                   what all calls partition by
     INTERSECT, EXCEPT                  all columns
     full join                          the sides' columns that its predicate equates
 
@@ -36,7 +36,7 @@ from planner.algebra.nodes import (
     Window,
 )
 from planner.algebra.walk import is_dependent, used_columns
-from planner.incremental.dataflow.building import Building, NotMaintained
+from planner.incremental.dataflow.building import Building, NotMaintained, with_columns
 from planner.incremental.dataflow.graph import Recomputed, names_of, references
 from planner.incremental.dataflow.keyable import are_comparable, is_keyable
 
@@ -56,18 +56,22 @@ def grouping(building: Building, node: Aggregate, is_small: bool = False) -> Sna
     return _recomputed(building, node, [(node.input, [below for below, _ in keyable])], own)
 
 
-def window(building: Building, node: Window, closed: Closed) -> Snapshot:
-    """The leaf for window functions over partitions."""
-    partitions = [
-        {item.column for item in call.partition if isinstance(item, ColumnRef) and is_keyable(item.type)}
-        for _, call in node.calls
-    ]
-    common = set.intersection(*partitions) if partitions else set()
-    if not common:
+def window(building: Building, node: Window, closed: Closed) -> Relation:
+    """What stands for window functions over partitions."""
+    below, key = partitioned(building, node)
+    if not key:
         raise NotMaintained("a window function has all rows in one partition")
-    key = [column for column in node.input.columns if column in common]
-    changed = replace(node, input=closed(node.input))
-    return _recomputed(building, changed, [(changed.input, key)], names_of(key))
+    changed = replace(node, input=closed(below))
+    return with_columns(_recomputed(building, changed, [(changed.input, key)], names_of(key)), node.columns)
+
+
+def partitioned(building: Building, node: Window) -> tuple[Relation, list[Column]]:
+    """A window's input with what all of its calls partition by among its columns, and these columns, as far as rows are
+    found by them."""
+    (_, first), *others = node.calls
+    common = [item for item in first.partition if all(item in call.partition for _, call in others)]
+    keys = [item for item in dict.fromkeys(common) if used_columns(item) and is_keyable(item.type)]
+    return _with_keys(building, node.input, keys)
 
 
 def set_operation(building: Building, node: SetOperation, closed: Closed) -> Snapshot:
