@@ -244,13 +244,25 @@ class Queries:
 
     def _first_rows(self, depth: int) -> Select:
         inner = self._exact_rows(depth)
-        self.seen.append("top k per group")
         part, *others = inner.scope
-        order = ", ".join(f"{item.text}{self._source.choice(('', ' DESC'))}" for item in others or inner.scope)
-        place = f"row_number() OVER (PARTITION BY {part.text} ORDER BY {order})"
+        function = self._source.choice(("row_number", "row_number", "rank", "dense_rank"))
+        is_parted = self._source.random() < 0.75
+        self.seen.append("top k per group" if is_parted else "top k by a window")
+        ordered = (others or inner.scope) if is_parted else inner.scope
+        if function != "row_number":
+            self.seen.append(f"top k by {function}")
+            ordered = ordered[:1]
+        ways = ("", " DESC", " NULLS FIRST", " DESC NULLS LAST")
+        order = ", ".join(f"{item.text}{self._source.choice(ways)}" for item in ordered)
+        place = f"{function}() OVER ({f'PARTITION BY {part.text} ' if is_parted else ''}ORDER BY {order})"
         ranked = self._relations.nested(self._select(inner, [*inner.scope, Ref(place, "big")], form="window"))
-        where = f" WHERE {ranked.scope[-1].text} <= {self._source.randint(1, 3)}"
-        return self._select(ranked, list(ranked.scope[:-1]), where, form="first rows")
+        *columns, number = ranked.scope
+        forms = ("{p} <= {n}", "{n} >= {p}", "{p} < {n} + 1", "{p} = {n}", "{p} IN (1, {n})", "{p} BETWEEN 2 AND {n}")
+        condition = self._source.choice(forms).format(p=number.text, n=self._source.randint(1, 3))
+        if self._source.random() < 0.3:
+            condition += f" AND {self._scalars.condition(tuple(columns), 0)}"
+        shown = ranked.scope if self._source.random() < 0.3 else columns
+        return self._select(ranked, list(shown), f" WHERE {condition}", form="first rows")
 
     # -- several queries -------------------------------------------------------------------------------------------
 
