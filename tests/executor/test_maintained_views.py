@@ -298,7 +298,7 @@ def test_explain_names_the_method_of_each_operator(database: Database) -> None:
 def test_transactions_do_not_see_what_others_alone_see(database: Database) -> None:
     one, other = Client(database), Client(database)
     create(one, (PARTLY[0],))
-    one.run("INSERT INTO a VALUES (1, 1, 1)")
+    one.run("INSERT INTO a VALUES (1, 1, 1); INSERT INTO b VALUES (1), (2)")
     one.run("BEGIN")
     other.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
     assert other.run("SELECT count(*) FROM v0") == [(1,)]

@@ -102,10 +102,13 @@ MAINTAINED = (
     "SELECT sum(s), count(*), avg(s) FROM (SELECT g, sum(f) s FROM b GROUP BY g) x",
     "SELECT g, sum(f), avg(f), min(f), sum(f / 3) FILTER (WHERE w > 2), avg(f::float4) FROM b GROUP BY g",
     "SELECT g, stddev(f), sum(f) FROM b GROUP BY g HAVING sum(f) > 1",
+    "SELECT g, s, rank() OVER (ORDER BY s, g) FROM (SELECT g, sum(v) s FROM a GROUP BY g) x",
+    "SELECT g, s, s::numeric / sum(s) OVER () share FROM (SELECT g, sum(v + 9) s FROM a GROUP BY g) x WHERE s > 0",
+    "SELECT a.k, x.r FROM a JOIN (SELECT g, count(*) OVER (ORDER BY g) r FROM b GROUP BY g) x ON x.g = a.g",
 )
 #: Queries with an operator that is computed at each read, over others that are not.
 PARTLY = (
-    "SELECT g, s, rank() OVER (ORDER BY s, g) FROM (SELECT g, sum(v) s FROM a GROUP BY g) x",
+    "SELECT k, w, rank() OVER (ORDER BY w, k) FROM (SELECT a.k, b.w FROM a JOIN b ON a.k = b.k) x",
     "SELECT array_agg(s ORDER BY s), count(*) FROM (SELECT g, sum(v) s FROM a GROUP BY g) x",
 )
 #: Queries of which nothing is kept: what they read is as quick to compute.

@@ -8,7 +8,7 @@ What is taken away is found in the operator's own rows, which are kept by the ke
 may differ where SQL leaves the result open (the order of ties, sums of floats), and what was never there cannot go.
 
     grouping                           the grouping's key
-    window functions                   what all calls partition by
+    window functions                   what all calls partition by; nothing, if the rows are groups
     INTERSECT, EXCEPT                  all columns
     full join                          the sides' columns that its predicate equates
 
@@ -27,6 +27,7 @@ from planner.algebra.nodes import (
     Call,
     Column,
     ColumnRef,
+    Filter,
     Join,
     Project,
     Relation,
@@ -59,10 +60,25 @@ def grouping(building: Building, node: Aggregate, is_small: bool = False) -> Sna
 def window(building: Building, node: Window, closed: Closed) -> Relation:
     """What stands for window functions over partitions."""
     below, key = partitioned(building, node)
-    if not key:
+    if not key and not _are_groups(building.expanded(node.input)):
         raise NotMaintained("a window function has all rows in one partition")
     changed = replace(node, input=closed(below))
     return with_columns(_recomputed(building, changed, [(changed.input, key)], names_of(key)), node.columns)
+
+
+def _are_groups(relation: Relation) -> bool:
+    """Whether rows are groups, or some of them: far fewer than the rows that they are made of."""
+    match relation:
+        case Aggregate():
+            return True
+        case Project() | Filter() | Window():
+            return _are_groups(relation.input)
+        case Join(kind="semi" | "anti"):
+            return _are_groups(relation.left)
+        case Join(kind="inner" | "left"):
+            return _are_groups(relation.left) and _are_groups(relation.right)
+        case _:
+            return False
 
 
 def partitioned(building: Building, node: Window) -> tuple[Relation, list[Column]]:
