@@ -36,7 +36,7 @@ class Transactions:
         yield self._changes.draw(self._source.choice(self._tables))
 
     def _block(self) -> Iterator[Step]:
-        block = _Block(self._source, 0, "in a block")
+        block = _Block(self._source, 0, "in a block", is_alone=True)
         yield block.begins("")
         for _ in range(self._source.randint(1, 5)):
             yield self._within(block, "read of own changes")
@@ -56,7 +56,8 @@ class Transactions:
     def _change(self, block: _Block) -> Step:
         table = self._source.choice(self._tables)
         block.has_rows_of_streams |= table.is_stream
-        return self._changes.draw(table, block.session)
+        found = self._changes.draw(table, block.session)
+        return self._change(block) if "TRUNCATE" in found.constructs and not block.is_alone else found
 
     def _several(self) -> Iterator[Step]:
         """Blocks of two or three sessions, which begin and end in any order, beside statements that stand alone; a
@@ -68,7 +69,7 @@ class Transactions:
             session = self._source.randrange(number)
             block = blocks.get(session)
             if block is None and self._source.random() < 0.25:
-                step = self._changes.draw(self._source.choice(self._tables), session)
+                step = self._beside_snapshots(session)
                 yield replace(step, constructs=(*step.constructs, f"{named}: a statement beside blocks"))
             elif block is None:
                 blocks[session] = block = _Block(self._source, session, f"of {named}")
@@ -86,9 +87,15 @@ class Transactions:
         yield _control("BEGIN ISOLATION LEVEL REPEATABLE READ", session=1)
         for _ in range(self._source.randint(1, 3)):
             yield self._of_a_moment()
-            yield self._changes.draw(self._source.choice(self._tables))
+            yield self._beside_snapshots(0)
             yield self._of_a_moment()
         yield _control("COMMIT", session=1)
+
+    def _beside_snapshots(self, session: int) -> Step:
+        """A change while others may read by older snapshots, to which PostgreSQL shows a truncated table as empty
+        (manual, section 13.6)."""
+        found = self._changes.draw(self._source.choice(self._tables), session)
+        return self._beside_snapshots(session) if "TRUNCATE" in found.constructs else found
 
     def _of_a_moment(self) -> Step:
         found = self._read(1, False)
@@ -101,8 +108,8 @@ class Transactions:
 class _Block:
     """A block of a session and its savepoints."""
 
-    def __init__(self, source: random.Random, session: int, where: str) -> None:
-        self._source, self.session, self._where = source, session, where
+    def __init__(self, source: random.Random, session: int, where: str, is_alone: bool = False) -> None:
+        self._source, self.session, self._where, self.is_alone = source, session, where, is_alone
         self._savepoints: list[str] = []
         self.has_rows_of_streams = False
         self.read = ""
