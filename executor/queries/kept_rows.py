@@ -18,6 +18,7 @@ from executor.core.plans import PlanCache
 from executor.dataflow.hashing import NO_HASHES, hashes_of
 from executor.dataflow.maintained import MaintainedRows, TooLarge, Whole
 from executor.dataflow.multiset import Multiset
+from executor.dataflow.value_bits import by_bits
 from executor.dataflow.view_rows import ViewRows
 from executor.dataflow.weighted_rows import WEIGHT, Inconsistent, consolidated, negated, repeated, weighted
 from executor.identity_cache import Remembered
@@ -301,6 +302,9 @@ class KeptRows:
         return self._core.engine.query_few(node.times, {}, self._expanded.time_zone, parameters=(self._time,))
 
     def _merge(self, columns: tuple[Column, ...], rows: pa.Table) -> pa.Table:
+        return by_bits(self._merged, columns, rows)
+
+    def _merged(self, columns: Sequence[Column], rows: pa.Table) -> pa.Table:
         return self._core.engine.merge(weights_of((column.name, column.type) for column in columns), [rows])
 
     def advance(self, lsn: int, time: datetime) -> None:
