@@ -93,7 +93,7 @@ class Database:
             self.separation,
             partial(rows_of_system, self.shown),
         )
-        self.change_watch = ChangeWatch(core, self.changes, partial(Reader, self.read_services))
+        self.change_watch = ChangeWatch(core, self.changes, lambda over: Reader(self.read_services, over).present)
         self._runtimes.on_defined(self.change_watch.redefined)
         self._runtimes.on_defined(self.maintained.redefined)
 

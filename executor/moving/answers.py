@@ -39,7 +39,7 @@ def _rows(reader: Reader, question: Question) -> Answer:
     try:
         services.borrowing.fetch((runtime.view.oid,), reader)  # not while others wait for the lock
         with replica.lock:  # nothing comes between the rows and where they are up to
-            _, _, table = reader.present(runtime.view.oid)
+            _, _, table = reader.present.of_view(runtime.view.oid)
             at = replica.position
     except SqlError as error:
         if core.is_live(runtime):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from typing import Final
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -29,6 +30,8 @@ from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Relation, Value
 
 Parameters = tuple[Value, ...]
+#: How often a statement is begun at a later moment where another one brought what it reads beyond its own.
+ATTEMPTS: Final = 20
 
 
 class Moment(Struct, frozen=True):

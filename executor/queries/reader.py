@@ -2,77 +2,62 @@
 
 Owns: how the continuous views in a query are brought to its LSN (architecture, section 2, step 5), which engine
 answers, and the optimised form of queries seen before. ``executor/queries/moments`` has the LSN and the tables at it,
-``executor/queries/spark_queries`` what Spark does of a query.
+``executor/queries/view_reader`` the rows of one view, ``executor/queries/spark_queries`` what Spark does of a query.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.objects import PUBLIC, Table, View
+from catalog.objects import PUBLIC
 from catalog.roles import BOOTSTRAP_NAME
 from catalog.system.rows import Own
 from catalog.values.errors import SqlError
 from catalog.values.times.infinite_dates import require_finite
 from executor.core.core import Core
 from executor.core.descriptors import OF_FILES, require_left
-from executor.core.plans import SCANS, Lookup, Plan, bare_view, joined_scans, reads
+from executor.core.plans import SCANS, Plan, bare_view, joined_scans, reads
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.results import OpenRows
 from executor.files import file_tables
 from executor.files.followed_folders import OwnFiles
 from executor.files.partition_pruning import FileReading, needed
-from executor.identity_cache import Remembered
 from executor.printing.nodes import column_name, leaf_name
 from executor.queries.client import Client
 from executor.queries.engine_choice import Choice, choose
 from executor.queries.maintained_views import MaintainedViews
-from executor.queries.moments import Moment, Moments, Parameters
+from executor.queries.moments import ATTEMPTS, Moment, Moments, Parameters
+from executor.queries.present_rows import PresentRows
 from executor.queries.spark_queries import Analytics, Leaf, SparkQuery, Stored, write_files, write_input
 from executor.queries.stream_query import ArrivingQuery
+from executor.queries.view_reader import LARGE, OVERFLOWED, TablesNeeded, ViewReader
 from executor.remote_reads.home_tables import Borrowing
 from executor.remote_reads.remote_views import Elsewhere
 from executor.replicas.replica import Replicas
 from executor.subscriptions.arrival_scan import ArrivalScan, Notify, Patience
 from executor.subscriptions.feeds import ChangeFeeds
 from executor.tables.store import ReadSnapshot
-from executor.traces.trace import InputTrace
 from executor.transactions.transaction import OutdatedError, Transaction
-from executor.views.runtime import ViewPassed, ViewRuntime
+from executor.views.runtime import ViewPassed
 from executor.views.view_lock import locked
-from planner.algebra.nodes import Literal, Relation, Scan, Values
-from planner.algebra.reading_time import with_time_as_parameter
+from planner.algebra.nodes import Relation, Scan, Values
 from planner.algebra.walk import find
 from planner.bind.state.context import restricted
-from planner.scales.large_quotients import with_large_quotients
 from planner.statements.statement import Output, Query, Statement
 from planner.statements.walk import roots
 
-ATTEMPTS = 20
-#: Bytes of a table that is read whole.
-_ANY_SIZE: Final = 1 << 62
-#: A final relation that depends on when it is read, with a parameter for the time.
-_TIMED: Final = Remembered(with_time_as_parameter)
-#: A query with quotients of more digits, which runs where the query itself has overflowed.
-_LARGE: Final = Remembered(with_large_quotients)
 #: What says that Spark did not run a query, which the embedded engine may.
 SPARK_FAILED = ("0A000", "55000", "58000")
-
-OVERFLOWED: Final = "22003"
-
-
-class _TablesNeeded(Exception):
-    """The rows of a view are not kept up to date any more."""
 
 
 class SeparableQueries(Protocol):
@@ -144,6 +129,8 @@ class Reader:
         self.client: Callable[[], Client] = Client
         self.is_cancelled = is_cancelled
         self.moments = Moments(self.core, services.borrowing, services.maintained.follows, self)
+        self.views = ViewReader(self.core, services.maintained, lambda: self.client().time, self.bound)
+        self.present = PresentRows(self)
         #: What the session knows of itself, as relations.
         self.own: Own = {}
         self._running: ReadSnapshot | None = None
@@ -167,11 +154,11 @@ class Reader:
             if few is not None:
                 return _batches(few)
             # An error that calls for another form of the query may come behind the first rows.
-            opens = _LARGE(query.relation) is None
+            opens = LARGE(query.relation) is None
             found = self._answer(query.relation, parameters, transaction, evaluate, None, query.outputs, opens)
             return self._read(found) if isinstance(found, OpenRows) else _batches(found)
         except SqlError as error:
-            large = _LARGE(query.relation) if error.sqlstate == OVERFLOWED else None
+            large = LARGE(query.relation) if error.sqlstate == OVERFLOWED else None
             if large is None or transaction.write is not None or transaction.snapshot is not None:
                 raise  # an error has ended what the transaction reads by
             return _batches(self.table(large, parameters, transaction, evaluate))
@@ -202,10 +189,10 @@ class Reader:
 
         def at(moment: Moment) -> pa.Table | None:
             if wanted is not None:
-                return self.view_table(wanted[0], moment).select(wanted[1])
+                return self.views.whole(wanted[0], moment).select(wanted[1])
             (oid,) = plan.views
             assert small is not None
-            return small.run({small.leaf: self._view_rows(plan, oid, moment, parameters)}, parameters)
+            return small.run({small.leaf: self.views.read(plan, oid, moment, parameters)}, parameters)
 
         found: pa.Table | None = self.at_moment(plan, transaction, at, parameters)
         return found
@@ -401,14 +388,14 @@ class Reader:
             if elsewhere:
                 moment = replace(moment, elsewhere=elsewhere)
             try:
-                self._running = moment.snapshot
-                with locked(self.core.view(oid).lock for oid in self.core.views_below(plan.views)):
+                below = self.core.views_below(plan.views)
+                with self.interruptible(moment.snapshot), locked(self.core.view(oid).lock for oid in below):
                     return run(moment)
             except SqlError as error:
                 if error.sqlstate == "XX000" and self._is_outdated(plan):
                     raise OutdatedError from error
                 raise
-            except _TablesNeeded:
+            except TablesNeeded:
                 needs_tables = True
             except ViewPassed:
                 if attempt + 1 == ATTEMPTS or not owned:
@@ -416,98 +403,10 @@ class Reader:
                         "40001", "could not serialize access: a view moved on during the statement"
                     ) from None
             finally:
-                self._running = None
                 if owned and moment.snapshot is not None:
                     moment.snapshot.close_behind_rows()
                 self.core.trace_budget.keep()
         raise AssertionError("unreachable")
-
-    def present(self, oid: int) -> tuple[int, int, pa.Table]:
-        """A continuous view's rows now: their LSN, that of the last change of what they are made of, and they."""
-        for _ in range(ATTEMPTS):
-            found = self._from_there(oid)
-            if found is not None:
-                return found
-            with contextlib.suppress(ViewPassed):  # of a view of another server's that it reads
-                return self._present(oid)
-        raise SqlError("40001", "could not serialize access: a view moved on during the statement")
-
-    def changed_rows(self, oid: int, after: int) -> tuple[int, int, list[pa.Table]] | None:
-        """How a continuous view's rows have changed since an LSN, if they are kept up to date: their LSN now, that of
-        the last change of what they are made of, and the changes, with weights behind the view's columns."""
-        core, maintained, runtime = self.core, self.services.maintained, self.core.view(oid)
-        if runtime.view.timed or not maintained.follows(runtime):
-            return None
-        self.services.replicas.refresh((oid,))
-        runtime.check_inputs()
-        with locked(core.view(below).lock for below in core.views_below((oid,))):
-            with core.sequencer.lock:
-                lsn, changed = core.sequencer.visible, core.version_of((oid,))
-            found = runtime.some(lsn, True, lambda: maintained.changes(runtime, after, lsn, self.client().time))
-        if found is None:
-            return None
-        declared = [column.type.arrow for column in runtime.program.columns]
-        kinds = {name: kind for rows in found[:1] for name, kind in zip(rows.column_names, declared, strict=False)}
-        return lsn, changed, [_of_types(rows, kinds) for rows in found]
-
-    def committed_rows(self, table: Table) -> tuple[int, pa.Table]:
-        """A table's rows now, with all columns that a row holds, and their LSN."""
-        core = self.core
-        core.tables.backlog.apply()  # so that little is left while others wait for the lock
-        with core.sequencer.lock:
-            lsn, snapshot = core.sequencer.visible, core.tables.snapshot()
-        try:
-            self._running = snapshot
-            return lsn, snapshot.rows(table, _ANY_SIZE)
-        finally:
-            self._running = None
-            snapshot.close()
-
-    def _from_there(self, oid: int) -> tuple[int, int, pa.Table] | None:
-        """The content of a view that another server maintains; None for a view that is here."""
-        core = self.core
-        if core.view(oid).away is None:
-            return None
-        with core.sequencer.lock:
-            lsn, changed = core.sequencer.visible, core.version_of((oid,))
-        found = self.services.elsewhere.whole((oid,), self).get(oid)
-        if found is None:
-            return None
-        with core.sequencer.lock:
-            is_same = core.version_of((oid,)) == changed
-        return (max(lsn, found.at), changed, found.rows) if is_same else (found.at, found.at, found.rows)
-
-    def _present(self, oid: int) -> tuple[int, int, pa.Table]:
-        """The content of a view that is here. Raises ViewPassed."""
-        core = self.core
-        self.services.replicas.refresh((oid,))
-        self.services.borrowing.fetch((oid,), self)
-        elsewhere = self.services.elsewhere.whole(core.views_read((oid,)), self)
-        with contextlib.ExitStack() as stack:
-            with self.services.borrowing.steady((oid,), self):
-                below = core.views_below((oid,), elsewhere)
-                stack.enter_context(locked(core.view(each).lock for each in below))
-                for runtime in map(core.view, below):
-                    if runtime.away is None:
-                        runtime.check()
-                core.tables.backlog.apply()
-                with core.sequencer.lock:  # nobody else brings the views further while their locks are held
-                    lsn, changed = core.sequencer.visible, core.version_of((oid,))
-                    snapshot = core.tables.snapshot() if core.tables_of_view(oid) else None
-                    lent = self.services.borrowing.at(below)
-                    moment = Moment(
-                        lsn, snapshot, self.moments.versions(below, lent), True, self, core.catalog, lent=lent
-                    )
-                    moment = replace(moment, elsewhere=elsewhere) if elsewhere else moment
-            try:
-                self._running = snapshot
-                table = self.view_table(oid, moment)
-                declared = zip(table.column_names, core.view(oid).program.columns, strict=True)
-                return lsn, changed, _of_types(table, {name: column.type.arrow for name, column in declared})
-            finally:
-                self._running = None
-                if snapshot is not None:
-                    snapshot.close()
 
     def _is_outdated(self, plan: Plan) -> bool:
         """Whether a table that the plan reads has been dropped, or has lost a column, since it was bound."""
@@ -523,7 +422,7 @@ class Reader:
         return self._views(plan, moment, parameters) | file_tables.rows(asked, self.is_cancelled)
 
     def _views(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> dict[str, pa.Table]:
-        found = {f"v{oid}": self._view_rows(plan, oid, moment, parameters) for oid in plan.views}
+        found = {f"v{oid}": self.views.read(plan, oid, moment, parameters) for oid in plan.views}
         found |= {leaf_name(scan): self.services.separation.resume(self, scan) for scan in plan.left}
         found |= {leaf_name(scan): self._history(scan, moment) for scan in plan.histories}
         catalog = moment.catalog
@@ -552,94 +451,14 @@ class Reader:
         found = file_tables.find(table)
         return needed(found, reading, evaluate)
 
-    def _view_rows(self, plan: Plan, oid: int, moment: Moment, parameters: Parameters) -> pa.Table:
-        """A continuous view's rows at a moment, as far as the plan reads them, in the types in which it does."""
-        lookup = plan.lookups.get(oid)
-        found = None if lookup is None else self._looked_up(oid, lookup, moment, parameters)
-        return _as_read(plan, oid, self.view_table(oid, moment) if found is None else found)
-
-    def _looked_up(self, oid: int, lookup: Lookup, moment: Moment, parameters: Parameters) -> pa.Table | None:
-        """The rows of a view with some values, and perhaps others, where its rows are kept by them."""
-        runtime, known = self.core.view(oid), moment.catalog.objects.get(oid)
-        if runtime.away is not None or moment.versions[oid] < 0 or moment.lent or moment.elsewhere:
-            return None
-        stored = (known if isinstance(known, View) else runtime.view).stored
-        values = [item.value if isinstance(item, Literal) else parameters[item.index] for item in lookup.values]
-        kinds = [item.type.arrow for item in lookup.values]
-        row = pa.table(
-            [pa.array([value], kind) for value, kind in zip(values, kinds, strict=True)], list(lookup.columns)
-        )
-        maintained = self.services.maintained
-        find = partial(maintained.some, runtime, moment.lsn, self.client().time, lookup.columns, row)
-        found = runtime.some(moment.lsn, moment.exact, find)
-        return None if found is None else found.rename_columns([column.name for column in stored])
-
-    def view_table(self, oid: int, moment: Moment) -> pa.Table:
-        """A continuous view's rows at a moment, columns named as the view's."""
-        runtime = self.core.view(oid)
-        if runtime.away is not None or oid in moment.elsewhere:
-            return self._from_elsewhere(runtime, moment)
-        if runtime.program.borrowed and oid not in moment.lent:
-            runtime.check()
-            raise ViewPassed
-        known = moment.catalog.objects.get(oid)
-        view = known if isinstance(known, View) else runtime.view
-        relation = runtime.final(view)
-        final = self.core.plans.get(_TIMED(relation) if view.timed else relation)
-        time = self.client().time
-        values: Parameters = (time,) if view.timed else ()
-
-        engine, zone = self.core.engine, runtime.time_zone
-
-        def query(states: Callable[[], Mapping[str, pa.Table]]) -> pa.Table:
-            is_own = moment.versions[oid] < 0 or bool(moment.lent) or bool(moment.elsewhere)
-            if is_own or (moment.exact and runtime.has_passed(moment.lsn)):
-                table = compute(states)
-            else:
-                maintained = self.services.maintained
-                table = maintained.rows(runtime, moment.lsn, time, whole, partial(compute, states))
-            return table.rename_columns([column.name for column in view.stored])
-
-        def whole(relation: Relation, bindings: Bindings) -> pa.Table:
-            if moment.is_bare and any(scan.kind == "table" for scan in find(relation, SCANS)):
-                raise _TablesNeeded
-            return moment.query(engine, relation, bindings, values, zone)
-
-        def compute(snapshots: Callable[[], Mapping[str, pa.Table]]) -> pa.Table:
-            states = snapshots()
-            if oid in moment.lent:
-                states = {**states, **moment.lent[oid].rows}
-            table = None if final.small is None or view.timed else final.small.run(states)
-            return by_engine(states) if table is None else table
-
-        def by_engine(states: Mapping[str, pa.Table]) -> pa.Table:
-            bindings = {**states, **self.bound(final, moment)}
-            if final.tables:
-                return whole(final.relation, bindings)
-            try:
-                return engine.query(final.relation, bindings, values, zone, moment.owner)
-            except SqlError as error:
-                large = _LARGE(final.relation) if error.sqlstate == OVERFLOWED else None
-                if large is None:
-                    raise
-                return engine.query(large, bindings, values, zone, moment.owner)
-
-        return runtime.result(moment.lsn, moment.exact, (moment.versions[oid], view.columns, values), query)
-
-    def _from_elsewhere(self, runtime: ViewRuntime, moment: Moment) -> pa.Table:
-        """What another server has answered, where it is of the moment, or that may be any."""
-        found = moment.elsewhere.get(runtime.view.oid)
-        if found is None:
-            raise ViewPassed
-        if moment.exact and found.at != moment.lsn:
-            first, last = sorted((found.at, moment.lsn))
-            core, oid = self.core, runtime.view.oid
-            streams = (core.streams.get(each) for each in core.reads_of(oid))
-            if any(_have_come(stream.feed, first, last) for stream in streams if stream is not None):
-                raise ViewPassed
-            if any(core.versions.last(table) > first for table in core.tables_of_view(oid)):
-                raise ViewPassed  # a table has changed then, or since
-        return found.rows
+    @contextlib.contextmanager
+    def interruptible(self, snapshot: ReadSnapshot | None) -> Iterator[None]:
+        """Within, ``cancel`` interrupts queries of a snapshot."""
+        self._running = snapshot
+        try:
+            yield
+        finally:
+            self._running = None
 
     @contextlib.contextmanager
     def scanning(self, scan: ArrivalScan) -> Iterator[None]:
@@ -674,36 +493,6 @@ class OwnReader(Reader):
         """Ends what it reads with 57014."""
         self._cancelled.set()
         super().cancel()
-
-
-def _have_come(feed: InputTrace, after: int, upto: int) -> bool:
-    """Whether there are rows of an interval, or may have been: a view's server has copied it beyond them."""
-    try:
-        return bool(feed.rows(after, upto))
-    except SqlError as error:
-        if error.sqlstate != "72000":
-            raise
-        return True
-
-
-def _as_read(plan: Plan, oid: int, table: pa.Table) -> pa.Table:
-    """A view's rows in the types of which the plan takes them: quotients may be large ones on either side."""
-    wanted = plan.quotients.get(oid)
-    if not wanted or all(table.schema.field(name).type == kind for name, kind in wanted.items()):
-        return table
-    return _of_types(table, wanted)
-
-
-def _of_types(table: pa.Table, kinds: Mapping[str, pa.DataType]) -> pa.Table:
-    """A table whose columns of these names have these types. Raises 22003."""
-    fields = [field.with_type(kinds.get(field.name, field.type)) for field in table.schema]
-    schema = pa.schema(fields)
-    if table.schema.equals(schema):
-        return table
-    try:
-        return table.cast(schema)
-    except pa.ArrowInvalid as error:
-        raise SqlError(OVERFLOWED, "numeric field overflow", str(error)) from error
 
 
 def _batches(table: pa.Table) -> list[pa.RecordBatch]:

@@ -40,7 +40,7 @@ class StreamServices(Protocol):
         ...
 
 
-class StreamReader(FeedReader, Protocol):
+class StreamReader(Protocol):
     """What a query of a stream needs of its session's reader."""
 
     time_zone: str
@@ -50,6 +50,11 @@ class StreamReader(FeedReader, Protocol):
     @property
     def core(self) -> Core:
         """What exists."""
+        ...
+
+    @property
+    def present(self) -> FeedReader:
+        """The rows that relations have now."""
         ...
 
     @property
@@ -98,7 +103,7 @@ class ArrivingQuery:
         oid, changes = self._planned.stream, self._planned.changes
         if changes is not None:
             return ChangeScan(
-                reader.core, reader.services.changes, reader, oid, changes, reader.patience, reader.notify
+                reader.core, reader.services.changes, reader.present, oid, changes, reader.patience, reader.notify
             )
         return StreamScan(reader.core, oid, reader.patience, reader.notify)
 

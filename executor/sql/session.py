@@ -21,7 +21,7 @@ from executor.locks.held import TransactionLocks
 from executor.locks.modes import Mode
 from executor.locks.targets import Relation as RelationLock
 from executor.moving.change_guards import require_changeable
-from executor.queries.reader import ATTEMPTS
+from executor.queries.moments import ATTEMPTS
 from executor.queries.stream_query import ArrivingQuery
 from executor.sql import ddl, modifications
 from executor.sql.array_widening import run_widening

@@ -97,7 +97,7 @@ class ChangeScan(ArrivalScan):
     def cancel(self) -> None:
         """Ends what runs or waits with 57014."""
         super().cancel()
-        self.core.engine.interrupt(self._reader)
+        self.core.engine.interrupt(self._reader.owner)
 
 
 def _rows(found: Sequence[Run]) -> pa.Table:

@@ -113,7 +113,7 @@ class ChangeWatch:
         self._ended.set()
         self._event.set()
         if self._thread is not None:
-            self._core.engine.interrupt(self._reader)
+            self._core.engine.interrupt(self._reader.owner)
             self._thread.join()
 
     # -- names -------------------------------------------------------------------------------------------------

@@ -16,18 +16,23 @@ from executor.traces.kept_runs import Run
 
 
 class FeedReader(Protocol):
-    """Reads rows of relations; the engine runs its queries on the reader's behalf."""
+    """Reads the rows that relations have now."""
 
-    def present(self, oid: int) -> tuple[int, int, pa.Table]:
+    @property
+    def owner(self) -> object:
+        """On whose behalf the engine runs queries, which can be interrupted by it."""
+        ...
+
+    def of_view(self, oid: int) -> tuple[int, int, pa.Table]:
         """A continuous view's rows now: their LSN, that of the last change of what they are made of, and the rows."""
         ...
 
-    def changed_rows(self, oid: int, after: int) -> tuple[int, int, list[pa.Table]] | None:
+    def changes_of_view(self, oid: int, after: int) -> tuple[int, int, list[pa.Table]] | None:
         """How a continuous view's rows have changed since an LSN, if they are kept up to date: their LSN now, that of
         the last change of what they are made of, and the changes, with weights behind the view's columns."""
         ...
 
-    def committed_rows(self, table: Table) -> tuple[int, pa.Table]:
+    def of_table(self, table: Table) -> tuple[int, pa.Table]:
         """The LSN of now, and a table's rows at it, with all stored columns."""
         ...
 

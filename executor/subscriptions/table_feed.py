@@ -78,7 +78,7 @@ class TableFeed:
     def snapshot(self, reader: FeedReader) -> Run:
         """All rows of the table now, as a difference from nothing; the changes go on at its LSN."""
         self.require()
-        lsn, rows = reader.committed_rows(self._table)
+        lsn, rows = reader.of_table(self._table)
         self._settle(lsn)
         self.require()  # the rows may be of other columns
         return self._run(lsn, weighted_rows(rows, 1, lsn))

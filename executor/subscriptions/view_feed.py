@@ -196,7 +196,7 @@ class ViewFeed:
         before = self._standing
         if not before.shown or before.has_many or not self._looks:
             return False
-        found = reader.changed_rows(self._oid, self.lsn)
+        found = reader.changes_of_view(self._oid, self.lsn)
         if found is None:
             return False
         lsn, changed, changes = found
@@ -231,7 +231,7 @@ class ViewFeed:
                     runs = None if self._seen is None else state.delta(self._seen.after, lsn)
                     self._seen = state.bookmark(lsn)
                     return lsn, changed, Standing(tuple(state.tables)), runs
-        lsn, changed, table = reader.present(self._oid)
+        lsn, changed, table = reader.of_view(self._oid)
         return lsn, changed, Standing((table,), True), None
 
     def _keep(self, look: Look) -> None:
@@ -282,7 +282,7 @@ class ViewFeed:
             return None
         standing = pa.concat_tables(before, promote_options="permissive")
         keys = run.select([stored_name(column) for column in state.key])
-        old = engine.query_few(with_keys(state), {f"s_{STANDING}": standing, f"s_{TOUCHED}": keys}, owner=reader)
+        old = engine.query_few(with_keys(state), {f"s_{STANDING}": standing, f"s_{TOUCHED}": keys}, owner=reader.owner)
         old = old.rename_columns(run.column_names)
         return (old,), (old, run)
 

@@ -51,7 +51,7 @@ class Subscriber:
         self.client = Client(database)
         reader, changes = Reader(database.read_services, lambda: False), Changes(since is None, since)
         self.scan = ChangeScan(
-            database.core, database.changes, reader, found.oid, changes, reader.patience, reader.notify
+            database.core, database.changes, reader.present, found.oid, changes, reader.patience, reader.notify
         )
         self.scan.begin(0)
         if since is None:

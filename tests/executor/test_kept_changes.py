@@ -12,6 +12,7 @@ import pytest
 
 from executor.database.database import Database
 from executor.queries import kept_rows, maintained_views
+from executor.queries.present_rows import PresentRows
 from executor.queries.reader import Reader
 from tests.executor.client import Client, open_database
 from tests.executor.test_changes import Subscriber, row_of
@@ -32,7 +33,7 @@ def check(database: Database, reader: Subscriber) -> None:
     reader.take()
     found = database.core.catalog.at("public", reader.view)
     assert found is not None
-    _, _, rows = Reader(database.read_services, lambda: False).present(found.oid)
+    _, _, rows = Reader(database.read_services, lambda: False).present.of_view(found.oid)
     assert +reader.rows == Counter(map(row_of, zip(*(column.to_pylist() for column in rows.columns), strict=True)))
 
 
@@ -72,7 +73,7 @@ def test_a_look_reads_no_more_than_what_has_changed(database: Database, monkeypa
         reader.check()
     assert kept(database) == {"v0", "v1", "v2"}
     with monkeypatch.context() as patch:
-        patch.setattr(Reader, "present", None)
+        patch.setattr(PresentRows, "of_view", None)
         for number in range(3):
             client.run(f"UPDATE a SET g = g + 1, t = 'y{number}' WHERE k < 4; DELETE FROM b WHERE k = {number + 1}")
             client.run(f"INSERT INTO s VALUES ({number}, 7), (3, 8)")

@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from catalog.objects import View
 from catalog.values.errors import SqlError
 from executor.moving.answers import answer
-from executor.queries.reader import OwnReader, Reader
+from executor.queries.moments import Moments
 from executor.remote_reads import home_tables as borrowing
 from executor.remote_reads.messages import decode_answer, decode_question, encode_answer, encode_question
 from executor.replicas.replica import replica_of
+from executor.subscriptions.feed import FeedReader
 from executor.subscriptions.view_feed import ViewFeed
 from tests.executor.client import Client
 from tests.executor.forging import Given
@@ -222,17 +223,17 @@ def test_another_reader_goes_further(servers: Servers, home: Client, monkeypatch
     servers.migrate("a", "b", "w")
     b = servers.client("b")
     assert b.run(READ) == [("Ada", 1), ("Bob", 2)]
-    moment, passed = Reader._moment, list[int]()
+    take, passed = Moments.take, list[int]()
 
-    def passing(reader: Reader, *given: Any) -> Any:
-        found = moment(reader, *given)
-        if reader is b.session.reader and not passed:
+    def passing(moments: Moments, *given: Any) -> Any:
+        found = take(moments, *given)
+        if moments is b.session.reader.moments and not passed:
             passed.append(found[0].lsn)
             home.run("BEGIN; INSERT INTO posts VALUES (1, 1); UPDATE users SET name = 'Eve' WHERE id = 1; COMMIT")
             assert servers.client("b").run(READ) == [("Bob", 2), ("Eve", 2)]
         return found
 
-    monkeypatch.setattr(Reader, "_moment", passing)
+    monkeypatch.setattr(Moments, "take", passing)
     assert b.run(READ) == [("Bob", 2), ("Eve", 2)]
     assert passed
 
@@ -375,7 +376,7 @@ def test_tables_of_a_view_that_is_away_stay_as_they_are(servers: Servers, home: 
     wait_until(lambda: servers["b"].core.catalog.at("public", "w") is None, what="its end there")
 
 
-def _has_changed(feed: ViewFeed, reader: OwnReader, after: int) -> bool:
+def _has_changed(feed: ViewFeed, reader: FeedReader, after: int) -> bool:
     return bool(feed.delta(after, feed.advance(reader)))
 
 
@@ -383,7 +384,7 @@ def test_changes_of_tables_are_changes_of_the_view(servers: Servers, home: Clien
     servers.migrate("a", "b", "w")
     for name in ("b", "a"):
         database = servers[name]
-        oid, reader = database.core.catalog.require("public", "w").oid, database.own_reader()
+        oid, reader = database.core.catalog.require("public", "w").oid, database.own_reader().present
         feed = database.changes.feed(oid)
         after = feed.start(reader, None)
         home.run("UPDATE users SET name = name || '!' WHERE id = 1")

@@ -123,7 +123,7 @@ def test_which_server_is_asked(servers: Servers, home: Client) -> None:
     servers.migrate("a", "b", "w")
     servers["a"].view_migration.suspend(view_of(servers, "v"))
     database, asked = servers["a"], servers.questions("a")
-    feed, reader = database.changes.feed(view_of(servers, "x").oid), database.own_reader()
+    feed, reader = database.changes.feed(view_of(servers, "x").oid), database.own_reader().present
     after = feed.start(reader, None)
     home.run("INSERT INTO s VALUES (1, 1, 'x')")
     for query, wanted in (("SELECT h, c FROM x", [(1, 3)]), ("SELECT c FROM w", [(3,)]), ("TABLE x", [(1, 3)])):
