@@ -1,7 +1,7 @@
 """Reading PostgreSQL's date and time texts, one at a time, in each of DateStyle's orders.
 
-Owns: each type's value for a text's fields (``time_fields``), and the errors of its input function. Columns are read by
-faster code, in the protocol and in the engine, which calls this module for unusual texts. Years before Christ and
+Owns: each type's value for a text's moment (``moment_texts``), and the errors of its input function. Columns are read
+by faster code, in the protocol and in the engine, which calls this module for unusual texts. Years before Christ and
 beyond 9999 raise 0A000; an infinite date is a float, as Python's dates cannot be infinite.
 """
 
@@ -13,8 +13,10 @@ from datetime import time as clock
 from typing import Final
 
 from catalog.values.errors import SqlError, unsupported
-from catalog.values.times.time_fields import MDY, DateOverflow, Displacement, Malformed, Moment, Overflow, Zone, decode
+from catalog.values.times.moment_texts import Moment, decode
+from catalog.values.times.time_fields import MDY, DateOverflow, Displacement, Malformed, Overflow
 from catalog.values.times.timetz import packed
+from catalog.values.times.zone_texts import Zone
 from catalog.values.times.zones import session_zone, to_utc
 
 _RELATIVE: Final = frozenset(("now", "today", "tomorrow", "yesterday"))
