@@ -7,8 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
+from catalog.objects import View
 from tests.executor.client import Client
+from tests.executor.moving import VIEW, Servers
 from tests.rig.process import wait_until
 
 Row = tuple[int, str, str]
@@ -67,3 +70,26 @@ class Folder:
 
 def amount(row: Row) -> Any:
     return pa.scalar(row[1]).cast(pa.decimal128(12, 2)).as_py()
+
+
+def view_of(client: Client, name: str = "v") -> View:
+    view = client.session.database.core.catalog.require("public", name)
+    assert isinstance(view, View)
+    return view
+
+
+only_csv = pytest.mark.parametrize("folder", ["csv"], indirect=True)
+
+
+@pytest.fixture(params=["parquet", "csv"])
+def folder(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Folder:
+    servers.options |= {"source_poll": 0.02}
+    return Folder(tmp_path / "incoming", request.param)
+
+
+@pytest.fixture
+def a(servers: Servers, folder: Folder) -> Client:
+    client = servers.client("a")
+    client.run(folder.stream)
+    client.run(VIEW)
+    return client

@@ -1,10 +1,12 @@
-"""Continuous views over streams that follow a folder, between servers: each server reads the files itself."""
+"""Continuous views over streams that follow a folder, between servers: each server reads the files itself.
+
+``test_lost_folders`` has views whose home or guest is lost, and ``test_folder_stories`` random moves.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import random
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,38 +15,22 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from catalog.objects import View
 from catalog.values.errors import SqlError
-from executor.moving import adoption
 from executor.replicas.replica import as_at_home, as_own, replicated
 from executor.streams.runtime import is_followed
 from executor.traces.layout import home_of
 from tests.executor.client import Client
-from tests.executor.folders import Folder, Row, amount
+from tests.executor.folders import Folder, amount, only_csv, view_of
+from tests.executor.folders import a as a
+from tests.executor.folders import folder as folder
 from tests.executor.forging import Given
-from tests.executor.moving import READ, VIEW, Servers, lost
+from tests.executor.moving import READ, VIEW, Servers
 from tests.rig.process import wait_until
-from tests.rig.sampling import sample
 
 pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 
-@pytest.fixture(params=["parquet", "csv"])
-def folder(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Folder:
-    servers.options |= {"source_poll": 0.02}
-    return Folder(tmp_path / "incoming", request.param)
-
-
-@pytest.fixture
-def a(servers: Servers, folder: Folder) -> Client:
-    client = servers.client("a")
-    client.run(folder.stream)
-    client.run(VIEW)
-    return client
-
-
 ERROR = "SELECT error FROM millstream.streams"
-only_csv = pytest.mark.parametrize("folder", ["csv"], indirect=True)
 
 
 def test_there_and_back(servers: Servers, a: Client, folder: Folder) -> None:
@@ -105,12 +91,6 @@ def test_first_rows_and_two_streams(servers: Servers, a: Client, folder: Folder,
             assert count == len(texts) == len(own[0]) + len(own[1]) + written // 2 * (2 if key == 0 else 1)
             assert [text for text in texts if text.startswith("incoming")] == own[0]
             assert [text for text in texts if text.startswith("other")] == own[1]
-
-
-def view_of(client: Client, name: str = "v") -> View:
-    view = client.session.database.core.catalog.require("public", name)
-    assert isinstance(view, View)
-    return view
 
 
 @only_csv
@@ -358,133 +338,6 @@ def test_a_view_that_reads_another(servers: Servers, a: Client, folder: Folder) 
 
 
 @only_csv
-def test_it_is_copied_unasked_and_taken_over(servers: Servers, folder: Folder) -> None:
-    """After its home is lost, another server continues with the files that arrived there, and gives the view back."""
-    servers.options |= {"view_copy_interval": 0.05}
-    a = servers.client("a")
-    a.run(folder.stream)
-    a.run(VIEW)
-    folder.add(a, 5)
-    wait_until(lambda: servers.knows("v"), what="a copy")
-    folder.add(a, 5)
-    _ = servers["c"]
-    servers.stop("a")
-    late = folder.put([(0, "1.00", "late")])
-    wanted = folder.wanted()
-    del folder.rows[-1]
-    lost(servers["c"], "a")
-    wait_until(lambda: bool(servers["c"].core.runtimes()), what="the take-over")
-    assert servers.client("c").run(READ) == folder.wanted(), "nobody follows the folder now"
-    a = servers.client("a")
-    folder.rows.append((0, "1.00", "late"))
-    folder.await_all(a)
-    wait_until(lambda: servers.owner("v") == "a", what="the view's way home")
-    assert a.run(READ) == wanted
-    assert late.exists()
-
-
-@only_csv
-@pytest.mark.parametrize("which", ["handover", "older"])
-@pytest.mark.parametrize("by", ["a", "c"])
-def test_a_copy_is_damaged(which: str, by: str, servers: Servers, a: Client, folder: Folder, tmp_path: Path) -> None:
-    """The view is rebuilt from the copy before, or at home from its own state and the files."""
-    folder.add(a, 5)
-    servers.migrate("a", "b")
-    servers["b"].view_migration.checkpoints.close()
-    for _ in range(2):
-        folder.add(a, 2)
-        servers.copied("b", "v")
-    (entry,) = servers["a"].view_migration.ownership.all()
-    for handover in {entry.handover, getattr(entry, which)}:
-        name = "f0.parquet" if which == "handover" else "t0.parquet"
-        (tmp_path / "storage/views" / entry.name / handover / name).write_bytes(b"")
-    servers.stop("b")
-    if by == "a":
-        lost(servers["a"], "b")
-        wait_until(lambda: servers.owner("v") == "a", what="the take-over")
-        folder.add(a, 2)
-    elif which == "handover":
-        _ = servers["c"]
-        servers.stop("a")
-        lost(servers["c"], "a", "b")
-        wait_until(lambda: bool(servers["c"].core.runtimes()), what="the take-over")
-    else:
-        return  # no way leads there without the home
-    assert servers.client(by).run(READ) == folder.wanted()
-    folder.add(servers.client("a"), 2)
-    assert servers.client(by).run(READ) == folder.wanted()
-
-
-@only_csv
-def test_a_guest_is_damaged(servers: Servers, a: Client, folder: Folder, tmp_path: Path) -> None:
-    """The guest is restored from its copy, and never starts again from the files that it knows."""
-    folder.add(a, 5)
-    servers.migrate("a", "b")
-    for is_copied in (True, False):
-        folder.add(a, 2)
-        assert servers.client("b").run(READ) == folder.wanted()
-        if is_copied:
-            servers.copied("b", "v")
-        servers.stop("b")
-        for path in (tmp_path / "b").rglob("state/v*/manifest.json"):
-            path.write_bytes(b"")
-        folder.add(a, 2)
-        _ = servers["b"]
-        wait_until(lambda: [item.is_lost for item in servers["b"].core.runtimes()] == [False], what="the view")
-        for name in "ba":
-            assert servers.client(name).run(READ) == folder.wanted()
-    servers.empty("b")
-    folder.add(a, 2)
-    _ = servers["b"]
-    wait_until(lambda: bool(servers["b"].core.runtimes()), what="the view")
-    for name in "ba":
-        assert servers.client(name).run(READ) == folder.wanted()
-
-
-def gone(servers: Servers, by: str, *names: str) -> None:
-    for name in names:
-        servers.stop(name)
-    lost(servers[by], *names)
-
-
-def go_on_without_home(servers: Servers, a: Client, folder: Folder) -> None:
-    """The view is at ``b`` and its home lost, with files that neither copy nor guest has; ``c`` has nothing."""
-    servers.migrate("a", "b")
-    folder.add(a, 5)
-    servers.copied("b", "v")
-    folder.add(a, 5)
-    _ = servers["c"]
-    gone(servers, "b", "a")
-
-
-@only_csv
-def test_its_home_is_gone_for_good(servers: Servers, a: Client, folder: Folder) -> None:
-    """Another server follows the folder from then on: each file counts exactly once, whichever server had found it."""
-    for _ in range(3):
-        folder.add(a, 5)
-    go_on_without_home(servers, a, folder)
-    folder.put([(1, "1.00", "nobody has found it yet")])
-    assert servers["b"].view_migration.adopt("a") == 1
-    for _ in range(3):
-        b = servers.client("b")
-        folder.await_all(b)
-        assert b.run(READ) == folder.wanted()
-        assert b.run("SELECT source FROM millstream.streams") == [("files",)]
-        folder.add(b, 2)
-        servers.stop("b")
-    servers.migrate("b", "c")
-    folder.add(servers.client("b"), 2)
-    for name in "cb":
-        assert servers.client(name).run(READ) == folder.wanted()
-    gone(servers, "c", "b")
-    assert servers["c"].view_migration.adopt("b") == 1
-    for _ in range(2):
-        folder.add(servers.client("c"), 2)
-        assert servers.client("c").run(READ) == folder.wanted()
-        servers.stop("c")
-
-
-@only_csv
 def test_a_second_view_comes_to_a_stream_that_is_there(servers: Servers, a: Client, folder: Folder) -> None:
     """Its states have the files that the stream has had from home since it came with the first view."""
     a.run(VIEW.replace("VIEW v", "VIEW w"))
@@ -496,157 +349,6 @@ def test_a_second_view_comes_to_a_stream_that_is_there(servers: Servers, a: Clie
     folder.add(a, 2)
     for name in "ab":
         assert servers.client(name).run(READ.replace("FROM v", "FROM w")) == folder.wanted()
-
-
-@only_csv
-def test_a_new_view_of_an_adopted_stream_has_the_files_of_its_former_home(
-    servers: Servers, a: Client, folder: Folder
-) -> None:
-    first = folder.add(a, 5)
-    go_on_without_home(servers, a, folder)
-    assert servers["b"].view_migration.adopt("a") == 1
-    b, read = servers.client("b"), READ.replace("FROM v", "FROM w")
-    folder.await_all(b)
-    b.run(VIEW.replace("VIEW v", "VIEW w"))
-    assert b.run(read) == folder.wanted()
-    folder.add(b, 2)
-    for _ in range(2):
-        assert servers.client("b").run(read) == folder.wanted()
-        servers.stop("b")
-    first.unlink()
-    b = servers.client("b")
-    b.run(VIEW.replace("VIEW v", "VIEW x"))
-    assert [notice for notice in b.notices if "3 files that arrived before are left out" in notice]
-
-
-@only_csv
-@pytest.mark.parametrize("step", ["home-closed", "views-staged", "streams-adopted"])
-def test_the_adopter_of_the_folder_is_lost_for_good_as_well(
-    step: str, servers: Servers, a: Client, folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The adopter is lost halfway, and a third server continues, which had nothing."""
-    servers.options |= {"view_copy_interval": 600.0}
-    folder.add(a, 5)
-    go_on_without_home(servers, a, folder)
-
-    def dying(reached: str) -> None:
-        if reached == step:
-            raise SqlError("57000", step)
-
-    monkeypatch.setattr(adoption, "failpoint", dying)
-    with pytest.raises(SqlError, match=step):
-        servers["b"].view_migration.adopt("a")
-    monkeypatch.undo()
-    if step == "streams-adopted":
-        folder.add(servers.client("b"), 2)
-    gone(servers, "c", "b")
-    folder.put([(1, "1.00", "nobody has found it yet")])
-    assert servers["c"].view_migration.adopt("b") == 1
-    c = servers.client("c")
-    folder.await_all(c)
-    for _ in range(2):
-        assert c.run(READ) == folder.wanted()
-        servers.stop("c")
-        c = servers.client("c")
-        folder.add(c, 2)
-
-
-QUERIES = {
-    "sums": "SELECT k, count(*) AS c, sum(n) AS n, min(t) AS least, avg(n) AS mean FROM {} GROUP BY k",
-    "firsts": "SELECT DISTINCT ON (k) k, n, t FROM {} ORDER BY k, n DESC, t",
-    "different": "SELECT n % 3 AS m, count(DISTINCT t) AS d, max(k) AS k FROM {} GROUP BY n % 3",
-}
-
-
-class Story:
-    """Random files, moves, restarts and losses of a view; after each step its rows must be those of its query over all
-    files' rows."""
-
-    def __init__(self, servers: Servers, folder: Folder, seed: int) -> None:
-        self.servers, self.folder = servers, folder
-        self.chance = random.Random(seed)
-        self.owner = "a"
-        self.query = self.chance.choice(list(QUERIES.values()))
-        a = servers.client("a")
-        a.run(folder.stream)
-        a.run("CREATE TABLE every (k int, n numeric(12,2), t text)")
-        a.run(f"CREATE VIEW w AS {self.query.format('s')}")
-        a.run(VIEW)
-
-    def play(self, steps: int) -> None:
-        actions = [self.files] * 4 + [self.migrate] * 3 + [self.copy, self.rest, self.restart, self.lose]
-        for _ in range(steps):
-            action = self.chance.choice(actions)
-            action()
-            if self.chance.random() < 0.7:
-                self.check(action.__name__)
-        self.check("the end")
-
-    def files(self) -> None:
-        """Adds several files, each with some rows or none."""
-        a = self.servers.client("a")
-        for _ in range(self.chance.choice((1, 1, 4))):
-            rows = [self._row() for _ in range(self.chance.choice((0, 1, 3, 20)))]
-            self.folder.put(rows)
-            if rows:
-                values = ", ".join(f"({k}, {n}, '{t}')" for k, n, t in rows)
-                a.run(f"INSERT INTO every VALUES {values}")
-
-    def _row(self) -> Row:
-        return self.chance.randrange(3), f"{self.chance.randrange(100)}.25", self.chance.choice("xyz")
-
-    def migrate(self) -> None:
-        target = self.chance.choice([name for name in "abc" if name != self.owner])
-        for name in ("v", "w"):
-            self.servers.migrate(self.owner, target, name)
-        self.owner = target
-
-    def copy(self) -> None:
-        if self.owner != "a":
-            self.servers.copied(self.owner, "v")
-
-    def rest(self) -> None:
-        """It goes on anywhere, after some files."""
-        moving = self.servers[self.owner].view_migration
-        for name in ("v", "w"):
-            moving.suspend(view_of(self.servers.client(self.owner), name))
-        self.files()
-        self.owner = self.chance.choice("abc")
-        for owned in self.servers[self.owner].view_migration.suspended():
-            self.servers[self.owner].view_migration.resume(owned, lambda: False)
-
-    def restart(self) -> None:
-        names = self.chance.choice((self.owner, "a", {"a", self.owner}))
-        for name in names:
-            self.servers.stop(name)
-        if self.chance.random() < 0.5:
-            self.files()
-        _ = [self.servers[name] for name in names]
-
-    def lose(self) -> None:
-        """Its server is lost, after some files; the home then has the view."""
-        if self.owner != "a":
-            self.files()
-            self.servers.lose(self.owner, "a")
-            for name in ("v", "w"):
-                wait_until(lambda: self.servers.owner(name) == "a", what="the take-over")  # noqa: B023
-            self.servers.stop(self.owner)
-            self.owner = "a"
-
-    def check(self, what: str) -> None:
-        self.folder.await_all(self.servers.client("a"))
-        wanted = sorted(map(repr, self.servers.client("a").values(self.query.format("every"))))
-        for name in {"a", self.owner}:
-            client = self.servers.client(name)
-            assert sorted(map(repr, client.values("SELECT * FROM w"))) == wanted, (what, name)
-            assert client.run(READ) == self.folder.wanted(), (what, name)
-
-
-@pytest.mark.parametrize("seed", sample(range(4), range(2)))
-def test_the_law(seed: int, servers: Servers, tmp_path: Path) -> None:
-    servers.options |= {"source_poll": 0.02, "log_segment_bytes": 1 << 16, "maintenance_rows": 10}
-    folder = Folder(tmp_path / "incoming", ("parquet", "csv")[seed % 2])
-    Story(servers, folder, seed).play(20)
 
 
 @only_csv

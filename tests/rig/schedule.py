@@ -54,7 +54,7 @@ LONG: Final = (
     "tests/server/test_cluster_views.py",
     "tests/server/test_named_views.py",
     "tests/clients/test_psql.py",
-    "tests/executor/test_moving_folders.py",
+    "tests/executor/test_folder_stories.py",
     "tests/executor/test_moving_shapes.py",
     "tests/sql/test_tpch.py",
     "tests/law/test_tpch_views.py",
