@@ -178,7 +178,7 @@ def test_what_takes_too_much_memory_is_not_kept(database: Database) -> None:
     assert kept(database) == set()
 
 
-def test_closing_does_not_wait_for_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_ends_the_fills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintained_views, "AT_ONCE", 0)
     database, held = open_database(tmp_path), Gate(monkeypatch)
     client = Client(database)
