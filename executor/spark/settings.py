@@ -32,6 +32,7 @@ class SparkSettings(Struct, frozen=True):
     backoff: float = 1.0  # before the first restart; doubled up to ``backoff_limit``
     backoff_limit: float = 60.0
     log_bytes: int = 16 << 20
+    warm_up: bool = True  # whether small jobs load Spark's classes before it is ready
     #: Further Spark settings; they win over ours.
     extra: Mapping[str, str] = field(default_factory=dict)
 

@@ -15,7 +15,7 @@ from tests.executor.folders import folder as folder
 from tests.executor.moving import READ, VIEW, Servers, lost
 from tests.rig.process import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(12)]
 
 
 @only_csv

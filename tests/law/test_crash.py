@@ -159,7 +159,7 @@ def test_server_killed_while_single_rows_are_inserted(clients: int, whole: bool)
     with Millstream(settings=settings) as server:
         _create(server, "embedded")
         last = [0] * clients
-        for number in range(6 if whole else 3):
+        for number in range(6 if whole else 2):
 
             def kill() -> None:
                 end = time.monotonic() + source.uniform(0.05, 2.0)  # the random moment itself
@@ -243,6 +243,7 @@ def test_spark_killed_while_two_clients_load(whole: bool) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.whole  # tests/spark/test_maintenance kills a server in a job
 def test_server_killed_while_spark_maintains() -> None:
     source = random.Random("middle")
     with Millstream(settings={"maintenance_rows": 3000, "maintenance_idle": 0.2}) as server:

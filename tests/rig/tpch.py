@@ -111,6 +111,10 @@ def create(streams: Collection[str] = ("lineitem",), only: Collection[str] = tup
             yield f"CREATE TABLE {name} ({columns})"
 
 
+#: The largest scale factor at which a table takes less time than the generator's start.
+SMALL: Final = 0.01
+
+
 class Tpch:
     """Generated data in one folder, by scale factor."""
 
@@ -129,10 +133,12 @@ class Tpch:
             return file.readlines()[1:]
 
     def parts(self, scale: float, table: str, count: int, kind: Literal["csv", "parquet"]) -> list[Path]:
-        """One table as a number of files."""
+        """One table as a number of files. Of little data, all tables are generated at once: the program takes longer to
+        start."""
         folder = self._folder / f"sf{scale:g}-{kind}-{count}"
-        options = (f"--scale-factor={scale:g}", f"--tables={table}", f"--parts={count}")
-        generated(folder, lambda: _generate(kind, *options, f"--output-dir={folder}", "--overwrite"), table)
+        wanted = "" if scale <= SMALL else table
+        options = (f"--scale-factor={scale:g}", f"--parts={count}", *((f"--tables={table}",) if wanted else ()))
+        generated(folder, lambda: _generate(kind, *options, f"--output-dir={folder}", "--overwrite"), wanted)
         return sorted((folder / table).glob(f"*.{kind}"), key=lambda path: int(path.stem.rpartition(".")[2]))
 
 

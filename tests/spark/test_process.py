@@ -28,7 +28,7 @@ ENDLESS = "SELECT count(*) AS n FROM range(1000000000000) WHERE id % 7 = rand()"
 
 def settings(folder: Path) -> SparkSettings:
     """Settings for quick checks and restarts."""
-    return SparkSettings(folder, "local[1]", "512m", heartbeat=0.2, heartbeat_timeout=60.0, backoff=0.1)
+    return SparkSettings(folder, "local[1]", "512m", heartbeat=0.2, heartbeat_timeout=60.0, backoff=0.1, warm_up=False)
 
 
 def job(process: SparkProcess, folder: Path, sql: str, seconds: float = 60.0) -> dict[str, object]:

@@ -56,7 +56,8 @@ class Driver:
         try:
             session = ConnectSession(self.settings) if self.settings.connect else ClassicSession(self.settings)
             session.watch(lambda: self._die(JVM_DIED))
-            session.warm_up()
+            if self.settings.warm_up:
+                session.warm_up()
             kernel = session.kernel()
         except BaseException as error:
             self._fail("Spark cannot start", error, START_FAILED)
