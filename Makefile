@@ -12,6 +12,9 @@ BIN := $(VENV)/bin
 PORT ?= 5433
 DATA ?= data
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# A lock names all packages, so that pip need not look for what they depend on; all cores compile what pip leaves.
+INSTALL := $(PIP) install --quiet --no-deps --no-compile --use-pep517 --require-hashes
+COMPILE := $(BIN)/python -m compileall -q -j 0 $(VENV)/lib
 
 .PHONY: help
 help:  ## this list
@@ -107,8 +110,9 @@ postgres:
 clients:
 	@tools/clients.sh
 
-# What JVMs of tests need not read and verify each time; without it they take longer to start.
-$(VENV)/spark.jsa: $(VENV)/.installed-dev | java
+# What JVMs of tests need not read and verify each time; without it they take longer to start. It takes a minute, in which
+# pip, which uses one core, may install what the tests need besides.
+$(VENV)/spark.jsa: $(VENV)/.installed | java
 	@$(BIN)/python -m tests.rig.spark 2>/dev/null || echo "Spark's classes are not archived"
 
 .PHONY: clean
@@ -121,11 +125,12 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: requirements.lock pyproject.toml | $(VENV)/bin/python
 	@echo "installing the locked dependencies into $(VENV) ..."
-	$(PIP) install --quiet --use-pep517 --require-hashes -r requirements.lock
+	$(INSTALL) -r requirements.lock
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -m compileall -q -j 2 protocol catalog planner executor server  # so that the first start is as quick
+	@$(COMPILE) protocol catalog planner executor server || true  # so that the first start is as quick
 	@touch $@
 
 $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
-	$(PIP) install --quiet --use-pep517 --require-hashes -r requirements-dev.lock
+	$(INSTALL) -r requirements-dev.lock
+	@$(COMPILE) || true
 	@touch $@
