@@ -26,7 +26,7 @@ _BITS: Final = {
 def by_bits(
     merge: Callable[[Sequence[Column], pa.Table], pa.Table], columns: Sequence[Column], rows: pa.Table
 ) -> pa.Table:
-    """What ``merge`` makes of rows of some columns, with others behind them, where values are equal if their bits are."""
+    """What ``merge`` makes of rows of some columns, with others behind them; values are equal where their bits are."""
     compared = [replace(column, type=_bits(column.type)[0]) for column in columns]
     if all(one.type == other.type for one, other in zip(compared, columns, strict=True)):
         return merge(columns, rows)
