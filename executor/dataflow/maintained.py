@@ -16,7 +16,8 @@ from executor.dataflow.first_rows import FirstRowsState
 from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
 from executor.dataflow.multiset import Multiset, Range
 from executor.dataflow.node_rows import NodeRows
-from executor.dataflow.operators import Changes, Merge, Query, change_schema, schema_of
+from executor.dataflow.operators import Changes, Merge, NodeStates, Query, change_schema, schema_of
+from executor.dataflow.recursion import Rounds, SupportedRows, Surroundings
 from executor.dataflow.time_bounds import TimeBoundedRows, Times
 from executor.dataflow.view_rows import ViewRows
 from executor.dataflow.weighted_rows import WEIGHT, repeated, weighted
@@ -27,6 +28,8 @@ from planner.incremental.dataflow.graph import (
     Dataflow,
     FirstRows,
     Key,
+    Ranked,
+    Recursive,
     Retracted,
     Source,
     candidates_trace,
@@ -69,17 +72,16 @@ class MaintainedRows:
         a few rows of given traces; ``views`` are the rows of sources that another dataflow keeps. Raises TooLarge where
         the rows take more than ``most`` bytes, now or later."""
         self._flow = flow
-        self._shared = flow.shared
+        self._showing = flow.showing
         self._query = query
         self._merge = merge
         self._most = most
         self._passed = _passed(flow)
-        self._states: dict[int, Multiset] = {}
-        self._first: dict[int, FirstRowsState] = {}
-        self._bounded = {node: TimeBoundedRows(item, times) for node, item in flow.bounded.items()}
+        self._states = NodeStates()
+        self._states.bounded.update((node, TimeBoundedRows(item, times)) for node, item in flow.bounded.items())
         self._kept: dict[int, Multiset] = {}
         self._views = views
-        self._held = NodeRows(self._kept, views, self._shared)
+        self._held = NodeRows(self._kept, views, self._showing)
         nodes = {f"s_{rows_trace(flow.scope, node.id)}": node.id for node in flow.nodes}
 
         def filled(relation: Relation) -> pa.Table:
@@ -90,9 +92,11 @@ class MaintainedRows:
             if isinstance(node, Retracted):
                 states = filled(node.fill)
                 keys = (node.key,) if node.key else ()
-                self._states[node.id] = self._multiset(node.state, states, keys)
+                self._states.groups[node.id] = self._multiset(node.state, states, keys)
             if isinstance(node, FirstRows):
-                self._first[node.id] = self._first_rows(node)
+                self._states.first[node.id] = self._first_rows(node)
+            if isinstance(node, Recursive):
+                self._recur(node, filled(node.fill), filled(node.base_fill))
             if node.id in flow.kept and node.id not in views:
                 rows = self._made(node.id)
                 rows = filled(node.definition) if rows is None else rows
@@ -106,33 +110,52 @@ class MaintainedRows:
         return Multiset(weighted(typed, 1), keys, partial(self._merge, columns))
 
     def _first_rows(self, node: FirstRows) -> FirstRowsState:
-        trace = candidates_trace(self._flow.scope, node.id)
-
         def choose(relation: Relation, rows: pa.Table) -> pa.Table:
-            return pa.Table.from_arrays(self._query(relation, {f"s_{trace}": rows}).columns, schema=rows.schema)
+            return pa.Table.from_arrays(self._chosen(node.id, relation, rows).columns, schema=rows.schema)
 
         everything = partial(self._held.lookup, node.node)
         return FirstRowsState(node, everything, choose, partial(self._merge, node.columns))
 
+    def _chosen(self, node: int, relation: Relation, rows: pa.Table) -> pa.Table:
+        """A relation's rows over candidates of a node."""
+        return self._query(relation, {f"s_{candidates_trace(self._flow.scope, node)}": rows})
+
+    def _recur(self, node: Recursive, rows: pa.Table, base: pa.Table) -> None:
+        """Makes what is kept of a recursion of its rows and of those of its base."""
+        for below in node.step:
+            if below.id in self._flow.kept:
+                none = schema_of(below.columns).empty_table()
+                self._kept[below.id] = self._multiset(below.columns, none, self._flow.kept[below.id])
+        columns = node.ranked.columns if node.all else node.shown
+        around = Surroundings(partial(self._chosen, node.id), partial(self._merge, columns), self._require_room)
+        made = (Rounds if node.all else SupportedRows)(node, schema_of(node.ranked.columns), around)
+        self._states.recursions[node.id], self._kept[node.ranked.id] = made, made.rows
+        typed = pa.Table.from_arrays(rows.columns, schema=schema_of(columns))
+        starts = weighted(pa.Table.from_arrays(base.columns, schema=schema_of(node.shown)), 1)
+        self._changes().fill(node, made, typed, starts)
+
+    def _changes(self) -> Changes:
+        return Changes(self._flow.scope, self._kept, self._held, self._showing, self._query, self._merge)
+
     def _made(self, node: int) -> pa.Table | None:
         """The rows of a node that are made of those of the node below; None for another one."""
-        if node in self._first:
-            return self._first[node].shown
-        if node in self._bounded:
-            return repeated(self._bounded[node].chosen(self._held.lookup(self._flow.bounded[node].node)))
+        if node in self._states.first:
+            return self._states.first[node].shown
+        if node in self._states.bounded:
+            return repeated(self._states.bounded[node].chosen(self._held.lookup(self._flow.bounded[node].node)))
         return None
 
     def _bound(self, node: int) -> dict[str, pa.Table]:
         """The rows of a node, by the engine name of its leaf."""
-        shared = self._shared.get(node)
-        rows = self._made(node if shared is None else shared.node)
+        above = self._showing.get(node)
+        rows = self._made(node if above is None else above.node)
         rows = self._read(node) if rows is None else rows
-        named = rows if shared is None else rows.rename_columns(names_of(shared.columns))
+        named = rows if above is None else rows.rename_columns(names_of(above.columns))
         return {f"s_{rows_trace(self._flow.scope, node)}": named}
 
     def index(self) -> None:
         """Makes the indexes that the first change which takes rows away would make."""
-        for item in (*self._kept.values(), *self._states.values()):
+        for item in (*self._kept.values(), *self._states.groups.values()):
             item.index()
         for node, view in self._views.items():
             for key in self._flow.kept.get(node, ()):
@@ -141,18 +164,18 @@ class MaintainedRows:
     @property
     def bytes(self) -> int:
         """About what the rows take in memory."""
-        return sum(item.bytes for item in (*self._kept.values(), *self._states.values()))
+        return sum(item.bytes for item in (*self._kept.values(), *self._states.groups.values()))
 
     @property
     def count(self) -> int:
         """The rows that are kept, here and by the dataflows of views that this one reads."""
-        own = sum(item.count for item in (*self._kept.values(), *self._states.values()))
+        own = sum(item.count for item in (*self._kept.values(), *self._states.groups.values()))
         return own + sum(view.count for view in self._views.values())
 
     @property
     def counts(self) -> dict[int, int]:
         """How many rows are kept of each node, of a grouping groups."""
-        return {node: item.count for node, item in sorted({**self._states, **self._kept}.items())}
+        return {node: item.count for node, item in sorted({**self._states.groups, **self._kept}.items())}
 
     def change(self, deltas: Mapping[int, pa.Table], times: Times) -> pa.Table | None:
         """Brings the rows forward, and returns how those of the final relation have changed, their weights last; None
@@ -160,17 +183,17 @@ class MaintainedRows:
 
         ``deltas`` are the changes of sources by node, in their columns' order, with the weight last, ``times`` those of
         the read. Raises Inconsistent where they are not those of what is kept, and TooLarge."""
-        changes = Changes(self._flow.scope, self._kept, self._held, self._shared, self._query, self._merge)
+        changes = self._changes()
         for node in self._flow.nodes:
             match node:
                 case Source():
                     if node.id in deltas:
                         rows = deltas[node.id]
                         changes.put(node, pa.Table.from_arrays(rows.columns, schema=change_schema(node.columns)))
-                case Constant():
+                case Constant() | Ranked():
                     pass
                 case _:
-                    changes.run(node, self._states, self._first, self._bounded, times)
+                    changes.run(node, self._states, times)
         self._require_room()
         if self._passed is None:
             return None
@@ -182,8 +205,8 @@ class MaintainedRows:
     def _columns(self, node: int) -> tuple[Column, ...]:
         return next(item.columns for item in self._flow.nodes if item.id == node)
 
-    def _require_room(self) -> None:
-        if self.bytes > self._most:
+    def _require_room(self, more: int = 0) -> None:
+        if self.bytes + more > self._most:
             raise TooLarge
 
     def lookup(self, columns: tuple[Column, ...], values: pa.Table) -> pa.Table | None:

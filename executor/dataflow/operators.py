@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct, field
 
 from executor.dataflow.first_of_partitions import candidates
 from executor.dataflow.first_rows import FirstRowsState
@@ -19,8 +20,9 @@ from executor.dataflow.group_sums import added_up
 from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
 from executor.dataflow.multiset import Multiset
 from executor.dataflow.node_rows import NodeRows, shown
+from executor.dataflow.recursion import Rounds, SupportedRows
 from executor.dataflow.time_bounds import TimeBoundedRows, Times
-from executor.dataflow.weighted_rows import WEIGHT, consolidated, negated, repeated, weighted
+from executor.dataflow.weighted_rows import WEIGHT, Consolidate, consolidated, negated, repeated, weighted
 from planner.algebra.nodes import Column, Relation
 from planner.incremental.dataflow.graph import (
     DataflowNode,
@@ -31,6 +33,7 @@ from planner.incremental.dataflow.graph import (
     Operator,
     Propagated,
     Recomputed,
+    Recursive,
     Retracted,
     Shared,
     Term,
@@ -38,6 +41,7 @@ from planner.incremental.dataflow.graph import (
     candidates_trace,
     change_trace,
     groups_trace,
+    names_of,
     rows_trace,
     states_trace,
 )
@@ -53,6 +57,19 @@ Merge = Callable[[tuple[Column, ...], pa.Table], pa.Table]
 _LACKS: Final = "lacks"
 
 
+class NodeStates(Struct, frozen=True):
+    """What is kept of a dataflow's nodes beside rows: the states of ``groups``, ``first`` rows, the bounds of those
+    that are ``bounded`` by time, and the ``recursions``."""
+
+    groups: dict[int, Multiset] = field(default_factory=dict)
+    first: dict[int, FirstRowsState] = field(default_factory=dict)
+    bounded: dict[int, TimeBoundedRows] = field(default_factory=dict)
+    recursions: dict[int, Rounds | SupportedRows] = field(default_factory=dict)
+
+
+_NO_STATES: Final = NodeStates()
+
+
 class Changes:
     """One change on its way through a dataflow: what has changed of each node, and the rows of those that are kept."""
 
@@ -61,18 +78,20 @@ class Changes:
         scope: str,
         kept: Mapping[int, Multiset],
         rows: NodeRows,
-        shared: Mapping[int, Shared],
+        showing: Mapping[int, Shared | Recursive],
         query: Query,
         merge: Merge,
+        deltas: Mapping[int, pa.Table] | None = None,
     ) -> None:
-        """``kept`` are changed as their nodes are; all are read from ``rows``."""
+        """``kept`` are changed as their nodes are; all are read from ``rows``. ``deltas`` are those of nodes that have
+        changed already."""
         self._scope = scope
         self._held = rows
-        self._shared = shared
+        self._showing = showing
         self._kept = kept
         self._query = query
         self._merge = merge
-        self._deltas: dict[int, pa.Table] = {}
+        self._deltas = {**(deltas or {})}
 
     def delta(self, node: int) -> pa.Table | None:
         """What has changed of a node; None for nothing."""
@@ -86,26 +105,21 @@ class Changes:
 
     def _pass_on(self, node: DataflowNode, delta: pa.Table) -> None:
         """Tells the nodes above of a node's change. The node keeps no rows, or they have changed already."""
-        found = consolidated(delta, partial(self._merge, node.columns))
+        found = consolidated(delta, self._merge_of(node))
         if found.num_rows:
             self._deltas[node.id] = found
 
-    def run(
-        self,
-        node: Operator,
-        states: Mapping[int, Multiset],
-        first: Mapping[int, FirstRowsState],
-        bounded: Mapping[int, TimeBoundedRows],
-        times: Times,
-    ) -> None:
-        """Changes a node as the changes of its inputs, and the time of the read, demand. ``states`` are those of
-        groupings, by node; so are ``first`` rows, and those that are ``bounded`` by time."""
+    def _merge_of(self, node: DataflowNode) -> Consolidate:
+        return partial(self._merge, node.columns)
+
+    def run(self, node: Operator, states: NodeStates, times: Times) -> None:
+        """Changes a node as the changes of its inputs, and the time of the read, demand."""
         is_changed = any(below in self._deltas for below in node.inputs)
         if not is_changed and not isinstance(node, TimeBounded):
             return
         match node:
             case TimeBounded():
-                rows = bounded[node.id]
+                rows = states.bounded[node.id]
                 parts = [rows.chosen(self._deltas[node.node])] if is_changed else []
                 parts += rows.move(times, partial(self._held.between, node.node))
                 if not parts:
@@ -116,14 +130,20 @@ class Changes:
             case Propagated():
                 parts = [part for place, term in enumerate(node.terms) for part in self._term(node, place, term)]
             case Retracted():
-                parts = [self._regrouped(node, states[node.id])]
+                parts = [self._regrouped(node, states.groups[node.id])]
             case FirstRows():
-                chosen = first[node.id]
+                chosen = states.first[node.id]
                 old = chosen.shown
                 chosen.change(self._deltas[node.node])
                 parts = [weighted(old, -1), weighted(chosen.shown, 1)]
             case FirstOfPartitions():
                 parts = self._chosen(node)
+            case Recursive():
+                base = self._deltas.get(node.base)
+                base = change_schema(node.columns).empty_table() if base is None else base
+                found = states.recursions[node.id].change(base, partial(self._stepped, node))
+                self._pass_on(node, found.rename_columns([*names_of(node.columns), WEIGHT]))
+                return
             case Recomputed():
                 touched = self._touched(node)
                 if node.own_key is not None:
@@ -136,8 +156,9 @@ class Changes:
 
     def _rows(self, node: int, key: Key, hashes: Hashes, is_new: bool) -> pa.Table:
         """Rows of a node with their weights, as they are, or were."""
-        if (shared := self._shared.get(node)) is not None:
-            return shown(shared, self._rows(shared.node, shared.key(key), hashes, is_new))
+        above = self._showing.get(node)
+        if isinstance(above, Shared):
+            return shown(above, self._rows(above.node, above.key_below(key), hashes, is_new))
         found = self._held.lookup(node, key, hashes)
         delta = self._deltas.get(node)
         if is_new or delta is None:
@@ -145,7 +166,8 @@ class Changes:
         if key:
             places = np.isin(hashes_of(delta, key), hashes)
             delta = delta.filter(pa.array(places))
-        return self._held.consolidated(node, pa.concat_tables([found, negated(delta)]))
+        both = pa.concat_tables([found, negated(delta)])
+        return self._held.consolidated(node, both) if above is None else consolidated(both, self._merge_of(above))
 
     def _answer(self, relation: Relation, traces: Mapping[str, pa.Table], schema: pa.Schema) -> pa.Table:
         """A relation's rows."""
@@ -225,6 +247,28 @@ class Changes:
         filled = self._answer(node.filled, whole, schema)
         return [negated(old), weighted(found.filter(pa.array(stays)), 1), weighted(filled, 1)]
 
+    # -- recursion -------------------------------------------------------------------------------------------------
+
+    def fill(self, node: Recursive, state: Rounds | SupportedRows, rows: pa.Table, base: pa.Table) -> None:
+        """Makes what is kept of a recursion of all its rows, those of UNION ALL with their ranks, and of the base's
+        with weights."""
+        within = {below.id for below in node.step}
+        kept = {key: item for key, item in self._kept.items() if key not in within}
+        others = Changes(self._scope, kept, self._held, self._showing, self._query, self._merge)
+        found = state.fill(rows, base, partial(others._stepped, node))
+        if within & self._kept.keys():
+            self._stepped(node, found)
+
+    def _stepped(self, node: Recursive, delta: pa.Table | None) -> pa.Table:
+        """What changes of the step's rows: by a change of the recursion's rows, or of what the step reads else."""
+        deltas = self._deltas if delta is None else {node.ranked.id: delta}
+        within = Changes(self._scope, self._kept, self._held, self._showing, self._query, self._merge, deltas)
+        for below in node.step:
+            within.run(below, _NO_STATES, _no_times)
+        last = node.step[-1] if node.step else node.ranked
+        found = within.delta(last.id)
+        return change_schema(last.columns).empty_table() if found is None else found
+
     # -- recomputation ---------------------------------------------------------------------------------------------
 
     def _touched(self, node: Recomputed) -> Hashes:
@@ -243,6 +287,10 @@ class Changes:
         found = ((below, repeated(self._rows(below, key, touched, is_new))) for below, key in node.keys)
         traces = {rows_trace(self._scope, below): rows for below, rows in found}
         return self._answer(node.relation, traces, schema_of(node.columns))
+
+
+def _no_times(node: TimeBounded) -> pa.Table:
+    raise AssertionError("no time is compared within a recursion")
 
 
 def schema_of(columns: Iterable[Column]) -> pa.Schema:

@@ -32,6 +32,7 @@ from executor.traces.state import StateTrace
 from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Column, Relation, Scan, Snapshot
 from planner.algebra.walk import find, kinds_of
+from planner.cancellation import leave
 from planner.incremental.dataflow.graph import Source, TimeBounded
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.names import stored_name
@@ -292,7 +293,7 @@ class KeptRows:
     def _query(self, relation: Relation, bindings: Mapping[str, pa.Table]) -> pa.Table:
         plan = self._plans.get(relation)
         few = _OF_FEW(plan.relation)
-        found = None if few is None else few.run(bindings)
+        found = None if few is None else leave(few.run, bindings)
         if found is not None:
             return found
         return self._core.engine.query_few(plan.relation, bindings, self._expanded.time_zone)

@@ -18,7 +18,9 @@ from planner.incremental.dataflow.graph import (
     FirstOfPartitions,
     FirstRows,
     Propagated,
+    Ranked,
     Recomputed,
+    Recursive,
     Retracted,
     Shared,
     Source,
@@ -56,8 +58,13 @@ def dataflow_json(
     if flow is None:
         return {"Method": "recomputation", **reasons}
     method = "by changes" if kept is not None else f"by changes, {begin.value}"
-    nodes = [_node(node, flow.kept.get(node.id, ()), (kept or {}).get(node.id)) for node in flow.nodes]
+    nodes = [_node(node, flow.kept.get(_holder(node), ()), (kept or {}).get(_holder(node))) for node in flow.nodes]
     return {"Method": method, "Nodes": nodes, **reasons}
+
+
+def _holder(node: DataflowNode) -> int:
+    """The node that keeps a node's rows."""
+    return node.ranked.id if isinstance(node, Recursive) else node.id
 
 
 def _node(node: DataflowNode, keys: tuple[tuple[str, ...], ...], rows: int | None) -> dict[str, Any]:
@@ -65,7 +72,8 @@ def _node(node: DataflowNode, keys: tuple[tuple[str, ...], ...], rows: int | Non
     inputs = [str(below) for below in getattr(node, "inputs", ())]
     if inputs:
         found["Reads"] = ", ".join(inputs)
-    names = {stored_name(column): column.name for column in node.columns}
+    columns = node.ranked.columns if isinstance(node, Recursive) else node.columns
+    names = {stored_name(column): column.name for column in columns}
     shown = [", ".join(names.get(name, name) for name in key) for key in keys]
     if shown:
         found["Key"] = "; ".join(shown)
@@ -94,6 +102,13 @@ def _how(node: DataflowNode) -> str:
         case FirstOfPartitions():
             rows = "first row" if node.last == 1 else f"rows up to place {node.last:,}"
             return f"the {rows}{' of each partition' if node.key else ' in an order'}, with some to spare"
+        case Ranked():
+            return "rows of a recursion with their ranks"
+        case Recursive():
+            steps = [step.terms[0].relation for step in node.step if isinstance(step, Propagated)]
+            through = ", ".join(dict.fromkeys(name for step in steps for name in _operators(step)))
+            kind = "UNION ALL, by their rounds" if node.all else "UNION, by what they rest on"
+            return f"rounds of a recursion over changed rows ({kind}) through {through or 'nothing'}"
         case Recomputed():
             return f"recomputation of touched keys of {_keyed(node.relation)}"
 

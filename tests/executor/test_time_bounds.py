@@ -40,6 +40,9 @@ FOLLOWED = (
     "SELECT k, row_number() OVER (PARTITION BY k ORDER BY v, id) r FROM {0} WHERE at > {1} - interval '5 hours'",
     "SELECT id FROM {0} WHERE at > {1} - interval '2 hours' UNION ALL SELECT -id FROM {0} WHERE at < {1}",
     "SELECT count(*), min(v) FROM {0} WHERE at > {1} - interval '2 hours'",
+    "WITH RECURSIVE r AS (SELECT k, 0 AS n FROM {0} WHERE at > {1} - interval '2 hours' UNION"
+    " SELECT e.v, n + 1 FROM r JOIN {0} e USING (k) WHERE n < 3 AND e.at > {1} - interval '5 hours')"
+    " SELECT k, n FROM r",
     "SELECT name FROM names WHERE NOT EXISTS"
     " (SELECT 1 FROM {0} e WHERE e.k = names.k AND at > {1} - interval '2 hours')",
 )

@@ -105,6 +105,9 @@ MAINTAINED = (
     "SELECT g, s, rank() OVER (ORDER BY s, g) FROM (SELECT g, sum(v) s FROM a GROUP BY g) x",
     "SELECT g, s, s::numeric / sum(s) OVER () share FROM (SELECT g, sum(v + 9) s FROM a GROUP BY g) x WHERE s > 0",
     "SELECT a.k, x.r FROM a JOIN (SELECT g, count(*) OVER (ORDER BY g) r FROM b GROUP BY g) x ON x.g = a.g",
+    "WITH RECURSIVE r(k) AS (SELECT k FROM a WHERE k < 3 UNION SELECT b.g FROM b JOIN r ON r.k = b.k) SELECT * FROM r",
+    "WITH RECURSIVE r(k, p) AS (SELECT k, ARRAY[k] FROM a WHERE v > 1 UNION ALL SELECT b.g, p || b.g FROM b"
+    " JOIN r ON r.k = b.k AND b.g <> ALL (p)) SELECT r.k, p, c.d FROM r LEFT JOIN c USING (k)",
 )
 #: Queries with an operator that is computed at each read, over others that are not.
 PARTLY = (
@@ -114,7 +117,7 @@ PARTLY = (
 #: Queries of which nothing is kept: what they read is as quick to compute.
 NOT_MAINTAINED = (
     "SELECT k, g FROM a WHERE v > 0",
-    "WITH RECURSIVE r(k) AS (SELECT k FROM a WHERE k < 3 UNION SELECT b.g FROM b JOIN r ON r.k = b.k) SELECT * FROM r",
+    "SELECT k, rank() OVER (ORDER BY v, k) FROM a",
 )
 
 

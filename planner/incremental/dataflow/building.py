@@ -22,7 +22,9 @@ from planner.incremental.dataflow.graph import (
     FirstOfPartitions,
     Operator,
     Propagated,
+    Ranked,
     Recomputed,
+    Recursive,
     Retracted,
     Shared,
     Source,
@@ -112,10 +114,22 @@ class Building:
 
         return descend(relation, change, _SNAPSHOTS)
 
+    def opened(self, relation: Relation, nodes: Container[int]) -> Relation:
+        """The relation with what makes the rows of some nodes instead of their leaves."""
+
+        def change(item: Any) -> Any:
+            node = self.node_of(item)
+            return self.opened(self._made[node], nodes) if node is not None and node in nodes else item
+
+        found: Relation = descend(relation, change, _SNAPSHOTS)
+        return found
+
     def filled(self, node: DataflowNode, kept: Container[int]) -> DataflowNode:
         """A node whose rows are made from those of the ``kept`` nodes below it, which have been made before. Rows that
         are a table's own are read from it, for whose sake an engine has statistics."""
-        if isinstance(node, Retracted):
+        if isinstance(node, Recursive):
+            node = replace(node, base_fill=self._over(node.base_fill, kept))
+        if isinstance(node, Retracted | Recursive):
             node = replace(node, fill=self._over(node.fill, kept))
         if node.id in kept and isinstance(node, Propagated | Retracted | Recomputed | FirstOfPartitions):
             node = replace(node, definition=self._over(self._made[node.id], kept))
@@ -140,6 +154,8 @@ class Building:
         if node is None:
             return isinstance(relation, Snapshot)
         found = self.nodes[node]
+        if isinstance(found, Ranked):
+            return False
         if isinstance(found, Operator):
             return len(found.inputs) == 1 and _is_chain(found) and self.is_plain(self.leaf(found.inputs[0]))
         return not (isinstance(found, Source) and found.is_view)

@@ -8,7 +8,7 @@ that an engine may keep the plans of many dataflows. Columns of rows are called 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -63,10 +63,9 @@ class Shared(Struct, frozen=True):
         """The node that it reads."""
         return (self.node,)
 
-    def key(self, key: Key) -> Key:
+    def key_below(self, key: Key) -> Key:
         """Names of its columns as the other node has them."""
-        names = dict(zip(names_of(self.columns), names_of(self.shown), strict=True))
-        return tuple(names[name] for name in key)
+        return _renamed(key, self.columns, self.shown)
 
 
 class Fetch(Struct, frozen=True):
@@ -235,8 +234,62 @@ class TimeBounded(Struct, frozen=True):
         return (self.node,)
 
 
-Operator = Propagated | Retracted | Recomputed | FirstRows | FirstOfPartitions | TimeBounded | Shared
-DataflowNode = Source | Constant | Operator
+class Ranked(Struct, frozen=True):
+    """The rows of a recursion as its step reads them, with a rank behind them (``recursion``)."""
+
+    id: int
+    columns: tuple[Column, ...]
+    definition: Relation
+
+
+class Recursive(Struct, frozen=True):
+    """The rows of a recursion: those of ``base``, and those that its step makes of rows of its own (``recursion``).
+
+    ``step`` are the nodes through which changes of the ``ranked`` rows, and of what the step reads beside them, pass.
+    The last one has the step's rows, and behind them the rank of the row that each comes from. ``fill`` makes all rows,
+    with ``all`` and their ranks, ``base_fill`` those of the base. Without ``all`` equal rows are one: rows are found by
+    the columns ``key`` of the ranked ones, and ``alike`` has for each of some rows (``candidates_trace``), by its
+    ``place``, the ``first`` place of one that is equal. Where they ``are_exact``, rows are equal if their bits are.
+    """
+
+    id: int
+    columns: tuple[Column, ...]
+    definition: Relation
+    all: bool
+    base: int
+    base_fill: Relation
+    fill: Relation
+    ranked: Ranked
+    step: tuple[Operator, ...]
+    inputs: tuple[int, ...]
+    key: Key
+    are_exact: bool
+    alike: Relation
+    place: Column
+    first: Column
+
+    @property
+    def node(self) -> int:
+        """The node whose rows it has, without their ranks."""
+        return self.ranked.id
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """The columns of that node that it has."""
+        return self.ranked.columns[:-1]
+
+    @property
+    def rank(self) -> Column:
+        """The rank of a row."""
+        return self.ranked.columns[-1]
+
+    def key_below(self, key: Key) -> Key:
+        """Names of its columns as the other node has them."""
+        return _renamed(key, self.columns, self.shown)
+
+
+Operator = Propagated | Retracted | Recomputed | FirstRows | FirstOfPartitions | TimeBounded | Recursive | Shared
+DataflowNode = Source | Constant | Ranked | Operator
 
 
 class Dataflow(Struct, frozen=True):
@@ -250,14 +303,23 @@ class Dataflow(Struct, frozen=True):
     final: Relation
 
     @property
-    def shared(self) -> dict[int, Shared]:
+    def showing(self) -> dict[int, Shared | Recursive]:
         """The nodes that have the rows of others."""
-        return {node.id: node for node in self.nodes if isinstance(node, Shared)}
+        return {node.id: node for node in every(self.nodes) if isinstance(node, Shared | Recursive)}
 
     @property
     def bounded(self) -> dict[int, TimeBounded]:
         """The nodes whose rows depend on the time of the read."""
         return {node.id: node for node in self.nodes if isinstance(node, TimeBounded)}
+
+
+def every(nodes: Iterable[DataflowNode]) -> Iterator[DataflowNode]:
+    """The nodes, and those within a recursion before it."""
+    for node in nodes:
+        if isinstance(node, Recursive):
+            yield node.ranked
+            yield from node.step
+        yield node
 
 
 def chooses(nodes: Mapping[int, DataflowNode] | Sequence[DataflowNode], node: int) -> bool:
@@ -268,7 +330,7 @@ def chooses(nodes: Mapping[int, DataflowNode] | Sequence[DataflowNode], node: in
         case Recomputed(own_key=key):
             return key is not None
         case found:
-            return isinstance(found, FirstRows | FirstOfPartitions | TimeBounded)
+            return isinstance(found, FirstRows | FirstOfPartitions | TimeBounded | Ranked | Recursive)
 
 
 def rows_trace(scope: str, node: int) -> str:
@@ -292,7 +354,7 @@ def groups_trace(scope: str, node: int) -> str:
 
 
 def candidates_trace(scope: str, node: int) -> str:
-    """The trace to which the rows are bound of which the first ones are chosen."""
+    """The trace to which the rows are bound of which the first ones are chosen, or of which some are equal."""
     return f"{scope}_{node}_candidates"
 
 
@@ -304,6 +366,11 @@ def leaf(trace: str, columns: tuple[Column, ...]) -> Snapshot:
 def names_of(columns: Iterable[Column]) -> Key:
     """What columns are called in rows."""
     return tuple(map(stored_name, columns))
+
+
+def _renamed(key: Key, columns: tuple[Column, ...], others: tuple[Column, ...]) -> Key:
+    names = dict(zip(names_of(columns), names_of(others), strict=True))
+    return tuple(names[name] for name in key)
 
 
 def references(columns: tuple[Column, ...]) -> tuple[tuple[Column, ColumnRef], ...]:

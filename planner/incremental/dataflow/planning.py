@@ -41,6 +41,7 @@ from planner.algebra.walk import (
     RELATIONS,
     children,
     descend,
+    descend_relations,
     find,
     free_columns,
     inputs,
@@ -54,6 +55,7 @@ from planner.incremental.dataflow import (
     groupings,
     propagation,
     recomputation,
+    recursion,
     time_bounds,
 )
 from planner.incremental.dataflow.building import Building, NotMaintained, with_columns
@@ -67,9 +69,11 @@ from planner.incremental.dataflow.graph import (
     Operator,
     Propagated,
     Recomputed,
+    Recursive,
     Shared,
     Term,
     TimeBounded,
+    every,
     references,
 )
 from planner.rules import optimise, unnest
@@ -81,7 +85,7 @@ _SCANS: Final = kinds_of(Scan)
 _PASSING: Final = (Scan, Filter, Join, Window, Unnest, Sort, Limit, InZone)
 
 #: How operators are written that no method takes.
-_WRITTEN: Final[Mapping[type, str]] = {Fixpoint: "WITH RECURSIVE", Working: "WITH RECURSIVE", Limit: "LIMIT"}
+_WRITTEN: Final[Mapping[type, str]] = {Limit: "LIMIT"}
 
 
 class Planned(Struct, frozen=True):
@@ -167,7 +171,7 @@ class _Planning:
         their maintenance."""
         if isinstance(relation, Project | Sort) and _is_ordered(relation):
             return replace(relation, input=self._presented(relation.input))
-        found: Relation = transform_relations(relation, self._change)
+        found = self._transformed(relation)
         if found in self._sorted:
             return self._left(found)
         if found not in self._open:
@@ -200,6 +204,32 @@ class _Planning:
         found: Relation = descend(relation, change, _SCANS)
         return found
 
+    def _transformed(self, relation: Relation) -> Relation:
+        """The relation with nodes in the places of what is maintained."""
+        found: Relation = transform_relations(descend_relations(relation, self._recursion), self._change)
+        return found
+
+    def _opened(self, relation: Relation) -> Relation:
+        """The region that stands for a relation, in whose order no rows come. Raises NotMaintained."""
+        found = self._transformed(relation)
+        while isinstance(found, Sort):
+            found = found.input
+        if found not in self._open:
+            raise NotMaintained(next(reversed(self._reasons)))
+        return found
+
+    def _recursion(self, node: Any) -> Any:
+        """A recursion's node, which is made before what it consists of; another relation as it is."""
+        if not isinstance(node, Fixpoint):
+            return node
+        outputs = {**self._outputs}
+        try:
+            return recursion.recursive(self._building, node, self._opened, self._closed)
+        except NotMaintained as error:
+            self._reasons[error.reason] = None
+            self._outputs = outputs
+            return node
+
     def _change(self, node: Any) -> Any:
         if not isinstance(node, RELATIONS):
             return node
@@ -215,6 +245,10 @@ class _Planning:
     def _made(self, node: Relation) -> Relation | None:
         """What stands for an operator whose inputs are open; None where it is computed when the rows are read."""
         match node:
+            case Snapshot() if self._building.node_of(node) is not None:
+                return node
+            case Fixpoint() | Working():
+                return None
             case Scan():
                 return self._building.source(node)
             case Snapshot() if node.trace in self._constants:
@@ -349,7 +383,7 @@ class _Planning:
 def _kept(nodes: Sequence[DataflowNode], outputs: Iterable[int]) -> dict[int, tuple[Key, ...]]:
     """The nodes whose rows are kept, with the keys by which they must be found."""
     found: dict[int, dict[Key, None]] = {node: {} for node in outputs}
-    for node in nodes:
+    for node in every(nodes):
         match node:
             case Propagated():
                 fetched = [(fetch.node, fetch.key) for term in node.terms for fetch in term.fetches]
@@ -360,6 +394,9 @@ def _kept(nodes: Sequence[DataflowNode], outputs: Iterable[int]) -> dict[int, tu
             case FirstOfPartitions():
                 fetched = [(node.node, node.key)]
                 own = [(node.id, node.key)]
+            case Recursive():
+                found.setdefault(node.ranked.id, {}).update(() if node.all else {node.key: None})
+                continue
             case Recomputed():
                 fetched = list(node.keys)
                 own = [] if node.own_key is None else [(node.id, node.own_key)]
@@ -367,9 +404,9 @@ def _kept(nodes: Sequence[DataflowNode], outputs: Iterable[int]) -> dict[int, tu
                 continue
         for below, key in (*fetched, *own):
             found.setdefault(below, {})[key] = None
-    for node in nodes:
-        if isinstance(node, Shared) and node.id in found:
-            found.setdefault(node.node, {}).update(dict.fromkeys(map(node.key, found.pop(node.id))))
+    for node in reversed([*every(nodes)]):
+        if isinstance(node, Shared | Recursive) and node.id in found:
+            found.setdefault(node.node, {}).update(dict.fromkeys(map(node.key_below, found.pop(node.id))))
     return {node: tuple(key for key in keys if key) for node, keys in found.items()}
 
 

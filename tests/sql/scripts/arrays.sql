@@ -79,15 +79,3 @@ SELECT ARRAY[1] UNION SELECT ARRAY[1] UNION SELECT ARRAY[2] ORDER BY 1;
 SELECT coalesce(NULL::int[], ARRAY[1]), CASE WHEN true THEN ARRAY[1] ELSE '{2}' END, nullif(ARRAY[1], ARRAY[1]), greatest(ARRAY[1], ARRAY[2]);
 SELECT a.id, b.id FROM n a JOIN n b ON a.id = ANY(ARRAY[b.id, b.id + 1]) ORDER BY 1, 2;
 DROP TABLE n;
--- Between two constants.
-CREATE TABLE between_arrays (k int, a int[]);
-CREATE TYPE between_rows AS (x int, y text);
-ALTER TABLE between_arrays ADD COLUMN r between_rows;
-INSERT INTO between_arrays VALUES (1, '{3,3,1}', '(1,a)'), (2, '{}', '(2,)'), (3, NULL, NULL), (4, '{2,NULL}', '(,b)');
-SELECT k FROM between_arrays WHERE a >= '{}' AND a < '{2,NULL}' ORDER BY k;
-SELECT k FROM between_arrays WHERE a BETWEEN '{2}' AND '{4}' ORDER BY k;
-SELECT k, a > '{1}' AND a < '{3}' FROM between_arrays ORDER BY k;
-SELECT k FROM between_arrays WHERE NOT (a BETWEEN '{2}' AND '{3}') ORDER BY k;
-SELECT k FROM between_arrays WHERE r > ROW(0, 'z')::between_rows AND r <= ROW(2, 'a')::between_rows ORDER BY k;
-DROP TABLE between_arrays;
-DROP TYPE between_rows;
