@@ -307,23 +307,34 @@ class Queries:
         self.seen.append("WITH RECURSIVE")
         found, numbers = self._source.choice(edges)
         start, end = self._source.sample(numbers, 2)
-        name = self._relations.alias()
+        name, join = self._relations.alias(), self._source.choice(("JOIN", "JOIN", "LEFT JOIN"))
         first = f"SELECT {start}, {end} FROM {found.name}{self._source.choice(('', f' WHERE {start} < 3'))}"
+        once = f"(SELECT DISTINCT {start}, {end} FROM {found.name}) e ON e.{start} = r.b"
         columns: Scope = (Ref("a", "int"), Ref("b", "int"))
-        if self._source.random() < 0.3:
+        way = self._source.random()
+        if way < 0.2:
             self.seen.append("WITH RECURSIVE by UNION ALL")
             columns += (Ref("n", "int"),)
-            step = (
-                f"{first.replace(' FROM', ', 1 FROM')} UNION ALL SELECT r.a, e.{end}, r.n + 1 FROM {name} r"
-                f" JOIN (SELECT DISTINCT {start}, {end} FROM {found.name}) e ON e.{start} = r.b WHERE r.n < 3"
-            )
+            more = f"SELECT r.a, e.{end}, r.n + 1 FROM {name} r {join} {once} WHERE r.n < 3"
+            step = f"{first.replace(' FROM', ', 1 FROM')} UNION ALL {more}"
+        elif way < 0.35:
+            self.seen.append("WITH RECURSIVE with paths")
+            columns += (Ref("p", "arr"),)
+            more = f"SELECT r.a, e.{end}, r.p || e.{end} FROM {name} r JOIN {once} WHERE e.{end} <> ALL (r.p)"
+            kind = self._source.choice(("UNION", "UNION ALL"))
+            step = f"{first.replace(' FROM', f', ARRAY[{end}] FROM')} {kind} {more} AND cardinality(r.p) < 4"
         else:
-            step = f"{first} UNION SELECT r.a, e.{end} FROM {name} r JOIN {found.name} e ON e.{start} = r.b"
-        item = self._relations.plain(Named(name, columns, 60))
+            step = f"{first} UNION SELECT r.a, e.{end} FROM {name} r {join} {found.name} e ON e.{start} = r.b"
+        reached = Named(name, columns, 40)
+        item = self._relations.plain(reached)
+        if self._source.random() < 0.4:
+            self.seen.append("join with a recursion")
+            beside = self._source.choice((reached, self._source.choice(self._named)))
+            item = self._relations.joined(item, self._relations.plain(beside))
         body = self._select(item, self._outputs(item.scope), self._where(item.scope))
         listed = ", ".join(column.text for column in columns)
         text = f"WITH RECURSIVE {name} ({listed}) AS ({step}) {body.text}"
-        return Select(text, body.columns, 60, frozenset((found.name,)), "recursive")
+        return Select(text, body.columns, 60, (body.reads | {found.name}) - {name}, "recursive")
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
