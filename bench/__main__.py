@@ -19,6 +19,8 @@ MODULES: Final = (
     *("results", "connections", "separation", "leaving", "draining", "migrating", "definitions", "changes"),
     *("nexmark", "slopes", "chains", "point_reads", "dependents", "layers"),
 )
+#: Benchmarks that run only when they are named: they install what they are measured beside.
+NAMED: Final = ("nexmark_peers",)
 SUMMARY: Final = ROOT / "docs" / "benchmarks.md"
 BEGIN: Final = "<!-- measured: begin -->"
 END: Final = "<!-- measured: end -->"
@@ -28,14 +30,17 @@ def main() -> int:
     """Runs what is asked for; 0 whether or not the aims are met, since a benchmark is no test."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "names", nargs="*", metavar="name", help=f"some of {', '.join(MODULES)}; all when none is named"
+        "names",
+        nargs="*",
+        metavar="name",
+        help=f"some of {', '.join(MODULES)}, which all run when none is named; or of {', '.join(NAMED)}",
     )
     parser.add_argument("--rounds", type=int, default=3, help="runs of which the median counts")
     parser.add_argument("--seconds", type=int, default=8, help="length of one pgbench run")
     parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor")
     parser.add_argument("--no-summary", action="store_true", help="leave docs/benchmarks.md as it is")
     chosen = parser.parse_args()
-    if unknown := set(chosen.names) - set(MODULES):
+    if unknown := set(chosen.names) - {*MODULES, *NAMED}:
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
     rig = Rig(chosen.rounds, chosen.seconds, chosen.scale)
     try:
@@ -98,7 +103,7 @@ def write_summary() -> None:
     assert rest, f"{SUMMARY} has no markers"
     old = {part.partition("\n")[0]: part.strip() for part in measured.split("### ")[1:]}
     parts = []
-    for name in MODULES:
+    for name in (*MODULES, *NAMED):
         files = sorted(RESULTS.glob(f"{name}-*.json"))
         title = importlib.import_module(f"bench.{name}").TITLE
         if not files and title in old:
