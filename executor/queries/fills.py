@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime
 from typing import Final
 
@@ -32,6 +32,8 @@ from planner.algebra.nodes import Relation
 from planner.incremental.dataflow.planning import Planned
 
 _LOGGER: Final = logging.getLogger(__name__)
+#: Seconds between two interrupts of a fill whose end is waited for.
+_PATIENCE: Final = 0.02
 
 
 class Fill:
@@ -148,12 +150,20 @@ class Fills:
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "fills")
+        self._begun: dict[Future[None], Fill] = {}
 
     def begin(self, fill: Fill) -> None:
         """Runs a fill after those before it; none once the database is closed."""
         with contextlib.suppress(RuntimeError):
-            self._thread.submit(fill.run)
+            future = self._thread.submit(fill.run)
+            self._begun[future] = fill
+            future.add_done_callback(self._begun.pop)
 
     def close(self) -> None:
-        """Waits for the one that runs, which has been given up, and begins no other."""
-        self._thread.shutdown(cancel_futures=True)
+        """Gives up the one that runs, waits for its end, and begins no other."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        for future, fill in tuple(self._begun.items()):
+            while not future.done():
+                fill.give_up()  # an interrupt that comes between two queries is not heard
+                wait((future,), _PATIENCE)
+        self._thread.shutdown()

@@ -104,9 +104,6 @@ class MaintainedViews:
 
     def close(self) -> None:
         """Begins no fill any more, and ends the one that runs."""
-        for known in tuple(self._known.values()):
-            if known.fill is not None:
-                known.fill.give_up()
         self._fills.close()
 
     def redefined(self) -> None:
