@@ -21,7 +21,9 @@ from executor.queries import kept_rows, read_costs
 from planner.incremental.dataflow import first_rows
 from tests.executor.client import Client, open_database
 from tests.executor.view_queries import MAINTAINED, NOT_MAINTAINED, PARTLY, TABLES, bag, names, row
+from tests.rig.benchmarks import queries
 from tests.rig.sampling import sample
+from tests.rig.tpcds import TABLES as TPCDS_TABLES
 
 
 @pytest.fixture
@@ -95,6 +97,19 @@ def test_the_option_refuses_what_is_computed_at_each_read(database: Database, qu
         assert caught.value.sqlstate == "0A000"
     with pytest.raises(SqlError, match="an ordinary view"):
         client.run(f"CREATE VIEW bad WITH (refresh_policy = 'incremental') AS {query}")
+
+
+#: Of TPC-DS: windows over groups, first rows of them, ROLLUP, EXISTS, set operations, full joins.
+TPCDS = ("q10", "q14", "q44", "q49", "q51", "q67", "q70")
+
+
+@pytest.mark.parametrize("name", sample(sorted(path.stem for path in queries("tpcds")), TPCDS))
+def test_each_part_of_the_queries_of_tpcds_follows_changes(database: Database, name: str) -> None:
+    client = Client(database)
+    for table, columns in TPCDS_TABLES.items():
+        client.run(f"CREATE TABLE {table} ({columns})")
+    (text,) = (path.read_text(encoding="utf-8") for path in queries("tpcds") if path.stem == name)
+    client.run(f"CREATE MATERIALIZED VIEW v WITH (refresh_policy = 'incremental') AS {text}")
 
 
 def test_a_system_view_shows_how_each_part_is_maintained(database: Database) -> None:
