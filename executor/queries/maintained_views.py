@@ -285,7 +285,7 @@ class MaintainedViews:
         return tuple(sorted(found))
 
     def _keep(self, known: _Known, at: _Reading) -> None:
-        """Keeps the rows of a view that the one reads which is read."""
+        """Keeps the rows of a view below the one that is read."""
 
         def filled() -> KeptRows | None:
             if not known.expanded.advance(at.lsn, with_own=True):
