@@ -107,8 +107,13 @@ def open_plain(path: Path) -> BinaryIO:
 
 
 def read_document(path: Path) -> bytes:
-    """The content of such a file. Raises ValueError also for one that is larger than any document."""
-    with open_plain(path) as file:
+    """The content of such a file, which others may replace meanwhile. Raises ValueError also for one that is larger than
+    any document."""
+    try:
+        opened = open_plain(path)
+    except FileNotFoundError:  # where a process serves the file system (FUSE), also while a name is replaced
+        opened = open_plain(path)
+    with opened as file:
         found = file.read(_DOCUMENT + 1)
     if len(found) > _DOCUMENT:
         raise ValueError(f'"{path.name}" is too large')

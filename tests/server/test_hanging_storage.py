@@ -9,13 +9,16 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from executor.commit.files import read_document, replace_file
 from tests.rig.beside import Beside, Repeating
 from tests.rig.process import end, spawn, wait_until
 from tests.rig.server import Millstream, together
@@ -75,6 +78,22 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Disk]:
         yield disk
     finally:
         disk.close()
+
+
+def test_a_document_is_there_while_it_is_replaced(disk: Disk) -> None:
+    path, is_over = disk.folder / "document.json", threading.Event()
+    replace_file(path, b"a document")
+
+    def replace() -> None:
+        for number in range(300):
+            replace_file(path, b"document %d" % number)
+        is_over.set()
+
+    with ThreadPoolExecutor(1) as thread:
+        replacing = thread.submit(replace)
+        while not is_over.is_set() and not replacing.done():
+            assert b"document" in read_document(path)
+        replacing.result()
 
 
 @pytest.fixture(scope="module")
