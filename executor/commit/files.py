@@ -107,8 +107,8 @@ def open_plain(path: Path) -> BinaryIO:
 
 
 def read_document(path: Path) -> bytes:
-    """The content of such a file, which others may replace meanwhile. Raises ValueError also for one that is larger than
-    any document."""
+    """The content of such a file, which others may replace meanwhile. Raises ValueError also for one that is larger
+    than any document."""
     try:
         opened = open_plain(path)
     except FileNotFoundError:  # where a process serves the file system (FUSE), also while a name is replaced
