@@ -12,12 +12,12 @@ What counts is the time from the first byte until the result over all events is 
 
 Millstream and the JVMs have the same limit of memory; Pathway has none.
 
-Each side may take all events as one batch, and each has had the query once over a small sample before. A peer whose
-result has another number of rows is left out of that query, and named. Processes are warm; "cold" is the first query
-from the start of the process on. The systems take turns, query by query. Since a machine with other work gives
-processes with more threads more of its cores, the rates are also printed for each second of processor time (with that
-of compilers and garbage collectors of JVMs, without that of Millstream's client). ``python -m bench nexmark_peers``
-installs the peers into the user's cache folder; a run of all benchmarks leaves it out.
+Each system may take all events as one batch, and has run the query once over a small sample before. The benchmark
+leaves a peer out of a query, and names it, where its result has another number of rows. Processes are warm; "cold" is
+the first query from the start of the process on. The systems take turns, query by query. Since a machine with other
+work gives processes with more threads more of its cores, the rates are also printed for each second of processor time
+(with that of compilers and garbage collectors of JVMs, without that of Millstream's client). ``python -m bench
+nexmark_peers`` installs the peers into the user's cache folder; a run of all benchmarks leaves it out.
 """
 
 from __future__ import annotations

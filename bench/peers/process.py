@@ -1,7 +1,8 @@
 """Peers as processes: environments that are made when they are first asked for, requests, and processor time.
 
 An environment lies in the user's cache folder and is named by its packages' versions, so that others are made beside
-it. A peer with all processes that it starts is one session of the system, whose processor time is added up.
+the old one. A peer and all processes that it starts are one session of the operating system; the processor times of the
+session's processes are added up.
 """
 
 from __future__ import annotations

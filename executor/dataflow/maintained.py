@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from executor.dataflow.first_rows import FirstRowsState
-from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
+from executor.dataflow.hashing import Hashes, hashes_of
 from executor.dataflow.multiset import Multiset, Range
 from executor.dataflow.node_rows import NodeRows
 from executor.dataflow.operators import Changes, Merge, NodeStates, Query, change_schema, schema_of
@@ -149,7 +149,7 @@ class MaintainedRows:
         """The rows of a node, by the engine name of its leaf."""
         above = self._showing.get(node)
         rows = self._made(node if above is None else above.node)
-        rows = self._read(node) if rows is None else rows
+        rows = repeated(self._held.lookup(node)) if rows is None else rows
         named = rows if above is None else rows.rename_columns(names_of(above.columns))
         return {f"s_{rows_trace(self._flow.scope, node)}": named}
 
@@ -214,10 +214,10 @@ class MaintainedRows:
         where the final relation computes its rows."""
         if self._passed is None:
             return None
-        node, names = self._passed
+        _, names = self._passed
         key = tuple(names[column] for column in columns)
-        rows = self._read(node, key, hashes_of(values, values.column_names))
-        return rows.select([*names.values()]).rename_columns([*map(stored_name, names)])
+        rows = repeated(self.shown(tuple(names.values()), key, hashes_of(values, values.column_names)))
+        return rows.rename_columns([*map(stored_name, names)])
 
     @property
     def shown_columns(self) -> Key | None:
@@ -243,10 +243,6 @@ class MaintainedRows:
     def outputs(self) -> dict[str, pa.Table]:
         """The rows of the outputs, by the engine names of the leaves of the dataflow's final relation."""
         return {name: rows for node in self._flow.outputs for name, rows in self._bound(node).items()}
-
-    def _read(self, node: int, key: Key = (), hashes: Hashes = NO_HASHES) -> pa.Table:
-        """Rows of a node with some keys, or all for an empty key, each as often as it is there."""
-        return repeated(self._held.lookup(node, key, hashes))
 
 
 def _passed(flow: Dataflow) -> tuple[int, dict[Column, str]] | None:

@@ -1,5 +1,8 @@
 """The rows of a dataflow's nodes, wherever they are: kept by the node, by another one whose rows it has, or by the
-dataflow of a view that is read."""
+dataflow of a view that is read.
+
+Owns where the rows of a node are. Knows nothing of how they change (``operators``).
+"""
 
 from __future__ import annotations
 

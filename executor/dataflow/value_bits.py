@@ -1,7 +1,7 @@
 """Values as others of the same bits, where an engine makes one of equal rows.
 
 DuckDB takes 0.0 and -0.0 for one value, and 1 day and 24 hours. They show differently, and are two values here
-(``weighted_rows``).
+(``weighted_rows``). Knows nothing of weights, nor of which engine merges.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The rows of a view that another dataflow keeps, where a dataflow reads them: they are there once for both.
 
 Owns: the names of the columns on either side, and what is read while the reading dataflow is filled: the rows at that
-moment, although the view goes on meanwhile.
+moment, although the view goes on meanwhile. Knows nothing of how the view is brought forward, and of its changes
+(``executor.queries.kept_rows``).
 """
 
 from __future__ import annotations

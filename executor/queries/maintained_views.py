@@ -107,8 +107,8 @@ class MaintainedViews:
         self._fills.close()
 
     def redefined(self) -> None:
-        """The catalog has changed: forgets views that were dropped, if nobody reads them now. Under the sequencer's
-        lock."""
+        """The catalog has changed: forgets views that were dropped, unless a reader has their lock. Under the
+        sequencer's lock."""
         for oid, known in tuple(self._known.items()):
             if not self._core.is_live(known.runtime):
                 self._give_back(known)

@@ -9,8 +9,9 @@ first ones of each partition in an order: they come before the partition's other
     F' = (F - gone) + the rows that came before the last one of F - gone, or tie with it in rank() and dense_rank()
     F' = Filter(W(R' where key in K), n <= s)        K: the partitions that have no place m in F'
 
-Rows that are kept come before new ones that tie with them. The rows of a partition are read when fewer than m kept ones
-are left, so at each change of one that has fewer rows.
+The last equation is domain extraction (DBToaster, section 3.2.2), as in ``recomputation``; the one before, and the
+rows to spare, are Millstream's own. Rows that are kept come before new ones that tie with them. The rows of a partition
+are read when fewer than m kept ones are left, so at each change of one that has fewer rows.
 
 Guard: the filter is false for all places beyond a constant m, which is at most ``MOST``: ``n <= 3``, ``n = 1``,
 ``n IN (1, 2)``. All functions of the window are row_number(), rank() or dense_rank() over the same partitions and

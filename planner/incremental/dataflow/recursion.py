@@ -20,6 +20,8 @@ there is no recursion, Motik et al. those that do not go through one)::
     come    rows outside of F with derivations, also those that were gone: they get a rank above all others, so that
             all of their derivations are lower ones; D = S(come)
 
+The ranks, and the counts of derivations from rows of lower ranks, are Millstream's own; these papers do not have them.
+
 All of it goes forward by the delta propagation of the step's region (``propagation``), over rows with their ranks.
 
 Guard: the recursion's own rows go through filters, projections, inner joins, and the left sides of joins that keep it,
