@@ -1,7 +1,7 @@
 """Which views' rows are kept up to date, instead of being computed at each read.
 
-Owns: when that pays. By default, a view's rows are kept once its second evaluation has taken longer than a change
-would (the first one makes the plan): at once over a few rows, else another thread makes them (``fills``). They are
+Owns: when that pays. By default, a view's rows are kept once its evaluations have taken longer than changes would, and
+together as long as filling them may: at once over a few rows, else another thread makes them (``fills``). They are
 given up where following changes takes longer than computing them anew, by what both have taken (``read_costs``), where
 more has changed than is worth following, where memory is short, and after any error. After each loss it takes twice as
 many evaluations until they are kept again, and at least those that take as long as making the rows did.

@@ -22,6 +22,8 @@ from executor.embedded.detached_statements import thread_seconds
 
 #: Seconds of an evaluation from which on a view's rows are kept.
 WORTH_SECONDS: Final = 0.003
+#: Seconds that evaluations of a view take in all before its rows are kept, unless a single one takes longer.
+OUTLAY_SECONDS: Final = 0.2
 #: Changes that are followed before their cost counts.
 TRIALS: Final = 3
 #: The part of the time of evaluations that trials may add.
@@ -38,10 +40,12 @@ class _Times(Struct):
     """The seconds of the last reads of a way, without the first one: it makes plans and indexes."""
 
     count: int = 0
+    total: float = 0.0
     recent: list[float] = field(default_factory=list)
 
     def add(self, seconds: float) -> None:
         self.count += 1
+        self.total += seconds
         if self.count > 1:
             self.recent = [*self.recent[1 - _RECENT :], seconds]
 
@@ -101,7 +105,7 @@ class ReadCosts(Struct):
         evaluations = self._filled / self.computed if self.computed else 0
         written_off = -self._balance / (SHARE * self.computed) if self.computed and self.is_dear else 0
         self.pause = int(min(max(1 << self._losses, evaluations, written_off), _LONGEST_PAUSE))
-        self._followed = _Times(0, self._followed.recent)
+        self._followed = _Times(recent=self._followed.recent)
 
     @property
     def computed(self) -> float | None:
@@ -115,8 +119,9 @@ class ReadCosts(Struct):
 
     @property
     def is_worth(self) -> bool:
-        """Whether an evaluation takes long enough for rows to be kept."""
-        return self.computed is not None and self.computed >= WORTH_SECONDS
+        """Whether evaluations take long enough for rows to be kept."""
+        is_long = self.computed is not None and self.computed >= WORTH_SECONDS
+        return is_long and self._computed.total >= OUTLAY_SECONDS
 
     @property
     def is_dear(self) -> bool:
