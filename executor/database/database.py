@@ -80,7 +80,7 @@ class Database:
         self.elsewhere = Elsewhere(core, self.view_migration.refresh_entry)
         self.borrowing = Borrowing(core, self.replicas, self.elsewhere)
         self.separation = Separation(core, self.analytics, self.own_reader, self.view_migration)
-        self.maintained = MaintainedViews(core)
+        self.maintained = MaintainedViews(core, self.analytics)
         self.shown = Shown(core, self.separation, self.maintenance, self.admission, self.maintained)
         self.read_services = ReadServices(
             core,

@@ -39,7 +39,7 @@ def shown_view(core: Core, maintained: MaintainedViews, runtime: ViewRuntime) ->
     known = Known({}, rows, estimates(core, core.catalog))
     begin = Begin.FILLED if facts.is_filling else _begin(runtime.view)
     name, program = qualified(runtime.view), runtime.program
-    return ShownView(name, program, facts.planned, known, (), facts.counts, facts.measured, begin)
+    return ShownView(name, program, facts.planned, known, (), facts.counts, facts.measured, begin, facts.engines)
 
 
 def prospective_view(core: Core, catalog: Catalog, view: View, program: Program) -> ShownView:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime
 from typing import Final
@@ -20,16 +21,15 @@ import pyarrow as pa
 
 from catalog.values.errors import SqlError
 from executor.core.core import Core
-from executor.core.plans import PlanCache
 from executor.embedded.connection import Bindings
 from executor.embedded.detached_statements import thread_seconds
-from executor.queries.expanded_views import Expanded
-from executor.queries.kept_rows import GIVEN_UP, Below, KeptRows, Unknown
+from executor.queries.fill_queries import FillQueries
+from executor.queries.kept_rows import GIVEN_UP, Below, KeptRows, RowsPlan, Unknown
+from executor.queries.spark_queries import Analytics
 from executor.tables.store import ReadSnapshot
 from executor.traces.budget import Held
 from executor.views.view_lock import locked
 from planner.algebra.nodes import Relation
-from planner.incremental.dataflow.planning import Planned
 
 _LOGGER: Final = logging.getLogger(__name__)
 #: Seconds between two interrupts of a fill whose end is waited for.
@@ -42,14 +42,13 @@ class Fill:
     def __init__(
         self,
         core: Core,
-        expanded: Expanded,
-        planned: Planned,
-        plans: PlanCache,
+        analytics: Analytics,
+        plan: RowsPlan,
         time: datetime,
         held: Held,
         below: Below,
     ) -> None:
-        self._core, self._expanded, self._planned, self._plans, self._held = core, expanded, planned, plans, held
+        self._core, self._analytics, self._plan, self._held = core, analytics, plan, held
         self._time, self._below = time, below
         self._lock = threading.Lock()
         self._is_wanted = True
@@ -58,6 +57,8 @@ class Fill:
         self._snapshot: ReadSnapshot | None = None
         #: The processor time of the fill, once it is over.
         self.seconds = 0.0
+        #: How many queries each engine has computed.
+        self.engines: Mapping[str, int] = {}
 
     @property
     def is_over(self) -> bool:
@@ -82,7 +83,7 @@ class Fill:
 
     def run(self) -> None:
         """Fills. What goes wrong is logged."""
-        name, started = self._expanded.views[0][0].view.name, thread_seconds()
+        name, started = self._plan.expanded.views[0][0].view.name, thread_seconds()
         try:
             self._fill()
         except (*GIVEN_UP, SqlError) as error:
@@ -100,14 +101,17 @@ class Fill:
         if found is None:
             return
         rows, snapshot = found
+        view, time_zone = self._plan.expanded.views[0][0].view, self._plan.expanded.time_zone
+        queries = FillQueries(self._core, self._analytics, snapshot, view, time_zone, lambda: not self._is_wanted)
 
         def whole(relation: Relation, bindings: Bindings) -> pa.Table:
             if not self._is_wanted:
                 raise Unknown
-            return snapshot.query(relation, bindings, (), self._expanded.time_zone)
+            return queries.rows(relation, bindings)
 
         try:
-            rows.fill(whole)
+            with queries:
+                rows.fill(whole)
             rows.index()
         except BaseException:
             rows.close()
@@ -118,13 +122,13 @@ class Fill:
             snapshot.close()
         with self._lock:
             if self._is_wanted:
-                self._rows = rows
+                self._rows, self.engines = rows, queries.engines
         if self._rows is None:
             rows.close()
 
     def _begun(self) -> tuple[KeptRows, ReadSnapshot] | None:
         """What is to be filled, at a moment, and the tables at it; None where the view has gone on meanwhile."""
-        core, expanded = self._core, self._expanded
+        core, expanded = self._core, self._plan.expanded
         own = expanded.views[0][0].view.oid
         core.tables.backlog.apply()
         with locked(runtime.lock for oid in core.views_below((own,)) if (runtime := core.find_view(oid)) is not None):
@@ -136,7 +140,7 @@ class Fill:
                 if not expanded.advance(lsn, with_own=True):
                     raise Unknown
                 time, held, below = self._time, self._held, self._below
-                rows = KeptRows(core, expanded, self._planned, self._plans, lsn, time, held, below)
+                rows = KeptRows(core, self._plan, lsn, time, held, below)
             except BaseException:
                 snapshot.close()
                 raise

@@ -5,12 +5,14 @@ Owns: what the inputs of a dataflow are, and how far each has been read. Used wi
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Final, Protocol
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from catalog.objects import Table
 from executor.core.core import Core
@@ -52,6 +54,15 @@ RECENT_BYTES: Final = 4 << 20
 
 class Unknown(Exception):
     """The changes of an input are not known."""
+
+
+class RowsPlan(Struct, frozen=True):
+    """How a view's rows follow changes. ``plans`` are those of the dataflow's relations, which are many: other queries
+    must not displace them."""
+
+    expanded: Expanded
+    planned: Planned
+    plans: PlanCache = field(default_factory=lambda: PlanCache(sys.maxsize))
 
 
 #: Why rows are not kept any more.
@@ -190,19 +201,17 @@ class KeptRows:
     def __init__(
         self,
         core: Core,
-        expanded: Expanded,
-        planned: Planned,
-        plans: PlanCache,
+        plan: RowsPlan,
         lsn: int,
         time: datetime,
         held: Held,
         below: Below,
     ) -> None:
         """Notes where the inputs stand, which are at the LSN; ``fill`` comes next. With the locks of the views.
-        ``plans`` are those of the dataflow's relations, ``time`` is that of the reader's transaction."""
-        assert planned.dataflow is not None
-        self._core, self._expanded, self._plans = core, expanded, plans
-        self._flow = planned.dataflow
+        ``time`` is that of the reader's transaction."""
+        assert plan.planned.dataflow is not None
+        self._core, self._expanded, self._plans = core, plan.expanded, plan.plans
+        self._flow = plan.planned.dataflow
         self.held = held
         self.lsn = lsn
         #: The LSN up to which the inputs have been read: states may be beyond ``lsn``.
@@ -210,7 +219,8 @@ class KeptRows:
         self._rows: MaintainedRows | None = None
         self._time = time
         #: When the rows are to be made anew, as states have lost many of them since.
-        self._until = None if expanded.expiry is None else time + expanded.expiry
+        expiry = plan.expanded.expiry
+        self._until = None if expiry is None else time + expiry
         self._tables: dict[int, _TableInput] = {}
         self._states: dict[int, _StateInput] = {}
         self._views: dict[int, _ViewInput] = {}
@@ -222,7 +232,7 @@ class KeptRows:
                 if isinstance(node, Source):
                     self._read(node, below)
             self._shown = {node: self._view_rows(item) for node, item in self._views.items()}
-            self._snapshots = expanded.snapshots()
+            self._snapshots = plan.expanded.snapshots()
         except BaseException:
             self.close()
             raise

@@ -16,8 +16,7 @@ Used with the view's lock held.
 from __future__ import annotations
 
 import logging
-import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Final, TypeVar
 
@@ -26,12 +25,12 @@ from msgspec import Struct, field
 
 from catalog.values.errors import SqlError
 from executor.core.core import Core
-from executor.core.plans import PlanCache
 from executor.dataflow.maintained import Whole
 from executor.queries.expanded_views import Expanded, by_method, dataflow, expanded_view, method_of, planned_rows
 from executor.queries.fills import Fill, Fills
-from executor.queries.kept_rows import GIVEN_UP, KeptRows
+from executor.queries.kept_rows import GIVEN_UP, KeptRows, RowsPlan
 from executor.queries.read_costs import ReadCosts
+from executor.queries.spark_queries import Analytics
 from executor.traces.budget import Held
 from executor.views.runtime import ViewRuntime
 from planner.explain.views import Measured
@@ -48,13 +47,17 @@ class _Known(Struct):
     """What is known of a view: its plan, its costs, and its rows, if they are kept."""
 
     runtime: ViewRuntime
-    expanded: Expanded
-    planned: Planned
-    #: Those of the dataflow's relations, which are many: other queries must not displace them.
-    plans: PlanCache = field(default_factory=lambda: PlanCache(sys.maxsize))
+    plan: RowsPlan
     costs: ReadCosts = field(default_factory=ReadCosts)
     kept: KeptRows | None = None
     fill: Fill | None = None
+    #: How many queries of the last fill in the background each engine has computed.
+    engines: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def expanded(self) -> Expanded:
+        """The view over tables, states and kept rows of views."""
+        return self.plan.expanded
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -85,20 +88,21 @@ class _Reading(Struct, frozen=True):
 
 
 class KeptFacts(Struct, frozen=True):
-    """A view's dataflow, how many rows are kept of its nodes (None where none are), what reads have taken, and whether
-    rows to keep are being made."""
+    """A view's dataflow, how many rows are kept of its nodes (None where none are), what reads have taken, whether rows
+    to keep are being made, and how many queries each engine has computed for those that were."""
 
     planned: Planned
     counts: dict[int, int] | None
     measured: Measured
     is_filling: bool
+    engines: Mapping[str, int]
 
 
 class MaintainedViews:
     """The views of a database whose rows are kept."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, core: Core, analytics: Analytics) -> None:
+        self._core, self._analytics = core, analytics
         self._known: dict[int, _Known] = {}
         self._fills = Fills()
 
@@ -123,9 +127,9 @@ class MaintainedViews:
             None if seconds is None else seconds * 1000 for seconds in (known.costs.computed, known.costs.followed)
         )
         counts = None if known.kept is None else known.kept.counts
-        planned = planned_rows(self._core, runtime) if known.expanded.is_too_large else known.planned
+        planned = planned_rows(self._core, runtime) if known.expanded.is_too_large else known.plan.planned
         planned = by_method(runtime.view, planned)
-        return KeptFacts(planned, counts, Measured(computed, followed), known.fill is not None)
+        return KeptFacts(planned, counts, Measured(computed, followed), known.fill is not None, known.engines)
 
     def follows(self, runtime: ViewRuntime) -> bool:
         """Whether a view's rows are most likely kept, and need no table to be read. Without locks."""
@@ -215,13 +219,14 @@ class MaintainedViews:
         if known is None or known.runtime is not runtime or not known.expanded.is_current(self._core):
             if known is not None:
                 known.drop()
-            known = self._known[oid] = _Known(runtime, *self._plan(runtime, ()))
+            known = self._known[oid] = _Known(runtime, self._plan(runtime, ()))
         return known
 
-    def _plan(self, runtime: ViewRuntime, kept: Collection[int]) -> tuple[Expanded, Planned]:
+    def _plan(self, runtime: ViewRuntime, kept: Collection[int]) -> RowsPlan:
         """How the rows of a view follow changes over the rows of views that are ``kept``."""
         expanded = expanded_view(self._core, runtime, kept)
-        return expanded, dataflow(runtime.view.oid, expanded.relation, expanded.constants, expanded.reason)
+        planned = dataflow(runtime.view.oid, expanded.relation, expanded.constants, expanded.reason)
+        return RowsPlan(expanded, planned)
 
     def _is_worth(self, known: _Known, is_needed: bool) -> bool:
         """Whether rows that are not kept are to be from now on, if a dataflow can keep them. They are needed where a
@@ -243,20 +248,18 @@ class MaintainedViews:
             return False
         if known.expanded.is_too_large and not self._planned_over(known, self._kept_below(known, at, are_needed=True)):
             return False
-        if known.planned.dataflow is None:
+        if known.plan.planned.dataflow is None:
             return False
         if self._size(known) <= AT_ONCE:
             return True
-        plan, held = (known.expanded, known.planned, known.plans), self._held(known)
-        known.fill = Fill(self._core, *plan, at.time, held, self._brought)
+        known.fill = Fill(self._core, self._analytics, known.plan, at.time, self._held(known), self._brought)
         self._fills.begin(known.fill)
         return False
 
     def _planned_over(self, known: _Known, sources: tuple[int, ...] | None) -> bool:
         """Plans a view over kept rows of others; False where these are still being made."""
         if sources is not None and sources != known.expanded.sources:
-            known.expanded, known.planned = self._plan(known.runtime, sources)
-            known.plans = PlanCache(sys.maxsize)
+            known.plan = self._plan(known.runtime, sources)
         return sources is not None
 
     def _size(self, known: _Known) -> int:
@@ -315,7 +318,7 @@ class MaintainedViews:
         fill = known.fill
         if fill is None or not fill.is_over:
             return
-        known.kept, known.fill = fill.take(), None
+        known.kept, known.fill, known.engines = fill.take(), None, fill.engines
         known.costs.fill(fill.seconds)
         if known.kept is None:
             self._lose(known, "they could not be made")
@@ -327,8 +330,8 @@ class MaintainedViews:
             return compute()
 
     def _filled(self, known: _Known, at: _Reading) -> KeptRows:
-        plan, held = (known.expanded, known.planned, known.plans), self._held(known)
-        rows = KeptRows(self._core, *plan, at.lsn, at.time, held, self._brought)
+        rows = KeptRows(self._core, known.plan, at.lsn, at.time, self._held(known), self._brought)
+        known.engines = {}
         try:
             rows.fill(at.whole)
             rows.advance(at.lsn, at.time)

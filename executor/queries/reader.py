@@ -38,7 +38,7 @@ from executor.queries.engine_choice import Choice, choose
 from executor.queries.maintained_views import MaintainedViews
 from executor.queries.moments import ATTEMPTS, Moment, Moments, Parameters
 from executor.queries.present_rows import PresentRows
-from executor.queries.spark_queries import Analytics, Leaf, SparkQuery, Stored, write_files, write_input
+from executor.queries.spark_queries import SPARK_FAILED, Analytics, Leaf, SparkQuery, Stored, write_files, write_input
 from executor.queries.stream_query import ArrivingQuery
 from executor.queries.view_reader import LARGE, OVERFLOWED, TablesNeeded, ViewReader
 from executor.remote_reads.home_tables import Borrowing
@@ -55,9 +55,6 @@ from planner.algebra.walk import find
 from planner.bind.state.context import restricted
 from planner.statements.statement import Output, Query, Statement
 from planner.statements.walk import roots
-
-#: What says that Spark did not run a query, which the embedded engine may.
-SPARK_FAILED = ("0A000", "55000", "58000")
 
 
 class SeparableQueries(Protocol):

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 #: What Spark reads a leaf from: files of ours, or those of a foreign table.
 Stored = tuple[Path, ...] | OwnFiles
 
+#: What says that Spark did not run a query, which the embedded engine may.
+SPARK_FAILED: Final = ("0A000", "55000", "58000")
 _STATE: Final = "rows"
 _HINT: Final = "SET query_engine = 'embedded' runs the query in the server."
 #: Rows of an input's file.

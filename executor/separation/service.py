@@ -28,8 +28,7 @@ from executor.failpoints import failpoint
 from executor.files.file_tables import FileRows, folders
 from executor.printing.nodes import column_name, leaf_name
 from executor.queries.client import Client
-from executor.queries.reader import SPARK_FAILED
-from executor.queries.spark_queries import Analytics, leaves_of
+from executor.queries.spark_queries import SPARK_FAILED, Analytics, leaves_of
 from executor.separation.enum_values import own_values
 from executor.separation.forecasts import Forecasting
 from executor.separation.query_artifact import Run, SeparatedQueries, SeparatedQuery

@@ -27,7 +27,8 @@ class Measured(Struct, frozen=True):
 
 class ShownView(Struct, frozen=True):
     """A continuous view. ``attributes`` are what is said first, such as options; ``kept`` has the rows that are kept in
-    memory, by node of the dataflow, None where none are."""
+    memory, by node of the dataflow, None where none are; ``engines``: how many of the queries that made them in the
+    background each engine has computed."""
 
     name: str
     program: Program
@@ -37,6 +38,7 @@ class ShownView(Struct, frozen=True):
     kept: Mapping[int, int] | None = None
     measured: Measured = Measured()
     begin: Begin = Begin.WORTH
+    engines: Mapping[str, int] = {}
 
 
 def explain_view(view: ShownView) -> list[str]:
@@ -46,17 +48,23 @@ def explain_view(view: ShownView) -> list[str]:
         *(f"  {name}: {text}" for name, text in view.attributes),
         *(f"  {line}" for line in explain_program(view.program, view.known)),
         *(f"    {line}" for line in explain_dataflow(view.planned, view.kept, view.begin)),
-        *(f"    {name}: {value}" for name, value in _measured(view.measured)),
+        *(f"    {name}: {value}" for name, value in _measures(view)),
     ]
 
 
 def view_json(view: ShownView) -> dict[str, Any]:
     """What ``explain_view`` tells, as a JSON value."""
-    upper = {**dataflow_json(view.planned, view.kept, view.begin), **dict(_measured(view.measured))}
+    upper = {**dataflow_json(view.planned, view.kept, view.begin), **dict(_measures(view))}
     return {**dict(view.attributes), **program_json(view.program, view.known), "Upper Method": upper}
 
 
-def _measured(measured: Measured) -> Iterator[tuple[str, float]]:
+def _measures(view: ShownView) -> Iterator[tuple[str, float | str]]:
+    measured = view.measured
+    if view.kept is not None and view.engines:
+        made_by = (
+            f"{engine} ({count} {'query' if count == 1 else 'queries'})" for engine, count in view.engines.items()
+        )
+        yield "Rows Made By", ", ".join(made_by)
     if measured.computed is not None:
         yield "Time of Computing Anew (ms)", round(measured.computed, 3)
     if measured.followed is not None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from catalog.objects import View
 from catalog.values.errors import SqlError
 from executor.database.database import Database
+from executor.queries import maintained_views
 from executor.spark.engine import SparkEngine
 from tests.executor.moving import Servers, wait_longer
 from tests.law.changing.answers import Answer
@@ -74,6 +75,8 @@ class Ours:
     def _open(self) -> None:
         if self._spark is not None:
             self.database.maintenance.use(self._spark)
+            self.database.analytics.spark = self._spark
+            maintained_views.AT_ONCE = -1  # so that Spark makes the rows of views that ask for it
         self.sessions = [Session(self.database, SCHEMA) for _ in range(SESSIONS)]
 
     def begin(self) -> None:
@@ -165,6 +168,7 @@ class Ours:
             session.session.close()
         if self._spark is not None:
             self.database.maintenance.use(None)  # the engine goes on
+            self.database.analytics.spark = None
         self._servers.stop(HOME)
 
 
