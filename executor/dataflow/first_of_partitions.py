@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from executor.dataflow.hashing import hashes_of
-from executor.dataflow.weighted_rows import WEIGHT, Consolidate, consolidated, repeated, with_weights
+from executor.dataflow.weighted_rows import WEIGHT, Consolidate, by_sign, consolidated, repeated
 from planner.incremental.dataflow.graph import FirstOfPartitions
 from planner.incremental.names import stored_name
 
@@ -20,11 +20,11 @@ def candidates(node: FirstOfPartitions, kept: pa.Table, delta: pa.Table, merge: 
 
     Of equal rows of which some went, the others come first among those that tie with them."""
     names = [name for name in delta.column_names if name != WEIGHT]
-    gone, come = with_weights(delta, positive=False), with_weights(delta, positive=True)
+    gone, come = by_sign(delta)
     may_be_gone = np.isin(hashes_of(kept, names), hashes_of(gone, names))
     there = repeated(kept.filter(pa.array(~may_be_gone)))
     both = pa.concat_tables([kept.filter(pa.array(may_be_gone)).select([*names, WEIGHT]), gone])
-    left = repeated(with_weights(consolidated(both, merge), positive=True))
+    left = repeated(by_sign(consolidated(both, merge))[1])
     numbers = there.column(stored_name(node.number)).combine_chunks()
     parts = [
         (there.select(names), numbers, False),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from executor.dataflow.weighted_rows import WEIGHT, Consolidate, consolidated, weights_of, with_weights
+from executor.dataflow.weighted_rows import WEIGHT, Consolidate, by_sign, consolidated, weights_of
 from planner.algebra.nodes import Relation
 from planner.incremental.dataflow.graph import FirstRows
 from planner.incremental.names import stored_name
@@ -42,9 +42,9 @@ class FirstRowsState:
 
     def change(self, delta: pa.Table) -> None:
         """Follows a change of all rows, which ``everything`` knows already."""
-        gone, come = with_weights(delta, positive=False), with_weights(delta, positive=True)
+        gone, come = by_sign(delta)
         left = consolidated(pa.concat_tables([self._rows, gone]), self._merge)
-        ordered = self._ordered(self._node.ordered, with_weights(left, positive=True), come)
+        ordered = self._ordered(self._node.ordered, by_sign(left)[1], come)
         kept = np.flatnonzero(ordered.column(stored_name(self._node.were_kept)).to_numpy())
         if not self._has_all:
             ordered = ordered.slice(0, kept[-1] + 1 if kept.size else 0)

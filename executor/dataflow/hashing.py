@@ -52,14 +52,16 @@ def _values(column: pa.ChunkedArray) -> Hashes | None:
 
 def _numbers(array: Any) -> Hashes | None:
     kind = array.type
+    if pa.types.is_int64(kind):
+        return _integers(array)
     if pa.types.is_integer(kind):
         return _integers(array.cast(pa.int64()))
     if pa.types.is_boolean(kind):
         return _integers(array.cast(pa.int64()))
     if pa.types.is_date32(kind):
-        return _integers(array.cast(pa.int32()).cast(pa.int64()))
+        return _integers(array.view(pa.int32()).cast(pa.int64()))
     if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
-        return _integers(array.cast(pa.int64()))
+        return _integers(array.view(pa.int64()))
     if pa.types.is_floating(kind):
         return _floats(array)
     if pa.types.is_decimal128(kind):

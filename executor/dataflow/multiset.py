@@ -26,12 +26,12 @@ from executor.dataflow.weighted_rows import (
     Inconsistent,
     Integers,
     batch_of,
+    by_sign,
     consolidated,
     is_grouped,
     same_bits,
     some_of,
     weights_of,
-    with_weights,
 )
 from executor.traces.budget import size_of
 
@@ -113,6 +113,8 @@ class _Segment:
 
     def take(self, places: Places) -> tuple[pa.Table, Integers]:
         """Some rows with their weights."""
+        if not places.size:
+            return pa.Table.from_batches([], self.rows.schema), self.weights[:0]
         return pa.Table.from_batches([self.rows.take(pa.array(places))]), self.weights[places]
 
     def all(self) -> tuple[pa.Table, Integers]:
@@ -131,6 +133,8 @@ class Multiset:
         types that Arrow does not group."""
         self._schema = rows.schema.remove(rows.schema.get_field_index(WEIGHT))
         self._names = tuple(self._schema.names)
+        self._none = rows.schema.empty_table()
+        self._is_grouped = all(is_grouped(field.type) for field in self._schema)
         self._merge = merge
         self._segments: list[_Segment] = []
         self.add(rows)
@@ -178,8 +182,9 @@ class Multiset:
         """Adds rows with their weights. Raises Inconsistent where a row would be there less than not at all."""
         if delta.num_rows == 0:
             return
-        if self._taken_away(with_weights(delta, positive=False)):
-            self.add(with_weights(delta, positive=True))
+        gone, come = by_sign(delta)
+        if self._taken_away(gone):
+            self.add(come)
             return
         old = self.take(self._names, hashes_of(delta, self._names))
         merged = self.consolidated(pa.concat_tables([old, delta]) if old.num_rows else delta)
@@ -196,7 +201,7 @@ class Multiset:
         """Takes rows away where they are, if each is found in one place; else nothing."""
         if not gone.num_rows:
             return True
-        if not all(is_grouped(field.type) for field in self._schema):
+        if not self._is_grouped:
             return False
         hashes, weights = hashes_of(gone, self._names), weights_of(gone)
         times = np.zeros(weights.size, np.int64)
@@ -234,8 +239,8 @@ class Multiset:
     def _weighted(self, parts: Sequence[tuple[pa.Table, Integers]]) -> pa.Table:
         found = [table.append_column(WEIGHT, pa.array(weights)) for table, weights in parts if len(weights)]
         if not found:
-            return self._schema.append(pa.field(WEIGHT, pa.int64())).empty_table()
-        return pa.concat_tables(found)
+            return self._none
+        return found[0] if len(found) == 1 else pa.concat_tables(found)
 
 
 def _are_same(item: _Segment, places: Places, rows: pa.Table, at: Integers, names: Sequence[str]) -> bool:

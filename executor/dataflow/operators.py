@@ -23,6 +23,7 @@ from executor.dataflow.node_rows import NodeRows, shown
 from executor.dataflow.recursion import Rounds, SupportedRows
 from executor.dataflow.time_bounds import TimeBoundedRows, Times
 from executor.dataflow.weighted_rows import WEIGHT, Consolidate, consolidated, negated, repeated, weighted
+from executor.identity_cache import Remembered
 from planner.algebra.nodes import Column, Relation
 from planner.incremental.dataflow.graph import (
     DataflowNode,
@@ -293,14 +294,18 @@ def _no_times(node: TimeBounded) -> pa.Table:
     raise AssertionError("no time is compared within a recursion")
 
 
-def schema_of(columns: Iterable[Column]) -> pa.Schema:
-    """The types of a node's rows."""
+def _schema_of(columns: tuple[Column, ...]) -> pa.Schema:
     return pa.schema([pa.field(stored_name(column), column.type.arrow) for column in columns])
 
 
-def change_schema(columns: Iterable[Column]) -> pa.Schema:
-    """The types of a node's rows with their weights."""
+def _change_schema(columns: tuple[Column, ...]) -> pa.Schema:
     return schema_of(columns).append(pa.field(WEIGHT, pa.int64()))
+
+
+#: The types of a node's rows, by its columns.
+schema_of: Final = Remembered(_schema_of, 4096)
+#: The types of a node's rows with their weights.
+change_schema: Final = Remembered(_change_schema, 4096)
 
 
 def weighted_once(rows: pa.Table) -> pa.Table:

@@ -142,10 +142,14 @@ def weights_of(rows: pa.Table) -> Integers:
     return weights
 
 
-def with_weights(rows: pa.Table, *, positive: bool) -> pa.Table:
-    """The rows that come, or those that go."""
-    compare = _compute.greater if positive else _compute.less
-    return rows.filter(compare(rows.column(WEIGHT), 0))
+def by_sign(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The rows that go, and those that come."""
+    come = weights_of(rows) > 0
+    count = int(np.count_nonzero(come))
+    if count in (0, come.size):
+        none = rows.slice(0, 0)
+        return (none, rows) if count else (rows, none)
+    return rows.filter(pa.array(~come)), rows.filter(pa.array(come))
 
 
 def repeated(rows: pa.Table) -> pa.Table:
