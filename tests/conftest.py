@@ -22,13 +22,13 @@ from tests.rig.tpch import Tpch
 
 # The duration of an example depends more on the machine's other work than on the code.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("same", _PATIENT, derandomize=True, max_examples=50)
+settings.register_profile("same", _PATIENT, derandomize=True, max_examples=30)
 settings.register_profile("whole", _PATIENT, max_examples=100)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Property tests use the same examples each time, so that a failure depends on the code only; ``--whole`` draws new
-    ones, twice as many, and starts each server as users do. All JVMs get options for a quick start."""
+    ones, three times as many, and starts each server as users do. All JVMs get options for a quick start."""
     whole = config.getoption("--whole")
     settings.load_profile("whole" if whole else "same")
     Millstream.loaded = None if whole else Loaded()

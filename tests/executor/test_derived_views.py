@@ -168,7 +168,7 @@ def change(client: Client, source: random.Random) -> None:
 def test_reads_equal_the_query(database: Database, seed: int, whole: bool) -> None:
     source, writer, reader = random.Random(seed), Client(database), Client(database)
     writer.run(VIEWS)
-    for _ in range(25 if whole else 18):
+    for _ in range(25 if whole else 9):
         outside = reader.run(READ), reader.run(READ_JOINED)
         writer.run("BEGIN")
         change(writer, source)

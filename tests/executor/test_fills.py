@@ -19,6 +19,7 @@ from executor.queries.kept_rows import KeptRows
 from tests.executor.client import Client, open_database
 from tests.executor.test_maintained_views import change, create, kept
 from tests.executor.view_queries import MAINTAINED, PARTLY, bag
+from tests.rig.sampling import sample
 
 PATIENCE = 60
 SUMS = "SELECT g, sum(v) s FROM a GROUP BY g"
@@ -72,7 +73,7 @@ def settle(database: Database) -> None:
             pause.wait(0.005)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", sample(range(3), (0,)))
 def test_views_equal_their_queries_before_and_after(database: Database, seed: int) -> None:
     drawn, client = random.Random(seed), Client(database)
     queries = drawn.sample(MAINTAINED + PARTLY, 8)

@@ -66,7 +66,7 @@ def change(drawn: random.Random) -> str:
 def test_views_equal_their_queries(database: Database, seed: int, whole: bool) -> None:
     drawn, client, queries = random.Random(seed), Client(database), MAINTAINED + PARTLY
     create(client, queries)
-    for _ in range(12 if whole else 7):
+    for _ in range(12 if whole else 4):
         for _ in range(drawn.randint(1, 3)):
             client.run(change(drawn))
         for place, query in enumerate(queries):

@@ -72,7 +72,7 @@ def event(drawn: random.Random, number: int) -> str:
     return f"({number}, {drawn.randint(1, 4)}, {drawn.randint(0, 9)}, '{moment}', '{moment[:19]}', '{day}')"
 
 
-@pytest.mark.parametrize("seed", sample(range(6), (0, 1)))
+@pytest.mark.parametrize("seed", sample(range(6), (0,)))
 def test_views_equal_their_queries_at_any_time(database: Database, seed: int) -> None:
     drawn, client = random.Random(seed), Client(database)
     client.run(TABLES)

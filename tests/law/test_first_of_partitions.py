@@ -144,7 +144,7 @@ def mirror(postgres: Postgres) -> Iterator[Mirror]:
         yield pair
 
 
-@pytest.mark.parametrize("seed", sample(range(6), range(2)))
+@pytest.mark.parametrize("seed", sample(range(6), (0,)))
 def test_the_first_rows_of_partitions(mirror: Mirror, seed: int, whole: bool) -> None:
     source = random.Random(seed)
     changes = _Changes(source)
@@ -159,7 +159,7 @@ def test_the_first_rows_of_partitions(mirror: Mirror, seed: int, whole: bool) ->
     groups, above = f"groups{seed}", f"above{seed}"
     mirror.view(groups, _GROUPS, options=_OF_TABLES)
     mirror.view(above, _OF_GROUPS.format(groups), _OF_GROUPS.format(f"({_GROUPS}) x"), _OF_TABLES)
-    for _ in range(40 if whole else 15):
+    for _ in range(40 if whole else 12):
         for _ in range(source.choice((1, 1, 2, 4))):
             mirror.both(changes.any())
         mirror.check()

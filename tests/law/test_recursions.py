@@ -37,8 +37,8 @@ def mirror(postgres: Postgres) -> Iterator[Mirror]:
 
 
 @pytest.mark.parametrize("seed", sample(range(10), (0,)))
-def test_recursions_over_a_graph_that_changes(mirror: Mirror, seed: int) -> None:
-    drawn = random.Random(seed)
+def test_recursions_over_a_graph_that_changes(mirror: Mirror, seed: int, whole: bool) -> None:
+    drawn, steps = random.Random(seed), STEPS if whole else STEPS // 2
     mirror.both(TABLES)
     mirror.both(NODES)
     for place, query in enumerate(QUERIES.values()):
@@ -47,8 +47,8 @@ def test_recursions_over_a_graph_that_changes(mirror: Mirror, seed: int) -> None
     judged = OF_VIEW.format(f"({LINKS})")
     view(mirror, "of_view", OF_VIEW.format("links"), judged)
     view(mirror, "above", ABOVE.format("SELECT * FROM of_view"), ABOVE.format(judged))
-    for step in range(STEPS):
-        if step == STEPS // 2:
+    for step in range(steps):
+        if step == steps // 2:
             mirror.restart(crash=drawn.random() < 0.5)
         changes = [change(drawn) for _ in range(drawn.choice((1, 1, 2, 4)))]
         for statement in changes if drawn.random() < 0.5 else ["BEGIN", *changes, drawn.choice(("COMMIT", "ROLLBACK"))]:

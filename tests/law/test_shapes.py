@@ -200,7 +200,7 @@ def _settings(engine: str) -> dict[str, object]:
 
 def test_shapes_equal_their_queries(postgres: Postgres, whole: bool) -> None:
     with Millstream(settings=_settings("embedded")) as server, mirrored(server, postgres) as mirror:
-        play(mirror, random.Random(1), 18 if whole else 10)
+        play(mirror, random.Random(1), 18 if whole else 6)
 
 
 @pytest.mark.spark

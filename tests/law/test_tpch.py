@@ -88,7 +88,7 @@ def _await_jobs(mirror: Mirror, engine: str, done: int = 0) -> None:
 def test_views_equal_their_queries_at_random_moments(
     engine: str, scale: float, postgres: Postgres, tpch: Tpch, whole: bool
 ) -> None:
-    source, pieces = random.Random(f"{engine} {scale}"), 16 if whole else 6
+    source, pieces = random.Random(f"{engine} {scale}"), 16 if whole else 4
     lines = tpch.lines(scale, "lineitem")
     source.shuffle(lines)
     with _server(engine, int(500_000 * scale)) as server, mirrored(server, postgres) as mirror:

@@ -32,7 +32,7 @@ QUERY = re.compile(r"(?i)(\s|--.*\n)*(SELECT|WITH|VALUES|\()")
 #: Words of queries whose effects other statements see.
 CHANGES = re.compile(r"(?i)\b(INTO|UPDATE|DELETE|MERGE|nextval|setval|set_config)\b")
 #: Every how many queries one runs in a sample, chosen by its text; the others do not run.
-EVERY = 16
+EVERY = 24
 EVERY_ON_SPARK = 32
 #: Scripts whose numerics must show the same decimals; elsewhere they are compared by value.
 AS_WRITTEN = (

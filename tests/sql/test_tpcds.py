@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(600)]
 
 QUERIES = queries("tpcds")
 #: The queries that run without ``--whole``; none reads the largest table, which takes half of the time to load.
-CHOSEN = [path for path in QUERIES if "customer_demographics" not in path.read_text()][::5]
+CHOSEN = [path for path in QUERIES if "customer_demographics" not in path.read_text()][::8]
 SCALE = 0.1
 Connection = psycopg.Connection[tuple[object, ...]]
 

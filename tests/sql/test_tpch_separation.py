@@ -44,7 +44,7 @@ def test_a_query_leaves_after_every_pipeline(
         leaves_everywhere(both, query, wanted, monkeypatch)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
 def test_a_query_leaves_inside_its_pipelines(path: Path, both: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     """At a stop between two slices of an aggregation's input, or two pipelines, and again on its way."""
