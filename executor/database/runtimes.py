@@ -7,7 +7,7 @@ Owns: which files and which entry among servers each runtime begins with. Knows 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from msgspec.structs import replace
@@ -25,13 +25,16 @@ from executor.moving.view_placement import is_at_home, place_view, staged_entry
 from executor.replicas.replica import Replicas
 from executor.streams.runtime import Arrival, StreamRuntime, is_followed
 from executor.subscriptions.feeds import ChangeFeeds
+from executor.traces.later_rows import LaterRows
 from executor.traces.layout import Layout, home_of
 from executor.traces.ring import Ring
+from executor.traces.trace import InputTrace
 from executor.transactions.transaction import NewView
 from executor.views.definition import Definition
 from executor.views.failure import ViewError
 from executor.views.runtime import ContentMemory, ViewRuntime
 from executor.views.storage import StoredView
+from planner.incremental.programs.program import Program
 
 
 class Runtimes:
@@ -160,7 +163,14 @@ class Runtimes:
 
         core, memory = self._core, ContentMemory(self._core.trace_budget, partial(self._core.storage.content, view.oid))
         beside = (core.pinned, keep, memory, self._stream, partial(self._past, view))
-        about = (core.engine, inputs, stored.statics, stored.frontiers, stored.read, *beside)
+        about = (
+            core.engine,
+            _begun(inputs, view, stored.program),
+            stored.statics,
+            stored.frontiers,
+            stored.read,
+            *beside,
+        )
         runtime = ViewRuntime(view, stored.program, *about)
         if stored.error is not None:
             runtime.fail(stored.error, is_kept=True)
@@ -197,3 +207,10 @@ class Runtimes:
         history = self._core.streams[stream].history
         lacks = stored.inputs[stream] < view.created_lsn
         return history.damage if history is not None and lacks else None
+
+
+def _begun(inputs: Mapping[int, InputTrace], view: View, program: Program) -> Mapping[int, InputTrace]:
+    """The inputs of a view from where each begins, if a path reads several that begin at different LSNs."""
+    if not view.files_since or all(len(path.inputs) == 1 for path in program.paths):
+        return inputs
+    return {oid: LaterRows(trace, view.since(oid)) for oid, trace in inputs.items()}

@@ -99,6 +99,7 @@ def _views(shown: Shown) -> Rows:
                 shown.core.options.server_name if runtime.away is None else runtime.away.server or None,
                 next((home for home in map(home_of, streams) if home), shown.core.options.server_name),
                 tables_of(runtime.program),
+                runtime.late_rows(),
             )
         )
     return rows
@@ -249,6 +250,7 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
             ("server", TEXT),
             ("home", TEXT),
             ("tables", TEXT),
+            ("late_rows", INT8),
         ),
     ),
     "states": (

@@ -81,10 +81,12 @@ def path_rows(core: Core, maintained: MaintainedViews) -> list[_Row]:
 
 def _states(view: ShownView) -> Iterator[_Row]:
     for path in view.program.paths:
-        for statement in path.statements:
-            names = {node.name for node in walk(statement.relation) if isinstance(node, Delta)}
-            rows = None if view.known.rows is None else view.known.rows[statement.target]
-            yield statement.target, statement.method, ", ".join(sorted(names)), rows, None
+        methods = {statement.target: statement.method for statement in path.statements}
+        for target, method in methods.items():
+            own = (item.relation for item in path.statements if item.target == target)
+            names = {node.name for relation in own for node in walk(relation) if isinstance(node, Delta)}
+            rows = None if view.known.rows is None else view.known.rows[target]
+            yield target, method, ", ".join(sorted(names)), rows, None
 
 
 def _above(view: ShownView) -> Iterator[_Row]:

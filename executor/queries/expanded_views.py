@@ -181,7 +181,8 @@ def _expansion(core: Core, view: Owner, kept: Collection[int] = ()) -> _Expansio
         relation = core.plans.get(final).relation
         views.setdefault(owner.view.oid, (owner, final))
         program = owner.program
-        expires = any(not expiry.by_clock for expiry in program.expiries)
+        read = {node.trace for node in find(program.final, _SNAPSHOTS)}
+        expires = any(expiry.state in read and not expiry.by_clock for expiry in program.expiries)
         if expires or program.borrowed or owner.time_zone != view.time_zone:
             reason = "rows of its states expire, or are another server's, or mean another time zone"
         return _renamed(relation, owner)

@@ -90,7 +90,7 @@ def _replanned(core: Core, catalog: Catalog, statement: AlterView, before: Alter
     """Another program over the states that there are."""
     if before.program is None or statement.query is None:
         return before
-    wanted = altered_program(core, catalog, statement)
+    wanted = altered_program(core, catalog, statement, before.program)
     try:
         program = carried(before.program, wanted, origin_of(core, statement.view))
     except NotCarried as error:

@@ -7,6 +7,7 @@ becomes of a program is ``ddl``'s, ``view_options``' and ``explain``'s.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Final
 
 from msgspec import Struct
@@ -21,18 +22,21 @@ from executor.queries.expanded_views import Prospect, planned_rows
 from executor.queries.statistics import statistics_of
 from executor.sql.environment import Environment
 from executor.sql.row_policies import require_row_policy
-from planner.algebra.event_time import Keeping
+from executor.sql.view_starts import starts
 from planner.algebra.nodes import Scan
 from planner.algebra.walk import walk
 from planner.incremental.dataflow.planning import refuse_recomputation, require_incremental
 from planner.incremental.methods.collect import Collected
+from planner.incremental.methods.interval.joins import NO_WATERMARKS, Watermarks
+from planner.incremental.methods.interval.states import JoinedRows
 from planner.incremental.plan import Planned, Tables, derived, plan
 from planner.incremental.programs.canonical import Origin
-from planner.incremental.programs.program import Program
+from planner.incremental.programs.program import Program, bounds_joins
 from planner.statements.statement import AlterView, CreateView, Query
 
 #: A notice with this SQLSTATE is a WARNING.
 WARNING: Final = "01000"
+_GROWS: Final = "Its state grows with the stream, by the columns and rows that the query uses."
 #: The values of the option ``tables``.
 _TABLES: Final[Mapping[str, Tables]] = {"live": "live", "frozen": "frozen", "arrival": "arrival"}
 
@@ -51,11 +55,14 @@ def planned_view(core: Core, catalog: Catalog, statement: CreateView) -> ViewPla
         found = ViewPlan(derived(query, origin_of(core, view)))
     else:
         _refuse_files(query)
-        planned = planned_query(core, catalog, view, query, statement.keeping, statement.position)
+        watermarks = _watermarks(statement) if _begin_alike(core, catalog, statement) else NO_WATERMARKS
+        planned = _planned(core, catalog, statement, query, watermarks)
         require_row_policy(view, planned.program)
         for oid in planned.program.inputs:
             require_own(catalog.objects[oid])
-        found = ViewPlan(planned.program, (*_frozen(planned), *map(_growing, planned.collected)))
+        found = ViewPlan(
+            planned.program, (*_frozen(planned), *map(_growing, planned.collected), *map(_joined, planned.joined))
+        )
     require_policy(core, view, found.program)
     return found
 
@@ -77,20 +84,39 @@ def with_engine(session: Environment, view: View) -> View:
     return replace(view, options=(*view.options, (name, engine)))
 
 
-def altered_program(core: Core, catalog: Catalog, statement: AlterView) -> Program:
-    """What a view over streams would be planned as with its new options. Raises 0A000."""
+def altered_program(core: Core, catalog: Catalog, statement: AlterView, before: Program) -> Program:
+    """What a view over streams would be planned as with its new options. Raises 0A000. A view whose joins keep all rows
+    goes on to keep them."""
     assert statement.query is not None
-    return planned_query(core, catalog, statement.view, statement.query, statement.keeping).program
+    watermarks = _watermarks(statement) if bounds_joins(before) else NO_WATERMARKS
+    return _planned(core, catalog, statement, statement.query, watermarks).program
 
 
-def planned_query(
-    core: Core, catalog: Catalog, view: View, query: Query, keeping: Keeping | None, position: int | None = None
+def _watermarks(statement: CreateView | AlterView) -> Watermarks:
+    """The watermarks by which rows leave the joins of a view: none where rows that fail are left out or have NULL,
+    since it is not known which row of a pair fails."""
+    return statement.watermarks if statement.view.on_error == "fail" else NO_WATERMARKS
+
+
+def _begin_alike(core: Core, catalog: Catalog, statement: CreateView) -> bool:
+    """Whether the streams of a new view all begin with rows of before, or none does: one path can read them then."""
+    if not statement.watermarks:
+        return True
+    scans = (item for item in walk(statement.query.relation) if isinstance(item, Scan))
+    streams = {item.oid for item in scans if item.kind == "stream"}
+    return len(starts(core, catalog, statement, streams)) in (0, len(streams))
+
+
+def _planned(
+    core: Core, catalog: Catalog, statement: CreateView | AlterView, query: Query, watermarks: Watermarks
 ) -> Planned:
     """The plan of a view over streams. An error says where the query names its stream."""
+    view, keeping = statement.view, statement.keeping
+    position = statement.position if isinstance(statement, CreateView) else None
     statistics = statistics_of(query.relation, catalog, core.tables, {})
     tables: Tables | None = _TABLES.get(dict(view.options).get("tables", ""))
     try:
-        return plan(query, keeping, False, statistics, origin_of(core, view), tables)
+        return plan(query, keeping, False, statistics, origin_of(core, view), tables, watermarks)
     except SqlError as error:
         if error.position is None:
             error.position = position
@@ -130,12 +156,31 @@ def _frozen(planned: Planned) -> Iterator[SqlError]:
 
 def _growing(collected: Collected) -> SqlError:
     """A notice of a stream whose rows the view keeps."""
-    text = f'the view keeps the rows of stream "{collected.stream}": {collected.reason}'
+    kept = f'the rows of stream "{collected.stream}"'
+    if collected.other:
+        kept = f'the joined rows of streams "{collected.stream}" and "{collected.other}"'
+    text = f"the view keeps {kept}: {collected.reason}"
     if not collected.grows:
         return SqlError("00000", text, "Rows leave its state once they are older than the query looks back.")
-    detail = "Its state grows with the stream, by the columns and rows that the query uses."
     hint = "Filter the stream, group it by a key before it meets anything else, or bound its rows by retention."
-    return SqlError("00000", text, detail, hint)
+    return SqlError("00000", text, _GROWS, hint)
+
+
+def _joined(rows: JoinedRows) -> SqlError:
+    """A notice of a stream whose rows the view keeps to join them with those of another one."""
+    text = f'the view keeps the rows of stream "{rows.stream}" '
+    if rows.age is None:
+        hint = (
+            f'Rows leave the state where "{rows.other}" has a watermark, and its time is at most that of '
+            f'"{rows.stream}" and a constant interval.'
+        )
+        return SqlError("00000", f'{text}to join them with those of "{rows.other}"', _GROWS, hint)
+    age = f"{'-' if rows.age < 0 else ''}{timedelta(microseconds=abs(rows.age))}"
+    detail = (
+        f'They leave its state once the latest "{rows.mark}" of "{rows.other}" is {age} after their "{rows.column}". '
+        f'Rows of "{rows.other}" that come at or below its watermark are not joined.'
+    )
+    return SqlError("00000", f'{text}until those of "{rows.other}" that may still come join none of them', detail)
 
 
 def _refuse_files(query: Query) -> None:

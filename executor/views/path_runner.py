@@ -92,6 +92,8 @@ class PathRunner:
         self._placed = {path.id for path in program.paths if reads_places(path.statements)}
         #: By the paths' ids, the states that their statements read as they were before a delta.
         self._standing = {path.id: states_read(path.statements) for path in program.paths}
+        #: By the ids of paths over several inputs, the oids of those that each statement reads.
+        self._deltas = {path.id: tuple(map(_deltas, path.statements)) for path in program.paths if path.inputs[1:]}
         self._past = past
         #: By the paths' ids, the statics that their rows meet as of their own LSNs.
         arrival = {static.name for static in program.arrival_statics}
@@ -237,11 +239,20 @@ class PathRunner:
         statements: tuple[Statement, ...],
         deltas: Mapping[int, pa.Table],
     ) -> Runs:
-        targets = {statement.target for statement in path.statements}
+        if len(path.inputs) > 1:  # a statement adds nothing where one of its deltas is empty
+            given = {oid for oid, delta in deltas.items() if delta.num_rows}
+            pairs = zip(statements, self._deltas[path.id], strict=True)
+            statements = tuple(statement for statement, read in pairs if read <= given)
+        targets = {statement.target for statement in statements}
         states = tuple(state for state in self._states if state.name in targets)
         inputs = Inputs(deltas, traces)
         job = Job(next(self._jobs), statements, states, inputs, after, upto, timezone=self._time_zone)
         return {name: named(states, name, run) for name, run in self.engine.run(job).runs.items()}
+
+
+def _deltas(statement: Statement) -> frozenset[int]:
+    """The oids of the streams whose changes a statement reads."""
+    return frozenset(item.oid for item in walk(statement.relation) if isinstance(item, Delta))
 
 
 def _forgiving(path: Path) -> Forgiving:

@@ -325,6 +325,17 @@ class ViewRuntime:
             kept = last_rejected(self.rejected.snapshot())
         return list(zip(*(column.to_pylist() for column in kept.columns), strict=True))
 
+    def late_rows(self) -> int | None:
+        """How many rows its joins have left out since they were late, as far as it is up to date; None where no row
+        is left out for that."""
+        found = {item.target for path in self.program.paths for item in path.statements if item.method == "late"}
+        if not found:
+            return None
+        with self.lock:
+            self._restore()
+            tables = [table for name in found for table in self.states[name].tables]
+        return sum(int(value) for table in tables for value in table.column(0).to_pylist())
+
     @property
     def may_go_on(self) -> bool:
         """Whether the view has an error of rows, and another policy for such rows since: its states on storage are of

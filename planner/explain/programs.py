@@ -6,7 +6,8 @@ at which pace, kept rows, estimates) is passed in as ``Known``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -90,17 +91,18 @@ def _path_lines(program: Program, traces: Mapping[str, str], path: Path, known: 
     yield f"  Where: {facts.where}"
     if facts.watermark:
         yield f"  Watermark: latest {facts.watermark}"
-    for statement in path.statements:
-        state = states[statement.target]
+    for target, own in groupby(path.statements, key=lambda item: item.target):
+        state, statements = states[target], tuple(own)
         yield f"  State {state.name}"
         yield f"    Trace: {traces[state.name]}"
-        attributes = (*_state_attributes(state, statement), *_kept(program, state))
+        attributes = (*_state_attributes(state, statements), *_kept(program, state))
         attributes += _counted(known, traces[state.name])
         yield from (f"    {name}: {text}" for name, text in attributes)
-        yield from tree_lines(statement.relation, 4, "->  ")
+        for statement in statements:
+            yield from tree_lines(statement.relation, 4, "->  ")
 
 
-def _state_attributes(state: State, statement: Statement) -> Iterator[tuple[str, str]]:
+def _state_attributes(state: State, statements: Sequence[Statement]) -> Iterator[tuple[str, str]]:
     yield "Kind", state.kind
     if state.key:
         yield "Key", ", ".join(column.name for column in state.key)
@@ -110,14 +112,15 @@ def _state_attributes(state: State, statement: Statement) -> Iterator[tuple[str,
         yield "Columns", ", ".join(f"{column.name} ({merges[column]})" for column in state.columns if column in merges)
     elif others:
         yield "Columns", ", ".join(others)
-    yield "How", _how(state, statement)
+    yield "How", _how(state, statements[0])
     yield "Spread", spread(state)
-    yield "Grows", _growth(state, statement)
+    yield "Grows", _growth(state, statements)
 
 
-def _growth(state: State, statement: Statement) -> str:
+def _growth(state: State, statements: Sequence[Statement]) -> str:
     """With what the rows of a state become more."""
-    stream = ", ".join(sorted({node.name for node in walk(statement.relation) if isinstance(node, Delta)}))
+    nodes = (node for statement in statements for node in walk(statement.relation))
+    stream = ", ".join(sorted({node.name for node in nodes if isinstance(node, Delta)}))
     match state.kind:
         case "aggregate":
             return f"with each new group of {stream}" if state.key else "never: it has one row"
@@ -151,11 +154,13 @@ def _how(state: State, statement: Statement) -> str:
     if any(isinstance(item, Window) for item in walk(statement.relation)):
         delta += ", without rows that come too late"
     match state.kind:
+        case "aggregate" if statement.method == "late":
+            return "delta propagation, count of the rows that come too late"
         case "aggregate":
             return f"{delta}, partial aggregation"
         case "distinct":
             return f"{delta}, distinct values"
-        case "concatenate" if statement.method == "collect":
+        case "concatenate" if statement.method != "split":
             return f"{delta}, rows collected"
         case "concatenate":
             return f"{delta}, values in order of arrival"
@@ -174,7 +179,7 @@ def program_json(program: Program, known: Known = _NOTHING) -> dict[str, Any]:
 
     def statement(item: Statement) -> dict[str, Any]:
         state = states[item.target]
-        attributes: dict[str, Any] = dict((*_state_attributes(state, item), *_kept(program, state)))
+        attributes: dict[str, Any] = dict((*_state_attributes(state, (item,)), *_kept(program, state)))
         trace = traces[item.target]
         attributes |= {name: int(text) for name, text in _counted(known, trace)}
         return {"State": item.target, "Trace": trace, **attributes, "Plan": relation_json(item.relation)}

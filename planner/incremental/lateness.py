@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from catalog.values.types import BOOL
 from planner.algebra.construction import Fresh, conjunction, equality, keep_columns
-from planner.algebra.event_time import later
+from planner.algebra.event_time import Watermark, later
 from planner.algebra.nodes import (
     Aggregate,
     AggregateCall,
@@ -29,6 +29,7 @@ from planner.algebra.nodes import (
     Project,
     Relation,
     Scalar,
+    Scan,
     Snapshot,
     SortKey,
     Window,
@@ -46,6 +47,17 @@ class Horizon(Struct, frozen=True):
     column: str
     age: int
     latest: Aggregate
+
+
+def latest_time(stream: Scan, watermark: Watermark, fresh: Fresh) -> Aggregate:
+    """The latest event time of all rows, whatever the view's own pipeline leaves of them."""
+    column = next(
+        item for item, source in zip(stream.columns, stream.sources, strict=True) if source == watermark.column
+    )
+    time = fresh.copy(column)
+    scan = Scan(stream.oid, stream.name, "stream", (time,), (watermark.column,))
+    latest = fresh.column(f"latest_{watermark.column}", time.type)
+    return Aggregate(scan, (), ((latest, AggregateCall("max", (ColumnRef(time),), time.type)),))
 
 
 def in_time(delta: Delta, horizon: Horizon, trace: str, latest: Column, fresh: Fresh) -> Relation:
@@ -70,6 +82,15 @@ def in_time(delta: Delta, horizon: Horizon, trace: str, latest: Column, fresh: F
         Call("coalesce", (later_than, _TRUE), BOOL),
     )
     return keep_columns(Join("inner", delta, marks, conjunction(counts)), delta.columns)
+
+
+def late(delta: Delta, kept: Relation, time: Column, number: Column, fresh: Fresh) -> Relation:
+    """How many of the delta's rows with a time are not ``kept``, which are those in time: one row, one column."""
+    every, some = fresh.copy(number), fresh.copy(number)
+    counted = Aggregate(delta, (), ((every, AggregateCall("count", (ColumnRef(time),), number.type)),))
+    others = Aggregate(kept, (), ((some, AggregateCall("count", (), number.type)),))
+    left = Call("sub", (ColumnRef(every), ColumnRef(some)), number.type)
+    return Project(Join("inner", counted, others, None), ((number, left),))
 
 
 def _before(delta: Delta, time: Column, lsn: Column, horizon: Horizon, fresh: Fresh) -> Relation:

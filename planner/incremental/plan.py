@@ -20,6 +20,8 @@ from planner.algebra.validate import validate
 from planner.algebra.walk import transform, walk
 from planner.incremental.clock_bounds import clock_expiries
 from planner.incremental.methods.collect import Collected, CollectedRows
+from planner.incremental.methods.interval.joins import NO_WATERMARKS, IntervalJoin, Watermarks, interval_joins
+from planner.incremental.methods.interval.states import IntervalJoins, JoinedRows
 from planner.incremental.methods.method import Gathered, Method
 from planner.incremental.methods.split.groupings import Groupings
 from planner.incremental.methods.split.regions import Regions
@@ -59,12 +61,13 @@ Tables = Literal["live", "frozen", "arrival"]
 
 class Planned(Struct, frozen=True):
     """A program, and what CREATE VIEW tells the client about it: of tables that are not live, and why they are not, and
-    of streams whose rows are kept."""
+    of streams whose rows are kept, or are until they can be joined no more."""
 
     program: Program
     notices: tuple[str, ...]
     obstacles: tuple[Obstacle, ...] = ()
     collected: tuple[Collected, ...] = ()
+    joined: tuple[JoinedRows, ...] = ()
 
 
 def plan(
@@ -74,15 +77,17 @@ def plan(
     statistics: Statistics | None = None,
     origin: Origin = _ANY_ORIGIN,
     tables: Tables | None = None,
+    watermarks: Watermarks = NO_WATERMARKS,
 ) -> Planned:
     """The program of a continuous view, or, with ``once``, of a query that runs once: its final relation gives its rows
     in the query's order, and it may read views beside a stream. By ``statistics`` a stream meets first the tables that
     leave the fewest of its rows. ``origin`` is part of what its traces hold. ``tables`` below groupings are live where
-    they can be, unless it says otherwise.
+    they can be, unless it says otherwise. By ``watermarks`` rows of streams that are joined leave the states.
 
     Raises 0A000 for groups of which ``keeping`` does not say when they end, and for tables that are to be live, or as
     of each row's arrival, and cannot."""
-    relation, rows, fresh, collected = _grouped(query, keeping, once, tables == "arrival")
+    bounding = NO_WATERMARKS if once or keeping is not None or tables == "arrival" else watermarks
+    relation, rows, fresh, collected, joins = _grouped(query, keeping, once, tables == "arrival", bounding)
     require_windows(relation, keeping)
     relation = share_groupings(relation)
     relation, windows = keep_windows(relation, keeping, fresh, rows.timed)
@@ -98,14 +103,16 @@ def plan(
     final = maintained(relation, (SplitMaintenance(groupings, kinds, fresh),))
     final = optimise(keep_columns(final, query.relation.columns))
     rows.gather(gathered, [final, *(statement.relation for _, statement in gathered.statements)], regions)
+    bounded = IntervalJoins(joins, watermarks, groupings, fresh)
+    statements, leaving = bounded.expanded(gathered)
     states = tuple(gathered.states)
-    paths = paths_of(gathered.statements)
+    paths = paths_of(statements)
     relations = [statement.relation for path in paths for statement in path.statements]
     _require_kept(relations)
     final = statics.frozen(final, scanned_tables(statics.planned([*relations, final])).keys())
     planned = statics.planned([*relations, final])
     _require_one_moment(planned, final)
-    expiries = (*windows.expiries(groupings), *clock_expiries(final, rows.lasting(states)))
+    expiries = (*windows.expiries(groupings), *clock_expiries(final, rows.lasting(states)), *leaving)
     key = point_key(final, states)
     program = Program(planned, states, paths, final, final.columns, key, expiries, live=is_live)
     program = canonical(program, origin)
@@ -115,14 +122,17 @@ def plan(
         told = ("the option tables has no effect: no row of a stream meets a table as it comes",)
     if told and tables == "live":
         raise unsupported(f"tables = 'live' with {obstacles[0].construct}", obstacles[0].instead)
-    return Planned(program, told, obstacles if told and tables is None else (), rows.told(collected, expiries))
+    kept = tuple(map(bounded.collected, rows.told(collected, expiries)))
+    return Planned(program, told, obstacles if told and tables is None else (), kept, bounded.told)
 
 
 def _grouped(
-    query: Query, keeping: Keeping | None, once: bool, joined: bool
-) -> tuple[Relation, CollectedRows, Fresh, tuple[Collected, ...]]:
-    """The query in the form that methods expect, over collected rows where no grouping takes a stream in; all streams
-    are collected where the query has no such form. ``joined``: rows meet tables before they are collected."""
+    query: Query, keeping: Keeping | None, once: bool, joined: bool, watermarks: Watermarks
+) -> tuple[Relation, CollectedRows, Fresh, tuple[Collected, ...], tuple[IntervalJoin, ...]]:
+    """The query in the form that methods expect, over collected rows where no grouping takes a stream in, and over
+    joins of streams that bound each other; all streams are collected where the query has no such form. ``joined``: rows
+    meet tables before they are collected."""
+    joins: tuple[IntervalJoin, ...] = ()
     times: dict[int, str] = {}
     if keeping is not None and keeping.retention is not None:
         times = {oid: item.column for oid, item in keeping.watermarks.items()}
@@ -137,9 +147,10 @@ def _grouped(
         found, collected = rows.everywhere(relation)
     else:
         fresh = Fresh(relation, query.relation)
+        relation, joins = interval_joins(relation, watermarks, fresh)
         rows = CollectedRows(fresh, times, joined)
         found, collected = rows.below_groupings(relation)
-    return found, rows, fresh, collected
+    return found, rows, fresh, collected, joins
 
 
 def _live(relation: Relation, keeping: Keeping | None, fresh: Fresh) -> tuple[Relation, tuple[Obstacle, ...]]:

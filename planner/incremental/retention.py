@@ -35,7 +35,6 @@ from planner.algebra.construction import Fresh, conjuncts, filtered, keep_column
 from planner.algebra.event_time import SHOWN_SESSION, Keeping, Watermark, later, microseconds
 from planner.algebra.nodes import (
     Aggregate,
-    AggregateCall,
     Call,
     Column,
     ColumnRef,
@@ -49,7 +48,7 @@ from planner.algebra.nodes import (
     Snapshot,
 )
 from planner.algebra.walk import transform, walk
-from planner.incremental.lateness import Horizon
+from planner.incremental.lateness import Horizon, latest_time
 from planner.incremental.methods.split.groupings import Grouping, Groupings
 from planner.incremental.programs.program import Expiry
 from planner.incremental.properties import Kinds, is_grouping
@@ -144,7 +143,7 @@ class _Keeper:
         stream = _stream(node)
         watermark = self._keeping.watermarks[stream.oid]
         start, size = _window(node, stream, watermark, self.windows.instants)
-        latest = self.windows.latest.setdefault(stream.oid, _latest(stream, watermark, self._fresh))
+        latest = self.windows.latest.setdefault(stream.oid, latest_time(stream, watermark, self._fresh))
         if self._keeping.retention is not None:
             age = watermark.delay + self._keeping.retention
             self.windows.kept[start] = stream.oid, size + age
@@ -159,7 +158,7 @@ class _Keeper:
         """Collected rows that are not too old; ``time`` is the state's column, which is the last that is read."""
         assert self._keeping.retention is not None
         watermark = self._keeping.watermarks[stream.oid]
-        self.windows.latest.setdefault(stream.oid, _latest(stream, watermark, self._fresh))
+        self.windows.latest.setdefault(stream.oid, latest_time(stream, watermark, self._fresh))
         self.windows.rows[node.trace] = stream.oid, time, watermark.delay + self._keeping.retention
         return self._shown(node, [(node.columns[-1], 0)], stream.oid)
 
@@ -246,17 +245,6 @@ def _instant(last: Column, computed: dict[Column, Scalar]) -> Column:
     found = _resolved(ColumnRef(last), computed)
     assert isinstance(found, ColumnRef)
     return found.column
-
-
-def _latest(stream: Scan, watermark: Watermark, fresh: Fresh) -> Aggregate:
-    """The latest event time of all rows, whatever the view's own pipeline leaves of them."""
-    column = next(
-        item for item, source in zip(stream.columns, stream.sources, strict=True) if source == watermark.column
-    )
-    time = fresh.copy(column)
-    scan = Scan(stream.oid, stream.name, "stream", (time,), (watermark.column,))
-    latest = fresh.column(f"latest_{watermark.column}", time.type)
-    return Aggregate(scan, (), ((latest, AggregateCall("max", (ColumnRef(time),), time.type)),))
 
 
 # -- which key is the window's start -----------------------------------------------------------------------------------

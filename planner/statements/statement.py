@@ -6,13 +6,14 @@ executor runs them, the server answers with ``tag``. Positions in errors are res
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from catalog.objects import Index, Stream, Table, UniqueKey, View
 from catalog.values.types import SqlType
-from planner.algebra.event_time import Keeping
+from planner.algebra.event_time import Keeping, Watermark
 from planner.algebra.nodes import Column, Relation, Scalar
 from planner.parse.parser import Raw
 from planner.statements.definitions import Definition, Truncate
@@ -66,7 +67,8 @@ class CreateView(Struct, frozen=True):
 
     ``position`` is where the text first names a stream. ``keeping`` is how long the view keeps its groups, if its
     options say so. ``above`` are the views that read a replaced view, before and after. ``refreshed`` is an ordinary
-    view, as of binding, that REFRESH MATERIALIZED VIEW makes a continuous one.
+    view, as of binding, that REFRESH MATERIALIZED VIEW makes a continuous one. ``watermarks`` are those of the streams
+    that have one, by oid.
     """
 
     view: View
@@ -79,6 +81,7 @@ class CreateView(Struct, frozen=True):
     above: tuple[tuple[View, View], ...] = ()
     warnings: tuple[str, ...] = ()
     refreshed: View | None = None
+    watermarks: Mapping[int, Watermark] = field(default_factory=dict[int, Watermark])
 
 
 class AlterView(Struct, frozen=True):
@@ -86,7 +89,7 @@ class AlterView(Struct, frozen=True):
     binding, becomes ``view``, which differs in its options.
 
     Where these change what the view shows, ``query`` is what it shows from now on, and ``keeping`` how long it keeps
-    its groups. ``tag`` is the statement's.
+    its groups; ``watermarks`` as above. ``tag`` is the statement's.
     """
 
     before: View
@@ -94,6 +97,7 @@ class AlterView(Struct, frozen=True):
     tag: str = "ALTER VIEW"
     query: Query | None = None
     keeping: Keeping | None = None
+    watermarks: Mapping[int, Watermark] = field(default_factory=dict[int, Watermark])
 
 
 class Returning(Struct, frozen=True):

@@ -84,6 +84,11 @@ SHAPES = {
         "SELECT a.c, b.d, x.n FROM (SELECT k, count(*) AS c FROM s GROUP BY k) a JOIN (SELECT k, count(*) AS d FROM "
         '"My Schema"."R r" GROUP BY k) b ON a.k = b.k JOIN "My Schema"."K k" x ON x.x = a.k',
     ),
+    "near": (
+        "",
+        'SELECT s.k, count(*) AS c, sum(r.n) AS n FROM s JOIN "My Schema"."R r" r ON s.k = r.k '
+        "AND r.ts BETWEEN s.ts - interval '1 minute' AND s.ts + interval '2 minutes' GROUP BY s.k",
+    ),
     "days": (
         "",
         "SELECT date_trunc('day', ts::timestamptz) AS d, max(ts::timestamptz)::text AS last, count(*) AS c "

@@ -51,10 +51,11 @@ CREATE TABLE ledger (n integer PRIMARY KEY);
 CREATE TABLE accounts (id integer PRIMARY KEY, town integer, total integer);
 CREATE TABLE towns (id integer PRIMARY KEY, name text);
 INSERT INTO towns SELECT n, 'town ' || n % 3 FROM generate_series(0, 6) AS g (n);
-CREATE FOREIGN TABLE ordered (n integer, account integer) SERVER stream OPTIONS (history 'all');
+CREATE FOREIGN TABLE ordered (n integer, account integer, at timestamp) SERVER stream
+    OPTIONS (history 'all', watermark 'at');
 CREATE FOREIGN TABLE paid (n integer, amount integer, at timestamp) SERVER stream
     OPTIONS (history 'all', watermark 'at - interval ''10 seconds''');
-CREATE TABLE all_ordered (n integer, account integer);
+CREATE TABLE all_ordered (n integer, account integer, at timestamp);
 CREATE TABLE all_paid (n integer, amount integer, at timestamp);
 """
 #: Each view's query; over streams, whose rows are in tables with ``all_`` before their names, too.
@@ -64,6 +65,9 @@ VIEWS: Final = {
     "grouped": "SELECT account, count(*) AS orders, sum(n) AS sum FROM ordered GROUP BY account",
     "met": "SELECT account, count(*) AS times, sum(amount) AS amount FROM ordered JOIN paid ON ordered.n = paid.n "
     "GROUP BY account",
+    "paired": "SELECT account, count(*) AS pairs, sum(amount) AS amount FROM ordered JOIN paid "
+    "ON ordered.n % 3 = paid.n % 3 AND paid.at BETWEEN ordered.at - interval '3 seconds' "
+    "AND ordered.at + interval '5 seconds' GROUP BY account",
     "named": "SELECT name, count(*) AS orders, sum(n) AS sum FROM ordered JOIN towns ON account = id GROUP BY name",
     "changed": "SELECT amount, count(*) AS times, sum(100 / (n + 1)) AS parts FROM paid GROUP BY amount",
     "bounded": "SELECT date_trunc('minute', at) AS minute, count(*) AS n FROM paid GROUP BY date_trunc('minute', at)",
@@ -119,8 +123,9 @@ def _change(client: Connection, number: int) -> None:
     account, amount = number % 7, number % 11
     with client.transaction():
         for before in ("", "all_"):
-            client.execute(f"INSERT INTO {before}ordered VALUES ({number}, {account}), ({-number}, 3)".encode())
             at = f"timestamp '2026-01-01' + {number} * interval '1 second'"
+            rows = f"({number}, {account}, {at}), ({-number}, 3, {at})"
+            client.execute(f"INSERT INTO {before}ordered VALUES {rows}".encode())
             client.execute(f"INSERT INTO {before}paid VALUES ({number}, {amount}, {at})".encode())
         client.execute(
             f"INSERT INTO accounts VALUES ({account}, {number % 5}, {number}) "

@@ -5,5 +5,6 @@ folder or a file here:
 
     collect  the rows of a stream that no grouping takes in are a state; it looks at the plan as a whole, before the
              others are asked for each operator
+    interval inner joins of streams whose times bound each other: the joined rows are a stream for the other methods
     split    split maintenance (thesis 4.2): a stream's rows go into the state of the first grouping above them
 """

@@ -54,6 +54,7 @@ from planner.algebra.walk import RELATIONS, descend, free_columns, kinds_of, tra
 from planner.incremental.checks import CORRELATED, UNGROUPED, obstacle
 from planner.incremental.methods.method import Gathered
 from planner.incremental.methods.split.regions import Regions
+from planner.incremental.methods.stream_parts import over, scan_of, with_column
 from planner.incremental.names import Names, stored_name
 from planner.incremental.programs.program import Expiry, MethodName, State, Statement
 from planner.incremental.properties import Kinds, is_grouping
@@ -64,11 +65,13 @@ _NO_TIMES: Final[Mapping[int, str]] = {}
 
 
 class Collected(Struct, frozen=True):
-    """A stream whose rows a view keeps, why, in words, and whether it keeps them for ever."""
+    """A stream whose rows a view keeps, why, in words, and whether it keeps them for ever. With another one, it is
+    their joined rows that it keeps."""
 
     stream: str
     reason: str
     grows: bool = True
+    other: str = ""
 
 
 class CollectedRows:
@@ -104,13 +107,13 @@ class CollectedRows:
         stands = dict(aside.groupings)
         by_stream: dict[int, dict[str, Relation]] = {}
         for name, part in aside.rows.items():
-            by_stream.setdefault(_scan(part).oid, {})[name] = part
+            by_stream.setdefault(scan_of(part).oid, {})[name] = part
         for parts in by_stream.values():
             stands.update(self._read(parts))
         found: Relation = transform(
             outside, lambda node: stands.get(node.trace, node) if isinstance(node, Snapshot) else node, _LEAVES
         )
-        streams = dict.fromkeys(_scan(part).name for part in aside.rows.values())
+        streams = dict.fromkeys(scan_of(part).name for part in aside.rows.values())
         return found, tuple(Collected(name, aside.reasons.get(name, reason)) for name in streams)
 
     def _read(self, parts: dict[str, Relation]) -> Iterator[tuple[str, Relation]]:
@@ -125,20 +128,20 @@ class CollectedRows:
             for name, part in parts.items():
                 yield name, self._read_by(self._state(part), part.columns, range(len(part.columns)))
             return
-        scans = [_scan(part) for part in parts.values()]
+        scans = [scan_of(part) for part in parts.values()]
         columns = {source: column for scan in scans for source, column in zip(scan.sources, scan.columns, strict=True)}
         copies = tuple(map(self._fresh.copy, columns.values()))
         state = self._state(Scan(scans[0].oid, scans[0].name, scans[0].kind, copies, tuple(columns), scans[0].since))
         places = {source: place for place, source in enumerate(columns)}
         for (name, part), scan in zip(parts.items(), scans, strict=True):
             leaf = self._read_by(state, scan.columns, [places[source] for source in scan.sources])
-            yield name, _over(part, leaf)
+            yield name, over(part, leaf)
 
     def _state(self, part: Relation) -> _Rows:
-        stream, names = _scan(part), Names()
+        stream, names = scan_of(part), Names()
         source = self._times.get(stream.oid)
         if source is not None:
-            part = _with_column(part, source, self._fresh)
+            part = with_column(part, source, self._fresh)
         columns = tuple(self._fresh.column(names.unique(item.name), item.type, item.nullable) for item in part.columns)
         found = _Rows(f"rows_{len(self._kept) + 1}", columns)
         self._kept[found.trace] = part, columns
@@ -171,13 +174,13 @@ class CollectedRows:
     def told(self, collected: Iterable[Collected], expiries: Iterable[Expiry]) -> tuple[Collected, ...]:
         """The streams, with those whose rows leave all states marked."""
         bounded = {expiry.state for expiry in expiries}
-        growing = {_scan(part).name for name, (part, _) in self._kept.items() if name not in bounded}
+        growing = {scan_of(part).name for name, (part, _) in self._kept.items() if name not in bounded}
         return tuple(replace(item, grows=item.stream in growing) for item in collected)
 
     def _filled(self, name: str, used: set[str], regions: Regions | None) -> tuple[int, Relation]:
         """The stream of a state, and what fills its columns that are used; one at least, since rows are counted."""
         part, columns = self._kept[name]
-        stream = _scan(part)
+        stream = scan_of(part)
         pairs = zip(columns, map(ColumnRef, part.columns), strict=True)
         outputs: list[tuple[Column, Scalar]] = [
             (column, below) for column, below in pairs if stored_name(column) in used
@@ -185,7 +188,7 @@ class CollectedRows:
         if not outputs:
             outputs = [(self._fresh.column("row", BOOL, False), Literal(True, BOOL))]
         delta = Delta(stream.oid, stream.name, stream.columns, stream.sources)
-        rows = _over(part, delta) if regions is None or not _is_joined(part) else regions.branch(part).relation
+        rows = over(part, delta) if regions is None or not _is_joined(part) else regions.branch(part).relation
         return stream.oid, optimise(Project(rows, tuple(outputs)))
 
 
@@ -295,32 +298,3 @@ def _refuse_tables(outside: Relation) -> None:
         rule = "Each row of a stream meets tables when it is committed; here rows meet it that are in the view already."
         instead = "Join one stream with the table in a view of its own, and read that view."
         raise unsupported(what, instead, rule=rule)
-
-
-def _scan(part: Relation) -> Scan:
-    """The stream that a part reads."""
-    return next(node for node in walk(part) if isinstance(node, Scan) and node.arrives)
-
-
-def _with_column(part: Relation, source: str, fresh: Fresh) -> Relation:
-    """A part with a column of its stream more, the last one."""
-    if isinstance(part, Filter):
-        return replace(part, input=_with_column(part.input, source, fresh))
-    if isinstance(part, Project):
-        below = _with_column(part.input, source, fresh)
-        last = below.columns[-1]
-        return Project(below, (*part.outputs, (fresh.copy(last), ColumnRef(last))))
-    if isinstance(part, Join):
-        left = _with_column(part.left, source, fresh)
-        last = left.columns[-1]
-        outputs = tuple((column, ColumnRef(column)) for column in part.columns)
-        return Project(replace(part, left=left), (*outputs, (fresh.copy(last), ColumnRef(last))))
-    assert isinstance(part, Scan)
-    column = fresh.copy(part.columns[part.sources.index(source)])
-    return replace(part, columns=(*part.columns, column), sources=(*part.sources, source))
-
-
-def _over(part: Relation, leaf: Relation) -> Relation:
-    """A part over something else that has the columns of its stream."""
-    found: Relation = transform(part, lambda node: leaf if isinstance(node, Scan) else node)
-    return found

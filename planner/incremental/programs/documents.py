@@ -38,7 +38,7 @@ def decode_program(data: Mapping[str, Any]) -> Program:
     program = Reader(data, makers, _TYPED).value(data["program"])
     assert isinstance(program, Program)
     if version == 1:
-        pairs = ((path.inputs[0], statement) for path in program.paths for statement in path.statements)
+        pairs = ((path.inputs, statement) for path in program.paths for statement in path.statements)
         return replace(program, paths=paths_of(pairs))
     return program
 

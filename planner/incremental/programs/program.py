@@ -47,15 +47,16 @@ class Static(Struct, frozen=True):
     arrival: bool = False
 
 
-#: The maintenance method that made a statement (``planner.incremental.methods``).
-MethodName = Literal["split", "collect"]
+#: The maintenance method that made a statement (``planner.incremental.methods``); 'late' counts rows that come too late
+#: for one.
+MethodName = Literal["split", "collect", "interval", "late"]
 
 
 class Statement(Struct, frozen=True):
     """``target`` trace += ``relation``, as ``method`` plans it.
 
-    The relation's leaves are Delta of the path's inputs, Snapshot of statics, and Snapshot of states: a state as the
-    statements before this one have left it.
+    The relation's leaves are Delta of the path's inputs, Snapshot of statics, and Snapshot of states: a state as it was
+    before the path's interval. Where one of its deltas is empty, it adds nothing.
     """
 
     target: str
@@ -143,23 +144,42 @@ class Program(Struct, frozen=True):
         return tuple(dict.fromkeys(oid for path in self.paths for oid in path.inputs))
 
 
-def paths_of(statements: Iterable[tuple[int, Statement]]) -> tuple[Path, ...]:
-    """One path for each input: all statements over its changes move together. ``statements`` come with the input's oid.
-
-    A statement that reads a state stands before the one that fills it, so that it reads the state of before the
-    interval.
-    """
-    found: dict[int, list[Statement]] = {}
-    for oid, statement in statements:
-        found.setdefault(oid, []).append(statement)
-    return tuple(Path(place, (oid,), readers_first(own)) for place, (oid, own) in enumerate(found.items()))
+def paths_of(statements: Iterable[tuple[tuple[int, ...], Statement]]) -> tuple[Path, ...]:
+    """One path for each input: all statements over its changes move together. ``statements`` come with the oids of
+    their inputs; those of one that reads the changes of several make one path of all statements over any of them."""
+    found = tuple(statements)
+    together: dict[int, tuple[int, ...]] = {}
+    for inputs, _ in found:
+        joined = tuple(dict.fromkeys(other for oid in inputs for other in together.get(oid, (oid,))))
+        together.update(dict.fromkeys(joined, joined))
+    gathered: dict[tuple[int, ...], list[Statement]] = {}
+    for inputs, statement in found:
+        gathered.setdefault(together[inputs[0]], []).append(statement)
+    return tuple(Path(place, inputs, readers_first(own)) for place, (inputs, own) in enumerate(gathered.items()))
 
 
 def readers_first(statements: Iterable[Statement]) -> tuple[Statement, ...]:
-    """The statements in their order, but a statement that reads what another one fills comes before that one."""
+    """The statements in their order, but a statement that reads what another one fills comes before that one, so that
+    it reads the state of before the interval."""
     found = tuple(statements)
-    filled = {item.target for item in found}
-    return tuple(sorted(found, key=lambda item: filled.isdisjoint(states_read((item,)))))
+    read: dict[str, set[str]] = {}
+    for item in found:
+        read.setdefault(item.target, set()).update(states_read((item,)))
+    depths: dict[str, int] = {}
+
+    def depth(target: str) -> int:
+        """How many states follow on one another that are filled behind a state."""
+        if target not in depths:
+            behind = (name for name in read[target] if name in read and name != target)
+            depths[target] = max((1 + depth(name) for name in behind), default=0)
+        return depths[target]
+
+    return tuple(sorted(found, key=lambda item: depth(item.target), reverse=True))
+
+
+def bounds_joins(program: Program) -> bool:
+    """Whether rows leave the states of joined streams by the streams' times (``methods.interval``)."""
+    return any(item.method == "interval" for path in program.paths for item in path.statements)
 
 
 def states_read(statements: Iterable[Statement]) -> set[str]:

@@ -84,14 +84,18 @@ def keeping_of(binding: Binding, options: Mapping[str, str], continuous: bool) -
     name = "emit" if retention is None else "retention"
     if not continuous:
         raise unsupported(f"{name} of a view that reads no stream", "Leave it out: such a view keeps nothing.")
-    watermarks: dict[int, Watermark] = {}
+    watermarks = watermarks_of(binding)
     for stream in _streams(binding):
-        text = stream.option("watermark")
-        if not text:
+        if stream.oid not in watermarks:
             hint = "Create the stream with OPTIONS (watermark 'column - interval ''5 seconds''')."
             raise SqlError("55000", f'stream "{stream.name}" has no watermark, which {name} needs', hint=hint)
-        watermarks[stream.oid] = bind_watermark(binding, text, stream.columns)
     return Keeping(watermarks, None if retention is None else bind_length(retention, "retention", None), final)
+
+
+def watermarks_of(binding: Binding) -> dict[int, Watermark]:
+    """The watermarks of the streams that a query reads, by oid, as far as they have one."""
+    found = ((stream, stream.option("watermark")) for stream in _streams(binding))
+    return {stream.oid: bind_watermark(binding, text, stream.columns) for stream, text in found if text}
 
 
 def _streams(binding: Binding) -> list[Stream]:

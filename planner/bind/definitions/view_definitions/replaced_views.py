@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from catalog.objects import ColumnDefinition, Stream, View, as_plain
 from catalog.values.errors import SqlError
 from catalog.values.identifiers import quote_name
-from planner.algebra.event_time import Keeping
+from planner.algebra.event_time import Keeping, Watermark
 from planner.algebra.signature import signature
 from planner.bind.definitions.dependents import above_replaced, bind_text
-from planner.bind.definitions.relations.watermarks import keeping_of
+from planner.bind.definitions.relations.watermarks import keeping_of, watermarks_of
 from planner.bind.definitions.view_definitions.derived_views import MAINTAINED
 from planner.bind.definitions.view_definitions.view_options import START, changed_options, changes_query
 from planner.bind.lookup.type_names import display
@@ -38,7 +38,8 @@ def replace_view(binding: Binding, created: CreateView, restarts: bool, position
     begins_anew = is_other and (restarts or _has_history(binding, view))
     if known is not None and not begins_anew and _is_same(old, known[0], view, created.query):
         query, keeping = (created.query, created.keeping) if is_other and old.keeps_rows else (None, None)
-        return AlterView(old, replace(old, options=view.options), "CREATE VIEW", query, keeping)
+        altered = replace(old, options=view.options)
+        return AlterView(old, altered, "CREATE VIEW", query, keeping, created.watermarks)
     _check_columns(old, view)
     above = above_replaced(binding, view)
     if not old.keeps_rows:
@@ -57,13 +58,13 @@ def replace_view(binding: Binding, created: CreateView, restarts: bool, position
     return replace(created, replaces=True, above=above, warnings=(*created.warnings, warning))
 
 
-def bind_view(binding: Binding, view: View) -> tuple[Query, Keeping | None]:
-    """What a continuous view over streams shows by its text and its options. Raises 0A000 and 55000 for options that
-    its query cannot have."""
+def bind_view(binding: Binding, view: View) -> tuple[Query, Keeping | None, dict[int, Watermark]]:
+    """What a continuous view over streams shows by its text and its options, and the streams' watermarks. Raises 0A000
+    and 55000 for options that its query cannot have."""
     bound = bind_text(binding, view, binding.context.catalog)
     assert bound is not None, "what a view reads stays as its text needs it"
     query, inner = bound
-    return query, keeping_of(inner, dict(view.options), True)
+    return query, keeping_of(inner, dict(view.options), True), watermarks_of(inner)
 
 
 def _names(binding: Binding) -> str:

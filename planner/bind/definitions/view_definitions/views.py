@@ -24,7 +24,7 @@ from planner.bind.changes.updatable_views import require_checkable
 from planner.bind.conversion.rows import check_kept, refuse_rows
 from planner.bind.definitions.named_objects import relation_words
 from planner.bind.definitions.relations.table_as import bind_table_as
-from planner.bind.definitions.relations.watermarks import keeping_of, keeps_windows
+from planner.bind.definitions.relations.watermarks import keeping_of, keeps_windows, watermarks_of
 from planner.bind.definitions.types.enums import refuse_labels
 from planner.bind.definitions.view_definitions.derived_views import (
     changing_calls,
@@ -158,7 +158,8 @@ def _create(
         notices = (*notices, f'view "{view.name}" is computed at each read: its query cannot be maintained')
     keeping = keeping_of(binding, dict(view.options), continuous)
     position = min((place for _, place in binding.streams if place is not None), default=None)
-    created = CreateView(view, query, False, exists and not replaces, notices, position, keeping)
+    watermarks = watermarks_of(binding)
+    created = CreateView(view, query, False, exists and not replaces, notices, position, keeping, watermarks=watermarks)
     if not (exists and replaces):
         return created
     return replace_view(binding, created, restarts(options), binding.position(name))
@@ -274,8 +275,8 @@ def _altered(binding: Binding, before: View, options: Options, tag: str) -> Alte
     if not view.keeps_rows:
         keeping_of(binding, dict(options), False)
         return AlterView(before, view, tag)
-    query, keeping = bind_view(binding, view)
-    return AlterView(before, view, tag, query, keeping)
+    query, keeping, watermarks = bind_view(binding, view)
+    return AlterView(before, view, tag, query, keeping, watermarks)
 
 
 # --- what may not stand in it ----------------------------------------------------------------------------------------

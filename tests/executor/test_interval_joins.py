@@ -1,0 +1,307 @@
+"""Joins of streams whose times bound each other: which conditions do, what leaves the states, late rows, and what such
+a view may not have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from catalog.values.errors import SqlError
+from executor.database.database import Database
+from executor.options import Options
+from executor.spark.printing.statements import reason
+from executor.upkeep.paths import PathTask, Sources
+from executor.views.runtime import ViewRuntime
+from executor.views.storage import RUNS
+from planner.incremental.plan import Planned, plan
+from planner.incremental.programs.documents import decode_program, encode_program
+from planner.statements.statement import CreateView
+from tests.executor.client import Client, open_database
+
+SECOND, MINUTE, HOUR, DAY = 10**6, 60 * 10**6, 3600 * 10**6, 86400 * 10**6
+STREAMS = """
+    CREATE FOREIGN TABLE a (k int, at timestamp, tz timestamptz, x int, d date) SERVER stream
+        OPTIONS (watermark 'at - interval ''10 seconds''');
+    CREATE FOREIGN TABLE b (k int, at timestamp, tz timestamptz, x int, d date) SERVER stream OPTIONS (watermark 'at');
+    CREATE FOREIGN TABLE z (k int, at timestamp, tz timestamptz, x int, d date) SERVER stream OPTIONS (watermark 'tz');
+    CREATE FOREIGN TABLE p (k int, at timestamp, tz timestamptz, x int, d date) SERVER stream;
+    CREATE TABLE t (id int, name text);
+"""
+VIEW = (
+    "CREATE VIEW v AS SELECT a.k, count(*) AS n, sum(b.x) AS x FROM a JOIN b ON a.k = b.k "
+    "AND b.at BETWEEN a.at AND a.at + interval '1 minute' GROUP BY a.k"
+)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """A database whose background work the test runs."""
+    opened = Database(Options(tmp_path, spark_enabled=False))
+    Client(opened).run(STREAMS)
+    yield opened
+    opened.close()
+
+
+def planned(client: Client, query: str) -> Planned:
+    statement = client.bind(f"CREATE VIEW v AS {query}")
+    assert isinstance(statement, CreateView)
+    return plan(statement.query, watermarks=statement.watermarks)
+
+
+def ages(found: Planned) -> dict[str, int | None]:
+    """By stream, how long after its rows the other stream's latest time is when they leave."""
+    return {item.stream: item.age for item in found.joined}
+
+
+# Which conditions bound what ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("condition", "a", "b"),
+    [
+        ("b.at BETWEEN a.at AND a.at + interval '1 hour'", HOUR, 10 * SECOND),
+        ("b.at >= a.at AND a.at > b.at - interval '1 hour'", HOUR, 10 * SECOND),
+        ("b.at - interval '1 hour' < a.at - interval '1 minute' AND a.at = a.at", 59 * MINUTE, None),
+        ("b.at - a.at BETWEEN interval '-1 minute' AND interval '1 hour'", HOUR, MINUTE + 10 * SECOND),
+        ("interval '1 hour' >= b.at - a.at AND a.at - b.at + interval '1 day' < '25 hours'", HOUR, HOUR + 10 * SECOND),
+        ("a.at = b.at", 0, 10 * SECOND),
+        ("NOT (b.at > a.at + interval '1 day')", DAY, None),
+        ("b.at <= a.at - interval '5 minutes' AND b.at > a.at - interval '1 hour'", -5 * MINUTE, HOUR + 10 * SECOND),
+        ("b.at <= a.at + interval '2 hours' AND b.at <= a.at + interval '1 hour'", HOUR, None),
+        ("a.at <= b.at", None, 10 * SECOND),
+        ("b.at <= a.at + interval '1 month'", None, None),
+        ("b.at <= a.at + a.x * interval '1 hour'", None, None),
+        ("b.at < a.at OR b.at < a.at + interval '1 hour'", None, None),
+        ("b.at <> a.at AND b.x < a.x", None, None),
+        ("b.tz <= a.tz AND a.tz <= b.tz", None, None),
+        ("b.d <= a.d", None, None),
+        ("b.at <= a.tz::timestamp", None, None),
+        ("b.at <= a.at + interval '1 hour' + (now() - now())", None, None),
+    ],
+)
+def test_when_rows_leave(database: Database, condition: str, a: int | None, b: int | None) -> None:
+    found = planned(Client(database), f"SELECT a.k, count(*) FROM a, b WHERE a.k = b.k AND {condition} GROUP BY a.k")
+    assert ages(found) == ({} if a is b is None else {"a": a, "b": b})
+    assert len(found.collected) == (2 if a is b is None else 0)
+    assert len(found.program.expiries) == (a is not None) + (b is not None)
+    assert decode_program(json.loads(json.dumps(encode_program(found.program)))) == found.program
+
+
+def test_a_day_may_be_longer_in_a_time_zone(database: Database) -> None:
+    condition = "z.tz <= a.tz + interval '1 day' AND z.tz - a.tz <= interval '1 day'"
+    query = "SELECT count(*) FROM a JOIN z ON {}"
+    assert ages(planned(Client(database), query.format(condition))) == {"a": DAY, "z": None}
+    assert ages(planned(Client(database), query.format(condition.partition(" AND ")[0]))) == {"a": 2 * DAY, "z": None}
+
+
+BETWEEN = "b.at BETWEEN a.at AND a.at + interval '1 minute'"
+
+
+@pytest.mark.parametrize(
+    ("query", "streams"),
+    [
+        (f"SELECT count(*) FROM a JOIN b ON {BETWEEN}", "ab"),
+        ("SELECT count(*) FROM a l JOIN a r ON r.k = l.k AND r.at BETWEEN l.at AND l.at + interval '1 min'", "a"),
+        ("SELECT count(*) FROM (SELECT k, at + interval '1 min' AS u FROM a WHERE x > 0) a JOIN b ON b.at = u", "ab"),
+        (f"SELECT name, count(*) FROM a JOIN t ON a.k = id JOIN b ON b.k = a.k AND {BETWEEN} GROUP BY name", "ab"),
+        (f"SELECT a.k, name FROM a JOIN b ON a.k = b.k AND {BETWEEN} LEFT JOIN t ON id = b.x", "ab"),
+        (
+            f"SELECT x, n FROM (SELECT b.x, count(*) AS n FROM a JOIN b ON {BETWEEN} GROUP BY b.x) g JOIN p USING (x)",
+            "ab",
+        ),
+        ("SELECT count(*) FROM p JOIN b ON p.k = b.k AND b.at <= p.at AND p.at <= b.at", "p"),
+        (f"SELECT count(*) FROM a LEFT JOIN b ON {BETWEEN}", ""),
+        (f"SELECT count(*) FROM a WHERE EXISTS (SELECT FROM b WHERE {BETWEEN})", ""),
+        (f"SELECT count(*) FROM a JOIN b ON {BETWEEN} JOIN z ON z.k = a.k", ""),
+        (f"SELECT a.k, lag(b.x) OVER (ORDER BY a.at, b.at, b.x) FROM a JOIN b ON {BETWEEN}", ""),
+        (f"SELECT b.x FROM a JOIN b ON {BETWEEN} UNION ALL SELECT x FROM p", ""),
+        ("SELECT count(*) FROM a JOIN b ON a.k = b.k", ""),
+    ],
+)
+def test_which_joins_let_rows_go(database: Database, query: str, streams: str) -> None:
+    found = planned(Client(database), query)
+    assert {item.stream for item in found.joined if item.age is not None} == set(streams)
+    assert found.program == plan_without(database, query) or streams
+
+
+def plan_without(database: Database, query: str) -> object:
+    statement = Client(database).bind(f"CREATE VIEW v AS {query}")
+    assert isinstance(statement, CreateView)
+    return plan(statement.query).program
+
+
+def test_other_options_keep_their_rules(database: Database) -> None:
+    """With retention the rows go by it; rows that fail, and tables as rows arrive, need all rows or none."""
+    client = Client(database)
+    for number, option in enumerate(("retention = '1 hour'", "on_error = 'null'", "on_error = 'skip'")):
+        client.run(VIEW.replace("VIEW v", f"VIEW o{number} WITH ({option})").replace("GROUP BY a.k", "GROUP BY 1"))
+        assert "interval" not in {item.method for path in program(database).paths for item in path.statements}
+        client.run(f"DROP VIEW o{number}")
+    with pytest.raises(SqlError, match="emit"):
+        client.run(VIEW.replace("VIEW v", "VIEW v WITH (emit = 'final')"))
+    client.run(VIEW)
+    with pytest.raises(SqlError) as raised:
+        client.run("ALTER VIEW v SET (on_error = 'skip')")
+    assert (raised.value.sqlstate, "on_error = 'skip'" in raised.value.message) == ("0A000", True)
+    with pytest.raises(SqlError) as raised:
+        client.run("ALTER VIEW v SET (retention = '1 hour')")
+    assert raised.value.sqlstate == "0A000"
+    client.run("ALTER VIEW v SET (tables = 'live', method = 'recompute')")
+    client.run("ALTER VIEW v RESET (tables)")
+    assert client.run(f"CREATE OR REPLACE {VIEW.removeprefix('CREATE ')}") == "CREATE VIEW"
+
+
+def program(database: Database):  # type: ignore[no-untyped-def]
+    (runtime,) = database.core.runtimes()
+    return runtime.program
+
+
+# What CREATE VIEW and EXPLAIN say -------------------------------------------------------------------------------------
+
+
+def test_notices_say_what_leaves_and_what_grows(database: Database) -> None:
+    client = Client(database)
+    client.run(VIEW)
+    assert client.notices == [
+        'the view keeps the rows of stream "a" until those of "b" that may still come join none of them',
+        'the view keeps the rows of stream "b" until those of "a" that may still come join none of them',
+    ]
+    client.notices.clear()
+    client.run("CREATE VIEW w AS SELECT a.x FROM a JOIN b ON b.at <= a.at")
+    assert client.notices == [
+        'the view keeps the joined rows of streams "a" and "b": no grouping takes them in',
+        'the view keeps the rows of stream "a" until those of "b" that may still come join none of them',
+        'the view keeps the rows of stream "b" to join them with those of "a"',
+    ]
+
+
+def test_explain_says_by_what_states_are_bounded(database: Database) -> None:
+    client = Client(database)
+    planned_lines = lines(client, f"EXPLAIN {VIEW}")
+    client.run(VIEW)
+    for found in (planned_lines, lines(client, "EXPLAIN SELECT * FROM v")):
+        kept = [line for line in found if line.startswith("Kept: ")]
+        assert [line.partition("::interval after ")[2] for line in kept] == ["at", "at"]
+        assert sum("without rows that come too late, rows collected" in line for line in found) == 2
+        assert sum("count of the rows that come too late" in line for line in found) == 2
+        assert "Stream Pipeline of a, b" in found
+        assert "Point Key: k" in found
+    (path,) = program(database).paths
+    assert reason(path.statements, program(database).states) is not None
+    paths = client.run("SELECT method, reads FROM millstream.paths WHERE reads <> '' ORDER BY 1, 2")
+    alone = [(method, stream) for method in ("interval", "late", "split") for stream in "ab"]
+    assert paths == sorted([*alone, ("split", "a, b")])
+
+
+def lines(client: Client, text: str) -> list[str]:
+    return [row[0].strip() for row in client.run(text) if isinstance(row, tuple)]
+
+
+# States ---------------------------------------------------------------------------------------------------------------
+
+
+def settle(database: Database) -> ViewRuntime:
+    """Maintains the one view's one path."""
+    (runtime,) = database.core.runtimes()
+    inputs = runtime.paths[0].path.inputs
+    sources = Sources(tuple(database.core.streams[oid] for oid in inputs))
+    database.maintenance.embedded.run(sources, PathTask(runtime, runtime.paths[0]))
+    return runtime
+
+
+def insert(database: Database, stream: str, second: int, k: int = 1, x: int = 1) -> None:
+    at = f"timestamp '2024-01-01' + {second} * interval '1 second'"
+    Client(database).run(f"INSERT INTO {stream} (k, at, x) SELECT {k}, {at}, {x}")
+
+
+def rows(database: Database) -> object:
+    return Client(database).run("SELECT * FROM v ORDER BY 1")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reads", [True, False])
+def test_the_kept_rows_do_not_grow(database: Database, tmp_path: Path, reads: bool) -> None:
+    """Of ten minutes the states have the rows of one, and what has come since runs were merged."""
+    Client(database).run(VIEW)
+    pairs = 0
+    for number in range(30 * (RUNS + 2)):
+        insert(database, "a", 2 * number)
+        insert(database, "b", 2 * number + 1)
+        pairs += min(number + 1, 30)
+        if reads and number % 10 == 0:
+            assert rows(database) == [(1, pairs, pairs)]
+        if number % 10 == 0:
+            runtime = settle(database)
+    assert rows(database) == [(1, pairs, pairs)]
+    settle(database)
+    database.core.storage.compact(runtime.view.oid, runtime.program.states, database.core.engine)
+    kept = [item for item in runtime.program.states if item.kind == "concatenate"]
+    stored = [sum(run.num_rows for run in database.core.storage.read(runtime.view.oid, item)) for item in kept]
+    assert len(stored) == 2
+    assert max(stored) <= 30 + 10 * (RUNS + 1) + 10
+    held = Client(database).run("SELECT max(rows) FROM millstream.states WHERE kind = 'concatenate'")
+    assert held[0][0] <= 30 + 10 * (RUNS + 1) + 10  # type: ignore[index]
+    database.close()
+    with closing(Database(Options(tmp_path, spark_enabled=False))) as again:
+        assert rows(again) == [(1, pairs, pairs)]
+        insert(again, "b", 2 * number + 3, x=10)
+        assert rows(again) == [(1, pairs + 29, pairs + 290)]
+
+
+@pytest.mark.slow
+def test_late_rows_are_counted_and_not_joined(database: Database, tmp_path: Path) -> None:
+    client = Client(database)
+    client.run(VIEW)
+    late = "SELECT late_rows FROM millstream.views"
+    insert(database, "a", 100)
+    insert(database, "b", 130)
+    insert(database, "b", 130)  # not above the watermark of b, which has no delay
+    insert(database, "a", 91)  # less than ten seconds before a's latest
+    insert(database, "a", 90)
+    client.run("INSERT INTO a VALUES (1, NULL, NULL, 1)")
+    assert rows(database) == [(1, 2, 2)]
+    assert client.run(late) == [(2,)]
+    times = "timestamp '2024-01-01' + (140 - i) * interval '1 second'"
+    client.run(f"INSERT INTO b (k, at, x) SELECT 1, {times}, 1 FROM generate_series(0, 9) g (i)")
+    assert rows(database) == [(1, 22, 22)]  # rows of one transaction do not make each other late
+    settle(database)
+    database.close()
+    with closing(Database(Options(tmp_path, spark_enabled=False))) as again:
+        assert Client(again).run(late) == [(2,)]
+        insert(again, "b", 140)
+        insert(again, "b", 141)
+        assert rows(again) == [(1, 24, 24)]
+        assert Client(again).run(late) == [(3,)]
+
+
+def test_other_views_have_no_late_rows(database: Database) -> None:
+    client = Client(database)
+    client.run("CREATE VIEW v AS SELECT k, count(*) FROM a GROUP BY k")
+    insert(database, "a", 1)
+    assert client.run("SELECT late_rows FROM millstream.views") == [(None,)]
+
+
+@pytest.mark.slow
+def test_streams_begin_alike(tmp_path: Path) -> None:
+    """One path reads both streams from one LSN on: with a history of one of them, rows are kept."""
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        for name, options in (("a", ", history 'all'"), ("b", ", history 'all'"), ("c", "")):
+            options = f"OPTIONS (watermark 'at'{options})"
+            client.run(f"CREATE FOREIGN TABLE {name} (k int, at timestamp, x int) SERVER stream {options}")
+        insert(database, "a", 1)
+        insert(database, "b", 2)
+        insert(database, "c", 2)
+        client.run(VIEW)
+        client.run(VIEW.replace("VIEW v", "VIEW w").replace("JOIN b", "JOIN c b"))
+        client.run(VIEW.replace("VIEW v", "VIEW u WITH (start = 'now')").replace("JOIN b", "JOIN c b"))
+        insert(database, "a", 3)
+        insert(database, "b", 4)
+        insert(database, "c", 4)
+        assert [client.run(f"SELECT n FROM {name}") for name in "vwu"] == [[(3,)], [(2,)], [(1,)]]
+        bounded = {item.view.name for item in database.core.runtimes() if item.late_rows() is not None}
+        assert bounded == {"v", "u"}

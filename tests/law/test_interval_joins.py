@@ -1,0 +1,139 @@
+"""The law for joins of streams that their times bound: a view equals its query over the rows in time, whenever rows
+leave its states.
+
+PostgreSQL has all rows with the number of their transaction, and says itself which are in time: where rows of one
+stream leave by the other's watermark, a row of that one counts if its time lies above the watermark of the
+transactions before. Times are whole minutes, so that many lie on the bounds. The server works in the background, and
+starts again in between, also as after a crash.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from typing import Final
+
+import pytest
+
+from tests.rig.mirror import Mirror, mirrored
+from tests.rig.postgres import Postgres
+from tests.rig.sampling import sample
+from tests.rig.server import Millstream
+
+pytestmark = [pytest.mark.slow, pytest.mark.postgres]
+
+COLUMNS: Final = "k int, at timestamp, tz timestamptz, x int, t text"
+#: By stream, the watermark's column and its delay in minutes.
+WATERMARKS: Final = {"a": ("at", 2), "b": ("at", 0), "c": ("tz", 5), "plain": None}
+#: By view, the streams of which rows in time alone count, and the query.
+VIEWS: Final = {
+    "grouped": ("ab", "SELECT a.k, count(*), sum(b.x), max(a.t) AS t FROM a JOIN b ON a.k = b.k "
+                "AND b.at BETWEEN a.at AND a.at + interval '10 minutes' GROUP BY a.k"),
+    "strict": ("ab", "SELECT count(*), sum(a.x - b.x) FROM a, b WHERE a.k = b.k AND b.at > a.at - interval '3 minutes' "
+               "AND b.at - interval '4 minutes' < a.at AND a.x <> b.x"),
+    "differences": ("ab", "SELECT a.t, b.t AS u, count(*) FROM a, b WHERE a.k = b.k "
+                    "AND b.at - a.at BETWEEN interval '-5 minutes' AND interval '5 minutes' GROUP BY 1, 2"),
+    "before": ("ab", "SELECT a.k, count(*), avg(b.x) FROM a JOIN b USING (k) WHERE b.at >= a.at - interval '9 minutes' "
+               "AND b.at <= a.at - interval '4 minutes' AND a.x > 2 GROUP BY a.k"),
+    "equal": ("ab", "SELECT a.at, count(*), array_agg(b.x ORDER BY b.x, a.x), count(DISTINCT a.t) AS d, "
+              "string_agg(b.t, ',' ORDER BY b.t) FROM a JOIN b ON a.at = b.at GROUP BY a.at"),
+    "zoned": ("c", "SELECT c.k, count(*), min(a.x) FROM a JOIN c ON a.k = c.k AND a.at <= c.tz::timestamp "
+              "AND c.tz - interval '8 minutes' <= a.tz AND a.at >= '2024-01-01' AND a.tz + interval '1 day' >= c.tz "
+              "GROUP BY c.k"),
+    "one_side": ("b", "SELECT a.k, count(*), sum(b.x) FROM a JOIN b ON a.k = b.k "
+                 "AND b.at <= a.at + interval '3 minutes' GROUP BY a.k"),
+    "one_watermark": ("b", "SELECT p.k, count(*), sum(b.x * p.x) FROM plain p JOIN b ON p.k = b.k "
+                      "AND b.at BETWEEN p.at - interval '2 minutes' AND p.at + interval '3 minutes' GROUP BY p.k"),
+    "itself": ("a", "SELECT l.t, r.t AS u, count(*) FROM a l JOIN a r ON l.k = r.k AND r.at > l.at "
+               "AND r.at <= l.at + interval '5 minutes' GROUP BY 1, 2"),
+    "tables": ("ab", "SELECT name, count(*), sum(a.x * w) FROM a JOIN names ON a.k = id JOIN b ON a.k = b.k "
+               "AND b.at BETWEEN a.at AND a.at + interval '6 minutes' WHERE w + b.x > 1 GROUP BY name"),
+    "rows": ("ab", "SELECT a.k, a.at, b.at AS then, a.t || b.t AS both FROM a JOIN b ON a.k = b.k AND a.x + b.x > 3 "
+             "AND b.at BETWEEN a.at AND a.at + interval '4 minutes'"),
+    "rows_of_tables": ("ab", "SELECT a.k, name, b.x FROM a JOIN b ON a.k = b.k AND abs(a.x - b.x) < 3 "
+                       "AND b.at BETWEEN a.at AND a.at + interval '4 minutes' LEFT JOIN names ON id = b.x"),
+    "above": ("ab", "SELECT k, n, rank() OVER (ORDER BY n DESC) FROM (SELECT a.k, count(*) AS n FROM a JOIN b "
+              "ON a.k = b.k AND b.at BETWEEN a.at AND a.at + interval '7 minutes' GROUP BY a.k) g WHERE n > 1"),
+    "twice": ("ab", "SELECT l.k, l.n, r.s FROM (SELECT a.k, count(*) AS n FROM a JOIN b ON a.k = b.k AND "
+              "b.at BETWEEN a.at AND a.at + interval '5 minutes' GROUP BY a.k) l JOIN (SELECT b.t, a.k, sum(a.x) AS s "
+              "FROM a JOIN b ON a.k = b.k AND b.at BETWEEN a.at AND a.at + interval '5 minutes' GROUP BY b.t, a.k) r "
+              "ON l.k = r.k"),
+    "first_rows": ("ab", "SELECT DISTINCT ON (a.k) a.k, b.at, b.x, a.x AS y FROM a JOIN b ON a.k = b.k AND "
+                   "b.at BETWEEN a.at AND a.at + interval '5 minutes' ORDER BY a.k, b.at DESC, b.x, a.x"),
+    "latest_too": ("ab", "SELECT (SELECT max(at) FROM b) AS latest, count(*) FROM a JOIN b ON a.k = b.k AND "
+                   "b.at BETWEEN a.at AND a.at + interval '5 minutes'"),
+}  # fmt: skip
+
+
+SETTINGS: Final = {"maintenance_rows": 15, "maintenance_idle": 0.05, "spark_enabled": False}
+NAMES: Final = (
+    "CREATE TABLE names (id int, name text, w int)",
+    "INSERT INTO names SELECT i, 'n' || i % 2, i FROM generate_series(0, 3) AS g (i)",
+)
+
+
+@pytest.mark.parametrize("seed", sample(range(10), (0,)))
+def test_views_equal_their_queries_over_the_rows_in_time(postgres: Postgres, seed: int) -> None:
+    drawn = random.Random(seed)
+    with Millstream(settings=SETTINGS) as server, mirrored(server, postgres) as mirror:
+        _create(mirror)
+        number = minute = 0
+        for step in range(1, 61):
+            minute += drawn.choice((0, 0, 1, 1, 2))
+            number = _feed(mirror, drawn, number, minute)
+            if drawn.random() < 0.1:
+                mirror.both(f"UPDATE names SET w = w + 1 WHERE id = {drawn.randint(0, 3)}")
+            if step % 20 == 0:
+                mirror.restart(crash=drawn.random() < 0.7)
+            if drawn.random() < 0.3:
+                mirror.check(*drawn.sample(sorted(mirror.views), 5))
+        mirror.check()
+
+
+def _create(mirror: Mirror) -> None:
+    for statement in NAMES:
+        mirror.both(statement)
+    for stream, watermark in WATERMARKS.items():
+        option = "" if watermark is None else f"OPTIONS (watermark '{watermark[0]} - interval ''{watermark[1]} min''')"
+        mirror.client.execute(f"CREATE FOREIGN TABLE {stream} ({COLUMNS}) SERVER stream {option}".encode())
+        mirror.judge.execute(f"CREATE TABLE all_{stream} (n int, {COLUMNS})".encode())
+    for place, (name, (streams, query)) in enumerate(VIEWS.items()):
+        options = "WITH (method = 'incremental', refresh_policy = 'incremental')" if place % 2 else ""
+        mirror.client.execute(f"CREATE VIEW v_{name} {options} AS {query}".encode())
+        rows = (f"{stream} AS ({_in_time(stream, stream in streams)})" for stream in WATERMARKS)
+        mirror.views[f"v_{name}"] = f"WITH {', '.join(rows)} {query}"
+
+
+def _in_time(stream: str, is_judged: bool) -> str:
+    """The rows of a stream that count."""
+    watermark = WATERMARKS[stream]
+    if not is_judged or watermark is None:
+        return f"SELECT * FROM all_{stream}"
+    column, delay = watermark
+    before = f"(SELECT max({column}) FROM all_{stream} b WHERE b.n < r.n)"
+    return (
+        f"SELECT * FROM all_{stream} r WHERE {column} IS NOT NULL "
+        f"AND ({before} IS NULL OR {column} > {before} - interval '{delay} min')"
+    )
+
+
+def _feed(mirror: Mirror, drawn: random.Random, number: int, minute: int) -> int:
+    """Rows about some minute, of which some are late or have no time, in one transaction or in one each; ``number`` is
+    that of the last transaction."""
+    is_one = drawn.random() < 0.7
+    statements = []
+    number += 1
+    for stream in drawn.sample(sorted(WATERMARKS), drawn.randint(1, 3)):
+        for _ in range(drawn.randint(1, 4)):
+            at = minute - drawn.choice((0, 0, 0, 1, 1, 2, 3, 6, 12))
+            time = "NULL" if drawn.random() < 0.05 else f"timestamp '2024-01-01' + {at} * interval '1 minute'"
+            values = f"{drawn.randint(0, 3)}, {time}, {time}, {drawn.randint(0, 5)}, '{drawn.choice('xyz')}'"
+            statements.append((number, stream, values))
+            number += not is_one
+    with mirror.judge.transaction():
+        for place, stream, values in statements:
+            mirror.judge.execute(f"INSERT INTO all_{stream} VALUES ({place}, {values})".encode())
+    with mirror.client.transaction() if is_one else contextlib.nullcontext():
+        for _, stream, values in statements:
+            mirror.client.execute(f"INSERT INTO {stream} VALUES ({values})".encode())
+    return number
