@@ -185,29 +185,38 @@ class ViewStore:
 
     def program(self, view: View) -> Program:
         """The program that a view names, else that of its creation. Raises XX001."""
+        return self._decoded(view, self._document(view))
+
+    def _decoded(self, view: View, document: Mapping[str, Any]) -> Program:
+        with as_written(f"{view.program}.json" if view.program else _PROGRAM):
+            return decode_program(document)
+
+    def _document(self, view: View) -> Mapping[str, Any]:
         if not view.program:
             return self._prepared(view.oid)[0]
         path = self._statics(view.oid) / f"{view.program}.json"
         with as_written(path.name):
-            return decode_program(unpack(path.read_bytes(), f"{path.parent.name}/{path.name}")[1]["program"])
+            document: Mapping[str, Any] = unpack(path.read_bytes(), f"{path.parent.name}/{path.name}")[1]["program"]
+            return document
 
-    def _prepared(self, oid: int) -> tuple[Program, dict[str, Any], bool]:
-        """The program, the files of its static runs, and whether the view came with states."""
+    def _prepared(self, oid: int) -> tuple[Mapping[str, Any], dict[str, Any], bool]:
+        """The program as it is written, the files of its static runs, and whether the view came with states."""
         path = self._statics(oid) / _PROGRAM
         with as_written(path.name):
             found, document = unpack(path.read_bytes(), f"{path.parent.name}/{_PROGRAM}")
             written = {"program": document, "statics": {}} if found == 1 else document
-            return decode_program(written["program"]), written["statics"], written.get("arrived", False)
+            return written["program"], written["statics"], written.get("arrived", False)
 
     def create(self, view: View) -> None:
         """The view exists from its LSN on. Raises XX001 where what was prepared is not there."""
         oid = view.oid
-        program, files = self.program(view), self._prepared(oid)[1]
+        document, files = self._document(view), self._prepared(oid)[1]
+        program = self._decoded(view, document)
         states = {state.name: describe_state(state) for state in program.states}
         frontiers = _frontiers(view, program)
         failpoint("view-logged")
         shutil.rmtree(self._folder(oid), ignore_errors=True)
-        about = (f"v{oid}", self._owner, encode_program(program), states, frontiers)
+        about = (f"v{oid}", self._owner, document, states, frontiers)
         self._open[oid] = (Manifest.create(self._folder(oid), *about, self._arrived(oid), files), program)
         self._delete_arrived(oid)
 
@@ -403,24 +412,29 @@ class ViewStore:
 
     def static_files(self, oid: int) -> dict[str, tuple[Path, ...]]:
         """The static runs' files, by trace name. Raises 42P01 when the view was dropped."""
+        _, program = self._opened(oid)
+        return {static.name: (self._static(oid, static.name),) for static in program.kept_statics}
+
+    def _opened(self, oid: int) -> tuple[Manifest, Program]:
         opened = self._open.get(oid)
         if opened is None:
             raise undefined_table(str(oid))
-        return {static.name: (self._static(oid, static.name),) for static in opened[1].kept_statics}
+        return opened
 
     def read(self, oid: int, state: State) -> list[pa.Table]:
-        """A state's committed runs. Raises XX001 where storage lost something."""
-        manifest, _ = self._open[oid]
+        """A state's committed runs. Raises 42P01 when the view was dropped, XX001 where storage lost something."""
+        manifest, _ = self._opened(oid)
         with as_written(f"v{oid}"):
             runs = manifest.content.runs[state.name]
             return [read_table(manifest.verify(run), schema_of(state)) for run in runs if run.rows]
 
     def _state(self, oid: int, name: str) -> State:
-        return next(state for state in self._open[oid][1].states if state.name == name)
+        return next(state for state in self._opened(oid)[1].states if state.name == name)
 
     def run_count(self, oid: int, state: str) -> int:
         """How many runs of a state are stored."""
-        return len(self._open[oid][0].content.runs[state]) if oid in self._open else 0
+        opened = self._open.get(oid)
+        return 0 if opened is None else len(opened[0].content.runs[state])
 
     def highest_lsn(self) -> int:
         """The greatest LSN that any open manifest names."""

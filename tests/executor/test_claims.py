@@ -176,6 +176,19 @@ def test_the_interval_of_a_dropped_view_is_void(database: Database) -> None:
     assert database.core.storage.commit(runtime.view.oid, progress.path.id, start, upto, tables) is None
 
 
+def test_a_job_of_a_view_that_is_dropped_while_it_looks_at_rows_that_fail_is_void(database: Database) -> None:
+    """Such a job reads what the view has left out before, which goes with the view."""
+    client = Client(database)
+    client.run("DROP VIEW v")
+    client.run("CREATE VIEW v WITH (on_error = 'skip') AS SELECT k, sum(6 / n) AS n FROM s GROUP BY k")
+    runtime, progress = path_of(database)
+    client.run("INSERT INTO s VALUES (1, 0), (1, 2)")
+    sources, jobs = Sources(tuple(database.core.streams.values())), JobList()
+    client.run("DROP VIEW v")
+    EmbeddedJobs(database.core, jobs, Retries()).run(sources, PathTask(runtime, progress))
+    assert [record.status for record in jobs.all()] == ["void"]
+
+
 def test_a_job_that_ends_is_among_those_that_have_or_run() -> None:
     """This holds also if the job ends during the look."""
     jobs = JobList()
