@@ -8,7 +8,8 @@
    those of streams migrate to another server and back, and change their engine and their policy for rows that fail.
 5. ``servers`` are the Millstreams, ``sessions`` the sessions of both databases; ``running`` executes a case on both and
    compares each answer (``answers``).
-6. ``shrinking`` removes steps, rows and parts of queries from a case that fails.
+6. ``workers`` are processes that run cases beside each other.
+7. ``shrinking`` removes steps, rows and parts of queries from a case that fails.
 
 ``python -m tests.law.changing`` runs cases for as long as asked (``make test-law``).
 """

@@ -48,6 +48,14 @@ class Counts(Struct):
     refused: Counter[str] = field(default_factory=Counter)
     passed_over: Counter[str] = field(default_factory=Counter)
 
+    def add(self, other: Counts) -> None:
+        """Has also reached what another one has."""
+        self.cases += other.cases
+        self.reads += other.reads
+        self.constructs += other.constructs
+        self.refused += other.refused
+        self.passed_over += other.passed_over
+
 
 class Run:
     """One case on two databases."""
