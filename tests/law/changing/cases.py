@@ -8,10 +8,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from tests.law.changing.arrivals import Arrivals
+from tests.law.changing.definitions import TableDefinitions, ViewDefinitions, first_definition
 from tests.law.changing.failures import FailingView, Failures, Policy
-from tests.law.changing.relations import Named, Select
+from tests.law.changing.relations import Named, Select, named
 from tests.law.changing.rows import as_values, first_rows, literal
-from tests.law.changing.scalars import Ref
+from tests.law.changing.scalars import only_exact
 from tests.law.changing.schemas import ENUM, Table, draw_tables
 from tests.law.changing.steps import Case, Step
 from tests.law.changing.transactions import Transactions
@@ -32,7 +34,7 @@ class _Drawing:
     def __init__(self, seed: int) -> None:
         self._source = random.Random(seed)
         self._tables = draw_tables(self._source)
-        self._named = [_named(table) for table in self._tables]
+        self._named = [named(table) for table in self._tables]
         self._queries = Queries(self._source, self._named)
         self._views: dict[str, Select] = {}
         #: 1 for a view that reads no other, 2 for one above it, and so on.
@@ -46,7 +48,16 @@ class _Drawing:
         #: Views that are on another server, and those that have ever been.
         self._away: set[str] = set()
         self._left: set[str] = set()
-        self._transactions = Transactions(self._source, self._tables, self._read)
+        #: The steps of views that can be defined anew, in the order of their creation.
+        self._steps: dict[str, Step] = {}
+        self._table_definitions = TableDefinitions(self._source, self._tables, self._named)
+        self._view_definitions = ViewDefinitions(self._source)
+        self._arrivals = Arrivals(self._source, self._queries)
+        self._has_arrivals = bool(self._of_streams) and self._source.random() < 0.3
+        self._indexes: list[str] = []
+        self._transactions = Transactions(
+            self._source, self._tables, self._read, self._in_order, snapshots=not self._has_arrivals
+        )
 
     def steps(self) -> Iterator[Step]:
         """All steps in their order."""
@@ -73,12 +84,16 @@ class _Drawing:
                 yield Step("restart", "", server=source.choice(("", "", "b")))
             if source.random() < (0.3 if self._of_streams & self._views.keys() else 0.06):
                 yield from self._between()
+            if source.random() < 0.1:
+                yield from self._defined()
             yield from self._on_the_other()
         for name in self._views:
             yield self._whole(name)
         yield from self._on_the_other()
         yield from self._rejected()
-        yield from (Step("read", f"SELECT * FROM {table.name}", name=table.name) for table in tables)
+        for table in self._tables:
+            if not table.is_stream:
+                yield Step("read", f"SELECT * FROM {table.name}", name=table.name)
 
     def _view(self, allow_stream: bool) -> Step:
         """A view of tables, or of a stream where it is allowed: rows of a stream that keeps none count from the view's
@@ -86,6 +101,8 @@ class _Drawing:
         streams = [table for table in self._tables if table.is_stream]
         if streams and allow_stream and self._source.random() < 0.25:
             return self._with_failures(self._source.choice(streams))
+        if streams and allow_stream and self._has_arrivals and self._source.random() < 0.4:
+            return self._as_rows_arrive(self._source.choice(streams))
         name = f"v{len(self._views)}"
         self._queries.seen.clear()
         query = self._queries.failing() if self._source.random() < 0.03 else None
@@ -101,7 +118,26 @@ class _Drawing:
             option = f" WITH ({maintained}method = 'incremental')"
             constructs.append("rows that follow changes")
         head = f"CREATE {kind} {name}{option}"
-        return self._made(name, head, query, "expression that fails" not in self._queries.seen, constructs)
+        return self._defined_anew(
+            self._made(name, head, query, "expression that fails" not in self._queries.seen, constructs)
+        )
+
+    def _defined_anew(self, step: Step) -> Step:
+        """A view that may be, since the judge has a query of the same rows later, too."""
+        if self._keeps_rows or not step.of & self._of_streams:
+            self._steps[step.name] = step
+        return step
+
+    def _as_rows_arrive(self, stream: Table) -> Step:
+        """A view of a stream's rows with what tables say when they arrive."""
+        name, tables = f"v{len(self._views)}", [named(table) for table in self._tables if not table.is_stream]
+        self._queries.seen.clear()
+        found = self._arrivals.draw(name, named(stream), tables, stream.keeps_rows)
+        more = ", method = 'incremental'" if self._source.random() < 0.5 else ""
+        head = f"CREATE VIEW {name} WITH (tables = 'arrival'{more})"
+        constructs = [*self._queries.seen, f"CREATE VIEW{self._of_a_stream} with tables as rows arrive"]
+        query = Select(found.text, found.columns, 14, found.reads, "filter")
+        return replace(self._made(name, head, query, True, constructs), judged=found.judged)
 
     def _with_failures(self, stream: Table) -> Step:
         """A view of a stream whose expressions fail on some rows."""
@@ -109,7 +145,7 @@ class _Drawing:
         tables = [item for item in self._named if any(column.text == "a" for column in item.columns)]
         tables = [item for item in tables if item.name not in self._of_streams]
         table = self._source.choice(tables) if tables else None
-        found = self._failures.draw(_named(stream), table)
+        found = self._failures.draw(named(stream), table)
         policy: Policy = self._source.choice(("null", "null", "skip", "skip", "fail"))
         options = [] if policy == "fail" else [f"on_error = '{policy}'"]
         options += ["method = 'incremental'"] if self._source.random() < 0.5 else []
@@ -152,7 +188,7 @@ class _Drawing:
         """A view more, REFRESH, an index of a view, another method, engine or policy, or another server."""
         name = self._source.choice(list(self._views))
         streaming = [view for view in self._views if view in self._of_streams]
-        match self._source.randint(0, 3 if not streaming else 9):
+        match self._source.randint(0, 4 if not streaming else 10):
             case 0:
                 yield self._view(allow_stream=self._keeps_rows)
             case 1:
@@ -162,17 +198,63 @@ class _Drawing:
                 words = f"ALTER VIEW {name} SET (method = '{method}')"
                 yield Step("own", words, constructs=("ALTER VIEW SET (method)",), name=name)
             case 3:
-                yield Step("own", f"CREATE INDEX ON {name} (c0)", constructs=("CREATE INDEX",), name=name)
+                yield self._index(name)
             case 4:
+                option = self._source.choice(("SET (refresh_policy = 'incremental')", "RESET (refresh_policy)",
+                                              "RESET (method)"))  # fmt: skip
+                yield Step("own", f"ALTER VIEW {name} {option}", constructs=(f"ALTER VIEW {option}",), name=name)
+            case 5:
                 name, engine = self._source.choice(streaming), self._source.choice(("auto", "spark", "embedded"))
                 words = f"ALTER VIEW {name} SET (maintenance_engine = '{engine}')"
                 yield Step("own", words, constructs=(f"another engine: {engine}",), name=name)
-            case 5 | 6:
+            case 6 | 7:
                 yield from self._healed()
             case _:
                 name = self._source.choice(streaming)
                 self._left.add(name)
                 yield from self._moved(name, "" if name in self._away else "b")
+
+    def _index(self, view: str) -> Step:
+        """A view gets an index, or one goes."""
+        if self._indexes and self._source.random() < 0.4:
+            index = self._indexes.pop()
+            return Step("own", f"DROP INDEX {index}", constructs=("DROP INDEX",), name=view)
+        columns = [item.text for item in self._views[view].columns]
+        chosen = self._source.sample(columns, min(len(columns), self._source.choice((1, 1, 2))))
+        self._indexes.append(index := f"i{len(self._indexes)}_{view}")
+        words = f"CREATE INDEX {index} ON {view} ({', '.join(chosen)})"
+        return Step("own", words, constructs=("CREATE INDEX",), name=view)
+
+    def _defined(self) -> Iterator[Step]:
+        """A table or a view has another definition; then all views are read."""
+        names = [name for name in self._steps if name not in self._left]
+        way = self._source.random()
+        if not names or way < 0.55:
+            renamed = self._table_definitions.renamed
+            yield from self._table_definitions.draw(may_rename=not self._has_arrivals)
+            if renamed != self._table_definitions.renamed:
+                self._steps.clear()  # their texts have other names
+        elif way < 0.8:
+            name = self._source.choice(names)
+            above = self._above(name)
+            if not above & self._left:
+                again = [step for other, step in self._steps.items() if other in above]
+                yield from self._view_definitions.created_again(name, again)
+        else:
+            name = self._source.choice(names)
+            step = self._view_definitions.replaced(name, self._steps[name], self._views[name].columns)
+            if step is not None:
+                self._steps[name] = first_definition(step)
+                yield step
+        yield from (self._whole(name) for name in self._views if name not in self._away)
+
+    def _above(self, name: str) -> set[str]:
+        """A view and all that stand on it."""
+        found = {name}
+        for other, view in self._views.items():
+            if view.reads & found:
+                found.add(other)
+        return found
 
     def _on_the_other(self) -> Iterator[Step]:
         """Reads on the server to which views have gone; some come back."""
@@ -224,16 +306,14 @@ class _Drawing:
             return Step("read", f"SELECT * FROM {table.name}", session, name=table.name)
         name = self._source.choice(names)
         columns = self._views[name].columns
-        exact = [item for item in columns if item.exact and item.kind != "apx"]
+        exact = only_exact(columns)
         match self._source.randint(0, 9):
             case 0 if exact and self._views[name].form != "failing":
                 column = self._source.choice(exact)
                 where = f"{column.text} = {literal(self._source, column.kind)}"
                 text, read = f"SELECT * FROM {name} WHERE {where}", "read by a column"
             case 1 if exact and len(exact) == len(columns):
-                places = ", ".join(str(place) for place in range(1, len(columns) + 1))
-                return Step("read", f"SELECT * FROM {name} ORDER BY {places}", session, name=name,
-                            constructs=("read in order",), ordered=True)  # fmt: skip
+                return self._ordered(name, session)
             case 2 if exact and self._views[name].form != "failing":
                 key = self._source.choice(exact).text
                 text, read = f"SELECT {key}, count(*) FROM {name} GROUP BY {key}", "read with grouping"
@@ -241,13 +321,20 @@ class _Drawing:
                 text, read = f"SELECT * FROM {name}", "read"
         return Step("read", text, session, name=name, constructs=(read,))
 
+    def _in_order(self, session: int) -> Step | None:
+        """A read of all rows of some view in their order; None if there is none that has one and cannot fail."""
+        names = [
+            name
+            for name, view in self._views.items()
+            if view.form != "failing" and len(only_exact(view.columns)) == len(view.columns)
+        ]
+        return self._ordered(self._source.choice(names), session) if names else None
+
+    def _ordered(self, name: str, session: int) -> Step:
+        places = ", ".join(str(place) for place in range(1, len(self._views[name].columns) + 1))
+        text = f"SELECT * FROM {name} ORDER BY {places}"
+        return Step("read", text, session, name=name, constructs=("read in order",), ordered=True)
+
 
 def _other(table: Table) -> str | None:
     return table.definition(True) if table.is_stream else None
-
-
-def _named(table: Table) -> Named:
-    key = table.single_key
-    references = tuple((column.name, column.references) for column in table.columns if column.references)
-    columns = tuple(Ref(column.name, column.kind) for column in table.columns)
-    return Named(table.name, columns, key=key.name if key else "", references=references)

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from tests.law.changing import rows
 from tests.law.changing.scalars import Ref, Scalars, Scope
+from tests.law.changing.schemas import Table
 
 #: Joins beyond this estimate of rows become a single relation instead.
 MOST: Final = 600
@@ -37,6 +38,14 @@ class Named(Struct, frozen=True):
     size: int = _TABLE
     key: str = ""
     references: tuple[tuple[str, str], ...] = ()
+
+
+def named(table: Table) -> Named:
+    """A table as what queries read."""
+    key = table.single_key
+    references = tuple((column.name, column.references) for column in table.columns if column.references)
+    columns = tuple(Ref(column.name, column.kind) for column in table.columns)
+    return Named(table.name, columns, key=key.name if key else "", references=references)
 
 
 class From(Struct, frozen=True):
@@ -93,14 +102,14 @@ class Relations:
     def plain(self, found: Named) -> From:
         """A table or a view under a new name."""
         alias = self.alias()
-        scope = _under(alias, found.columns)
+        scope = under(alias, found.columns)
         return From(f"{found.name} {alias}", scope, found.size, frozenset((found.name,)), "table", found, alias)
 
     def nested(self, query: Select, lateral: bool = False) -> From:
         """A query as an item of FROM."""
         alias = self.alias()
         text = f"{'LATERAL ' if lateral else ''}({query.text}) {alias}"
-        return From(text, _under(alias, query.columns), query.size, query.reads, query.form, alias=alias)
+        return From(text, under(alias, query.columns), query.size, query.reads, query.form, alias=alias)
 
     def any(self, depth: int) -> From:
         """One item, or two or three that are joined."""
@@ -230,7 +239,8 @@ class Relations:
         return From(text, scope, 3 * left.size, left.reads | right.reads, "join", alias=alias)
 
 
-def _under(alias: str, columns: Sequence[Ref]) -> Scope:
+def under(alias: str, columns: Sequence[Ref]) -> Scope:
+    """Columns as those of an item of FROM."""
     return tuple(Ref(f"{alias}.{item.text}", item.kind, item.exact) for item in columns)
 
 

@@ -94,7 +94,7 @@ def draw_tables(source: random.Random) -> list[Table]:
         found.append(_edges(number) if source.random() < 0.12 else _table(source, number, found))
     keeps_rows = source.random() < 0.5
     for name in source.choice((("s",), ("s",), ("s", "z"), (), (), ())):
-        columns = [Column("k", "int"), *(Column(f"v{place}", _kind(source, but="arr")) for place in range(3))]
+        columns = [Column("k", "int"), *(Column(f"v{place}", draw_kind(source, but="arr")) for place in range(3))]
         found.append(Table(name, tuple(columns), is_stream=True, keeps_rows=keeps_rows))
     return found
 
@@ -127,11 +127,12 @@ def _table(source: random.Random, number: int, others: list[Table]) -> Table:
         columns.append(Column("u", "int", True, constraint=" UNIQUE"))
     columns.append(Column("a", "int", is_nullable=source.random() < 0.8))
     columns += [
-        Column(name, _kind(source), is_nullable=source.random() < 0.85) for name in "bcd"[: source.randint(1, 3)]
+        Column(name, draw_kind(source), is_nullable=source.random() < 0.85) for name in "bcd"[: source.randint(1, 3)]
     ]
     return Table(f"t{number}", tuple(columns), key)
 
 
-def _kind(source: random.Random, but: str = "") -> str:
+def draw_kind(source: random.Random, but: str = "") -> str:
+    """A kind, more often a frequent one."""
     kinds = [kind for kind in _WEIGHTS if kind != but]
     return source.choices(kinds, [_WEIGHTS[kind] for kind in kinds])[0]

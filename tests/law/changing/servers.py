@@ -84,6 +84,7 @@ class Ours:
         for session in self.sessions:
             if session.is_in_block:
                 session.answer("ROLLBACK")
+            session.cursors.close(None)
             session.notices.clear()
         for name in self._away:
             found = self.sessions[0].answer(f"DROP VIEW {name} CASCADE")

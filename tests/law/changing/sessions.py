@@ -5,6 +5,7 @@ Both give answers as texts. A statement that waits for a lock of the other sessi
 
 from __future__ import annotations
 
+import datetime
 import traceback
 from typing import Any, Final
 
@@ -15,10 +16,12 @@ from psycopg.pq import DiagnosticField, ExecStatus, PGconn, abc
 from catalog.values.errors import SqlError, failed_transaction
 from executor.database.database import Database
 from executor.sql.replanning import Planned
+from executor.transactions.result import Result
 from planner.parse.parser import parse
-from planner.statements.statement import CopyIn, Output
+from planner.statements.statement import CloseCursor, CopyIn, DeclareCursor, Fetch, Output
 from protocol.copy import CopyFormat, CopyReader
 from protocol.values.registry import encode_few
+from server.session.cursors import Cursors, SqlCursor
 from tests.executor.client import Client
 from tests.law.changing.answers import Answer, Row
 from tests.law.changing.steps import SESSIONS
@@ -35,6 +38,7 @@ class Session(Client):
         super().__init__(database, schema)
         self._plans: dict[str, Planned] = {}
         self._catalog = self.session.catalog
+        self.cursors = Cursors()
 
     def planned(self, text: str) -> Planned:
         """A bound statement, planned once for a version of the catalog."""
@@ -71,16 +75,33 @@ class Session(Client):
             return self._copied(text, data)
         if isinstance(raw.node, ast.TransactionStmt):
             result = self.session.execute(self.bind(text))
+            if self.session.status == "I":
+                self.cursors.rollback() if result.tag == "ROLLBACK" else self.cursors.commit()
         elif self.session.status == "E":
             raise failed_transaction()
         else:
-            planned = self.planned(text)
-            result = self.session.execute_planned(planned)
+            result = self._run(self.planned(text))
         self.notices += [notice.message for notice in result.notices]
         if result.batches is None:
             return Answer("", result.tag)
         rows = [row for batch in result.batches for row in _texts(batch.columns, result.outputs)]
         return Answer("", result.tag, tuple(item.type.oid for item in result.outputs), tuple(rows))
+
+    def _run(self, planned: Planned) -> Result:
+        """Runs a statement; those about cursors as a server does."""
+        match planned.statement:
+            case Fetch(name=name) as statement:
+                return self.cursors.find(name).fetch(statement)
+            case CloseCursor(name=name):
+                self.cursors.close(name)
+                return Result("CLOSE CURSOR" if name else "CLOSE CURSOR ALL")
+            case DeclareCursor() as statement:
+                self.cursors.check(statement, in_block=self.is_in_block)
+                rows = self.session.execute_planned(planned)
+                self.cursors.add(SqlCursor.of(statement, rows, datetime.datetime.now(datetime.UTC), 0))
+                return Result("DECLARE CURSOR")
+            case _:
+                return self.session.execute_planned(planned)
 
     def _copied(self, text: str, data: bytes) -> Answer:
         planned = self.planned(text)
@@ -114,6 +135,7 @@ class Theirs:
         """An empty schema."""
         for connection in self._connections:
             connection.exec_(b"ROLLBACK")
+            connection.exec_(b"CLOSE ALL")
         for text in (f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", f"CREATE SCHEMA {SCHEMA}"):
             found = self.answer(0, text)
             assert not found.state, found

@@ -6,7 +6,8 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-#: ``view``: a view's definition, which may be refused. ``alter``: a change of a view's meaning. ``read``: a query of a
+#: ``view``: a view's definition, which may be refused. ``alter``: another
+#: definition of a table or a view. ``read``: a query of a
 #: view or a table. ``own``: a statement that only Millstream gets. ``migrate``: a view goes to a server. ``restart``: a
 #: server ends and begins.
 Role = Literal["table", "view", "alter", "change", "copy", "block", "read", "own", "migrate", "maintain", "restart"]
@@ -56,6 +57,11 @@ class Case(Struct, frozen=True):
 
     seed: int
     steps: tuple[Step, ...]
+
+
+def control(text: str, construct: str = "", session: int = 0) -> Step:
+    """A statement about transactions or cursors."""
+    return Step("block", text, session, constructs=(construct,) if construct else ())
 
 
 def as_script(case: Case) -> str:

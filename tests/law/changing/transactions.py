@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
 
 from tests.law.changing.changes import Changes
+from tests.law.changing.cursors import reads_by_cursor
 from tests.law.changing.schemas import Table
-from tests.law.changing.steps import SESSIONS, Step
+from tests.law.changing.steps import SESSIONS, Step, control
 
 #: A read of a random view, by a session; True: only of those that read no stream.
 Read = Callable[[int, bool], Step]
+#: A read in order of a random view, by a session; None if no view has an order.
+OrderedRead = Callable[[int], Step | None]
 
 _LEVELS: Final = ("", "", "", " ISOLATION LEVEL REPEATABLE READ", " ISOLATION LEVEL REPEATABLE READ")
 
@@ -21,16 +25,19 @@ _LEVELS: Final = ("", "", "", " ISOLATION LEVEL REPEATABLE READ", " ISOLATION LE
 class Transactions:
     """Draws transactions over tables, which read views in between."""
 
-    def __init__(self, source: random.Random, tables: Sequence[Table], read: Read) -> None:
+    def __init__(
+        self, source: random.Random, tables: Sequence[Table], read: Read, in_order: OrderedRead, snapshots: bool
+    ) -> None:
+        """``snapshots``: whether transactions that write may read one moment."""
         self._source = source
         self._tables = tables
         self._changes = Changes(source, tables)
-        self._read = read
+        self._read, self._in_order, self._snapshots = read, in_order, snapshots
 
     def draw(self) -> list[Step]:
         """One transaction, or several that belong together."""
-        forms = (self._alone, self._block, self._several, self._repeatable)
-        return list(self._source.choices(forms, (9, 5, 3, 1))[0]())
+        forms = (self._alone, self._block, self._several, self._repeatable, self._by_cursor)
+        return list(self._source.choices(forms, (9, 5, 3, 1, 1))[0]())
 
     def _alone(self) -> Iterator[Step]:
         yield self._changes.draw(self._source.choice(self._tables))
@@ -73,7 +80,7 @@ class Transactions:
                 yield replace(step, constructs=(*step.constructs, f"{named}: a statement beside blocks"))
             elif block is None:
                 blocks[session] = block = _Block(self._source, session, f"of {named}")
-                level = self._source.choice(_LEVELS)
+                level = self._source.choice(_LEVELS) if self._snapshots else ""
                 yield replace(block.begins(level), constructs=(named,))
                 block.read = f"{named}: read {'under REPEATABLE READ' if level else 'in a block'}"
             elif self._source.random() < 0.15:
@@ -84,18 +91,26 @@ class Transactions:
 
     def _repeatable(self) -> Iterator[Step]:
         """Reads of one moment, while another session commits."""
-        yield _control("BEGIN ISOLATION LEVEL REPEATABLE READ", session=1)
+        yield control("BEGIN ISOLATION LEVEL REPEATABLE READ", session=1)
         for _ in range(self._source.randint(1, 3)):
             yield self._of_a_moment()
             yield self._beside_snapshots(0)
             yield self._of_a_moment()
-        yield _control("COMMIT", session=1)
+        yield control("COMMIT", session=1)
 
-    def _beside_snapshots(self, session: int) -> Step:
+    def _by_cursor(self) -> Iterator[Step]:
+        """Reads of one moment by a cursor; its own session changes tables alone."""
+        read, tables = self._in_order(1), [table for table in self._tables if not table.is_stream]
+        if read is None:
+            return self._repeatable()
+        own = partial(self._beside_snapshots, 1, tables)
+        return reads_by_cursor(self._source, read, partial(self._beside_snapshots, 0), own)
+
+    def _beside_snapshots(self, session: int, tables: Sequence[Table] = ()) -> Step:
         """A change while others may read by older snapshots, to which PostgreSQL shows a truncated table as empty
         (manual, section 13.6)."""
-        found = self._changes.draw(self._source.choice(self._tables), session)
-        return self._beside_snapshots(session) if "TRUNCATE" in found.constructs else found
+        found = self._changes.draw(self._source.choice(tables or self._tables), session)
+        return self._beside_snapshots(session, tables) if "TRUNCATE" in found.constructs else found
 
     def _of_a_moment(self) -> Step:
         found = self._read(1, False)
@@ -116,27 +131,23 @@ class _Block:
 
     def begins(self, level: str) -> Step:
         """Its BEGIN."""
-        return _control(f"BEGIN{level}", session=self.session)
+        return control(f"BEGIN{level}", session=self.session)
 
     def savepoint(self) -> Step | None:
         """A statement about savepoints, or None for another one."""
         chance, known = self._source.random(), self._savepoints
         if chance < 0.2:
             known.append(f"p{len(known)}")
-            return _control(f"SAVEPOINT {known[-1]}", "savepoint", self.session)
+            return control(f"SAVEPOINT {known[-1]}", "savepoint", self.session)
         if chance < 0.38 and known:
             place = self._source.randrange(len(known))
             del known[place + 1 :]
-            return _control(f"ROLLBACK TO {known[place]}", "ROLLBACK TO a savepoint", self.session)
+            return control(f"ROLLBACK TO {known[place]}", "ROLLBACK TO a savepoint", self.session)
         if chance < 0.45 and known:
-            return _control(f"RELEASE {known.pop()}", "RELEASE", self.session)
+            return control(f"RELEASE {known.pop()}", "RELEASE", self.session)
         return None
 
     def ends(self) -> Step:
         """COMMIT or ROLLBACK."""
         word = "ROLLBACK" if self._source.random() < 0.25 else "COMMIT"
-        return _control(word, f"{word} {self._where}", self.session)
-
-
-def _control(text: str, construct: str = "", session: int = 0) -> Step:
-    return Step("block", text, session, constructs=(construct,) if construct else ())
+        return control(word, f"{word} {self._where}", self.session)

@@ -190,6 +190,18 @@ class Queries:
         outputs = [one, two, Ref(f"GROUPING({one.text}, {two.text})", "int"), *calls]
         return self._select(item, outputs, self._where(item.scope), tail=f" GROUP BY {sets}", form="sets")
 
+    def above(self, item: From) -> Select:
+        """A query over all rows of an item: the rows, groups of them, or each distinct one."""
+        match self._source.randint(0, 4):
+            case 0 | 1:
+                return self._select(item, list(item.scope), form="filter")
+            case 2 if only_exact(item.scope):
+                self.seen.append("DISTINCT")
+                return self._select(item, list(only_exact(item.scope)), head="DISTINCT ", form="distinct")
+            case _:
+                self.seen.append("GROUP BY")
+                return self._groups_of(item)
+
     def _distinct(self, depth: int) -> Select:
         item = self._relations.any(depth)
         self.seen.append("DISTINCT")
