@@ -229,6 +229,8 @@ class _Drawing:
         """A table or a view has another definition; then all views are read."""
         names = [name for name in self._steps if name not in self._left]
         way = self._source.random()
+        if self._away:  # tables of a view that is elsewhere stay as they are (55000)
+            return
         if not names or way < 0.55:
             renamed = self._table_definitions.renamed
             yield from self._table_definitions.draw(may_rename=not self._has_arrivals)
