@@ -62,6 +62,7 @@ LONG: Final = (
     "tests/executor/test_moving_shapes.py",
     "tests/sql/test_tpch.py",
     "tests/law/test_nexmark.py",
+    "tests/law/test_tpch_changes.py",
     "tests/law/test_shapes.py",
     "tests/sql/test_tpch_stream.py",
     "tests/executor/test_join_order.py",
