@@ -242,7 +242,9 @@ class KeptRows:
         snapshots, self._snapshots = self._snapshots, {}
 
         def over_states(relation: Relation, kept: Mapping[str, pa.Table]) -> pa.Table:
-            return whole(relation, {**self._inputs(relation, snapshots), **kept})
+            bindings = {**self._inputs(relation, snapshots), **kept}
+            rows = _of_few(relation, bindings)
+            return whole(relation, bindings) if rows is None else rows
 
         most = self._core.trace_budget.limit // 2
         self._rows = MaintainedRows(self._flow, over_states, self._query, self._merge, most, self._times, self._shown)
@@ -302,10 +304,9 @@ class KeptRows:
 
     def _query(self, relation: Relation, bindings: Mapping[str, pa.Table]) -> pa.Table:
         plan = self._plans.get(relation)
-        few = _OF_FEW(plan.relation)
-        found = None if few is None else leave(few.run, bindings)
-        if found is not None:
-            return found
+        rows = _of_few(plan.relation, bindings)
+        if rows is not None:
+            return rows
         return self._core.engine.query_few(plan.relation, bindings, self._expanded.time_zone)
 
     def _times(self, node: TimeBounded) -> pa.Table:
@@ -392,6 +393,12 @@ class KeptRows:
             item.close()
         self._tables.clear()
         self._rows = None
+
+
+def _of_few(relation: Relation, bindings: Mapping[str, pa.Table]) -> pa.Table | None:
+    """The rows of a relation over few rows; None if an engine must compute them."""
+    few = _OF_FEW(relation)
+    return None if few is None else leave(few.run, bindings)
 
 
 def _leaves(relation: Relation) -> set[str]:
