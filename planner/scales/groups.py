@@ -1,11 +1,13 @@
 """Scales of groups and windows: what a sum, an average or an extreme value shows, by the values that it is made of.
 
 Owns: the aggregates that compute scales beside those of the values. A sum shows as many decimals as that of its values
-with the most, an extreme value its own, an average what a quotient of sum and count does.
+with the most, an extreme value its own, an average what a quotient of sum and count does. A variance is a quotient of
+which only the result is there; a deviation shows as many decimals as its variance (numeric_stddev_internal).
 """
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -16,6 +18,7 @@ from planner.algebra.nodes import (
     Aggregate,
     AggregateCall,
     Call,
+    Case,
     Column,
     ColumnRef,
     Literal,
@@ -29,12 +32,17 @@ from planner.algebra.nodes import (
 from planner.scales.columns import Scales
 from planner.scales.expressions import quotient_scale
 from planner.scales.nested import has_scales, in_place
-from planner.scales.terms import UNKNOWN, differs
+from planner.scales.terms import UNKNOWN, constant, differs
 
 #: Window functions that give one of their first argument's values.
 _PICKING: Final = frozenset(("first_value", "last_value", "nth_value", "lag", "lead"))
 #: Aggregates that give one of the values of their ordered set.
 _CHOOSING: Final = frozenset(("percentile_disc", "mode"))
+#: By aggregate, the digits before the point beyond which a variance shows fewer decimals; a deviation's own digits are
+#: half as many as its variance's.
+_SPREADS: Final = {"var_pop": 4, "var_samp": 4, "stddev_pop": 2, "stddev_samp": 2}
+#: The most decimals that one shows.
+_MOST: Final = 20
 #: What gives an extreme value's own scale.
 _EXTREME: Final = {"min": "min_by", "max": "max_by"}
 
@@ -106,6 +114,8 @@ class _Calls:
             case "avg":
                 if scale != UNKNOWN:
                     self._average(column, call, scale)
+            case function if function in _SPREADS:
+                self._chosen.append((column, _of_spread(column, _SPREADS[function])))
             case "array_agg":
                 if differs(scale):
                     self.added.append((self._scales.beside(column), _gathered(call, scale)))
@@ -191,6 +201,17 @@ def _of_extreme(call: Any, scale: Scalar) -> Any:
     """The scale of a least or greatest value."""
     found = replace(call, function=_EXTREME[call.function], arguments=(scale, call.arguments[0]), type=INT4)
     return replace(found, distinct=False) if isinstance(found, AggregateCall) else found
+
+
+def _of_spread(column: Column, digits: int) -> Scalar:
+    """The scale of a variance or a deviation by its value, as select_div_scale gives it: none for zero, else four fewer
+    for each four more digits of the variance."""
+    value = ColumnRef(column)
+    branches = [(Call("eq", (value, Literal(Decimal(0), column.type)), BOOL), constant(0))]
+    for step in range(_MOST // 4 - 1):
+        bound = Literal(Decimal(10) ** (digits * step), column.type)
+        branches.append((Call("le", (value, bound), BOOL), constant(_MOST - 4 * step)))
+    return Case(tuple(branches), constant(4), INT4)
 
 
 def _most(call: Any, scale: Scalar) -> Any:

@@ -65,8 +65,8 @@ Objects = Mapping[int, CatalogObject]
 #: A statement's by their classes.
 Nodes = Mapping[type, list[Any]]
 
-#: What makes quotients of numerics.
-_QUOTIENTS: Final = frozenset(("div", "avg"))
+#: What makes quotients of numerics, and roots of these.
+_QUOTIENTS: Final = frozenset(("div", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp"))
 #: Types of values that depend on numerics' values alone.
 _VALUES: Final = frozenset(("numeric", "bool", "int2", "int4", "int8", "float4", "float8"))
 

@@ -98,7 +98,7 @@ class Aggregates:
 
     def _of_numbers(self, number: str) -> tuple[Ref, str]:
         forms = (
-            (f"stddev({number})", "apx", "variances"),  # what is computed with one that is 0 has more decimals here
+            (f"stddev({number})", "apx", "variances"),  # in groups of 100 rows its value does not tell its decimals
             (f"var_pop({number})", "apx", "variances"),
             (f"bit_or({number})", "int", "bit aggregates"),
             (f"bit_xor({number})", "int", "bit aggregates"),

@@ -14,4 +14,8 @@ SELECT max(v), min(v), count(*) FROM (SELECT var_pop(i) AS v FROM s GROUP BY g) 
 SELECT avg(i)::text, (avg(n))::varchar, json_agg(i) FROM s WHERE g = 2;
 SELECT (10.0 / 4)::text, (i / 4.0)::text, (-i / 8.0)::text, concat(i / 3.0), to_json(i * 2500.0 / 1) FROM s ORDER BY i, n;
 SELECT scale(avg(i)), min_scale(avg(i)), trim_scale(avg(i)), format('%s', avg(i)) FROM s WHERE g = 1;
+SELECT g, var_pop(i) + 1, stddev(i) - 1, var_pop(n) / 3, sqrt(var_pop(i)) FROM s GROUP BY g ORDER BY g;
+SELECT stddev(v), stddev_pop(v), variance(v), variance(v) * 2, stddev(v) * 1.00, stddev(v) / avg(v) FROM (VALUES (1), (523), (77)) t (v);
+SELECT v, stddev(v) OVER (ORDER BY v), var_pop(v) OVER () + 1 FROM (VALUES (1), (523), (77)) t (v) ORDER BY v;
+SELECT sum(v), avg(v), max(v) FROM (SELECT var_pop(i) + 1 AS v FROM s GROUP BY g) q;
 DROP TABLE s;
