@@ -51,7 +51,7 @@ READS: Final = 12
 
 
 def _text(name: str) -> str:
-    """A query without LIMIT. A deviation times 1.000 (query 39) shows fewer decimals here than in PostgreSQL."""
+    """A query without LIMIT. A deviation times 1.000 (query 39) has up to 23 decimals, and a product keeps 18."""
     return re.sub(r"\s+LIMIT\s+100\s*$", "", QUERIES[name], flags=re.IGNORECASE).replace("*1.000 stdev", " stdev")
 
 
