@@ -46,6 +46,7 @@ from executor.traces.parquet import describe_file, read_table, verify_file, writ
 from executor.views.storage import Handover
 from planner.algebra.allow_list import check_call, require_zone
 from planner.algebra.nodes import Column, Delta, Snapshot
+from planner.algebra.signature import entries
 from planner.algebra.validate import validate
 from planner.algebra.walk import Node, walk
 from planner.incremental.names import LSN, ORDINAL, stored_name
@@ -263,8 +264,10 @@ def as_handover(owned: Owned, leaving: ExportedView, view: int, program: Program
 
 
 def _parts(program: Program) -> list[object]:
-    """A program's states, and the statements that fill them."""
-    return [*program.states, *((path.inputs, item) for path in program.paths for item in path.statements)]
+    """A program's states, and the statements that fill them, in a form in which NaN equals NaN."""
+    statements = [(path.inputs, item) for path in program.paths for item in path.statements]
+    filled = [(inputs, item.target, entries(item.relation, {}), item.method) for inputs, item in statements]
+    return [*program.states, *filled]
 
 
 def names(storage: Path) -> list[str]:

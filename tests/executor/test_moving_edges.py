@@ -379,3 +379,14 @@ def test_a_dead_server_leaves_no_states_behind(
         assert servers.client("b").run(READ) == rows.wanted()
     rows.insert(servers.client("a"), 5)
     assert servers.client("a").run(READ) == rows.wanted()
+
+
+def test_a_view_with_a_nan_comes_back(servers: Servers, a: Client) -> None:
+    """A constant that does not equal itself: the states belong to the view's own query all the same."""
+    a.run("CREATE FOREIGN TABLE floats (k int, x float8) SERVER stream")
+    a.run("CREATE VIEW least AS SELECT k, min(coalesce(x, 'NaN'::float8)) AS least FROM floats GROUP BY k")
+    a.run("INSERT INTO floats VALUES (1, 2), (2, NULL), (3, 0.5)")
+    servers.migrate("a", "b", "least")
+    a.run("INSERT INTO floats VALUES (2, 7)")
+    servers.migrate("b", "a", "least")
+    assert a.run("SELECT * FROM least WHERE least < 'NaN' ORDER BY k") == [(1, 2.0), (2, 7.0), (3, 0.5)]
