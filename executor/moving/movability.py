@@ -46,6 +46,10 @@ def require_movable(core: Core, runtime: ViewRuntime) -> None:
         scan = next((node for node in scans if node.kind not in ("table", "view")), None)
         if scan is not None:
             raise unsupported(f'migrating view "{name}", which reads "{scan.name}" whenever it is read', instead)
+    lenient = next((each.view for each in (runtime, *below) if each.view.on_error != "fail"), None)
+    if below and lenient is not None:
+        what = f'migrating view "{name}" with the views that it reads, as view "{lenient.name}" has on_error'
+        raise unsupported(f"{what} = '{lenient.on_error}'", instead)
     for each in below:
         if any(map(home_of, streams_of(core, each.program))):
             what = f'migrating view "{name}", which reads view "{each.view.name}" of another server'
