@@ -4,9 +4,10 @@
    (``planner.incremental.dataflow``) from one moment's rows, and brings them forward by the changes of its inputs.
 2. ``operators`` runs a node: its change from the changes and rows of the nodes below it.
 3. ``multiset.Multiset`` keeps a node's rows (``weighted_rows``, ``value_bits``), and finds them by the hashes of keys
-   (``hashing``) and by times (``ordered_values``). ``first_rows``, ``time_bounds`` and ``recursion`` have what such
-   nodes keep beside, ``first_of_partitions`` the rows among which an engine chooses, and ``group_sums`` adds up states
-   of groups.
+   (``hashing``), by times (``ordered_values``) and by places in an order (``order_keys``).
+   ``first_rows``, ``time_bounds`` and ``recursion`` have what such nodes keep beside, ``first_of_partitions`` the rows
+   among which an engine chooses, ``ordered_windows`` those that a change of a window reaches, and ``group_sums`` adds
+   up states of groups.
 4. ``view_rows`` are the rows of a view that another dataflow keeps. ``node_rows`` finds the rows of any node.
 
 What is kept here is a cache: it can be made again of the tables and states at any time, and is given up where a change

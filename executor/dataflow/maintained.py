@@ -17,6 +17,7 @@ from executor.dataflow.hashing import Hashes, hashes_of
 from executor.dataflow.multiset import Multiset, Range
 from executor.dataflow.node_rows import NodeRows
 from executor.dataflow.operators import Changes, Merge, NodeStates, Query, change_schema, schema_of
+from executor.dataflow.ordered_windows import OrderedRows
 from executor.dataflow.recursion import Rounds, SupportedRows, Surroundings
 from executor.dataflow.time_bounds import TimeBoundedRows, Times
 from executor.dataflow.view_rows import ViewRows
@@ -28,6 +29,7 @@ from planner.incremental.dataflow.graph import (
     Dataflow,
     FirstRows,
     Key,
+    OrderedWindow,
     Ranked,
     Recursive,
     Retracted,
@@ -98,7 +100,9 @@ class MaintainedRows:
             if isinstance(node, Recursive):
                 self._recur(node, filled(node.fill), filled(node.base_fill))
             if node.id in flow.kept and node.id not in views:
-                rows = self._made(node.id)
+                rows = (
+                    self._windowed(node, filled(node.fill)) if isinstance(node, OrderedWindow) else self._made(node.id)
+                )
                 rows = filled(node.definition) if rows is None else rows
                 self._kept[node.id] = self._multiset(node.columns, rows, flow.kept[node.id])
             self._require_room()
@@ -119,6 +123,12 @@ class MaintainedRows:
     def _chosen(self, node: int, relation: Relation, rows: pa.Table) -> pa.Table:
         """A relation's rows over candidates of a node."""
         return self._query(relation, {f"s_{candidates_trace(self._flow.scope, node)}": rows})
+
+    def _windowed(self, node: OrderedWindow, rows: pa.Table) -> pa.Table:
+        """All rows of a window, made of those of the node below."""
+        order = self._states.windows[node.id] = OrderedRows(node, partial(self._merge, node.given))
+        typed = pa.Table.from_arrays(rows.columns, schema=schema_of(node.given))
+        return self._chosen(node.id, node.computed, order.all(typed))
 
     def _recur(self, node: Recursive, rows: pa.Table, base: pa.Table) -> None:
         """Makes what is kept of a recursion of its rows and of those of its base."""
@@ -155,7 +165,12 @@ class MaintainedRows:
 
     def index(self) -> None:
         """Makes the indexes that the first change which takes rows away would make."""
-        for item in (*self._kept.values(), *self._states.groups.values()):
+        for node, kept in self._kept.items():
+            if node in self._states.windows:
+                self._states.windows[node].index(kept)
+            else:
+                kept.index()
+        for item in self._states.groups.values():
             item.index()
         for node, view in self._views.items():
             for key in self._flow.kept.get(node, ()):

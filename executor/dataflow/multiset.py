@@ -4,8 +4,9 @@ Rows lie in segments, the larger ones first. A change takes the rows that are eq
 segments, adds the weights, and writes what is left into a new segment; segments of like sizes become one (a logarithmic
 method: Bentley and Saxe, 1980). So a change costs its own size times the logarithm of the rows.
 
-A segment has, for each key, the hashes of its rows in order. A row that is taken out keeps its place, with weight 0,
-until its segment becomes part of another one.
+A segment has, for each key, the hashes of its rows in order, and the keys of an ordering where places in it are looked
+up (``order_keys``). A row that is taken out keeps its place, with weight 0, until its segment becomes part of another
+one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
+from executor.dataflow.order_keys import Keys, Ordering
 from executor.dataflow.ordered_values import in_order
 from executor.dataflow.weighted_rows import (
     WEIGHT,
@@ -36,15 +38,23 @@ from executor.dataflow.weighted_rows import (
 from executor.traces.budget import size_of
 
 Places = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+#: Least and greatest keys of an order.
+KeyRanges = tuple[Keys, Keys]
 #: The least and the greatest value.
 Range = tuple[int, int]
 _INDEX_BYTES: Final = 12
+#: Hashes that are worth sorting before they are looked up.
+_MANY: Final = 1024
+#: By how much a search for rows grows where too many have gone.
+_WIDENING: Final = 4
+#: How large it may become.
+_MOST_CELLS: Final = 1 << 18
 
 
 class _Segment:
     """Rows that came together."""
 
-    __slots__ = ("_indexes", "_orders", "_size", "live", "rows", "weights")
+    __slots__ = ("_indexes", "_orders", "_size", "_sorted", "live", "rows", "weights")
 
     def __init__(self, rows: pa.Table, weights: Integers) -> None:
         #: One batch: Arrow takes rows of it in a fifth of the time that a table's take.
@@ -55,6 +65,8 @@ class _Segment:
         self._indexes: dict[tuple[str, ...], tuple[Hashes, npt.NDArray[np.int32]]] = {}
         #: Of columns of times the values in order, without NULLs, and the rows' places.
         self._orders: dict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]] = {}
+        #: The keys of an ordering in order, and the rows' places.
+        self._sorted: tuple[Ordering, Keys, npt.NDArray[np.int32]] | None = None
 
     def index(self, key: tuple[str, ...]) -> tuple[Hashes, npt.NDArray[np.int32]]:
         """The hashes of the rows' keys in order, and the rows' places."""
@@ -84,28 +96,73 @@ class _Segment:
         places = np.unique(np.concatenate(found))
         return places.compress(self.weights[places] > 0)
 
+    def ordered(self, ordering: Ordering) -> tuple[Keys, npt.NDArray[np.int32]]:
+        """The keys of the rows in order, and the rows' places."""
+        found = self._sorted
+        if found is None or found[0] != ordering:
+            keys = ordering.keys(pa.Table.from_batches([self.rows]))
+            order = np.argsort(keys, kind="stable").astype(np.int32)
+            found = self._sorted = (ordering, keys[order], order)
+        return found[1:]
+
+    def _forget_gone(self, ordering: Ordering) -> None:
+        """Takes rows that have gone out of the index."""
+        keys, places = self.ordered(ordering)
+        there = self.weights[places] > 0
+        self._sorted = (ordering, keys[there], places[there])
+
+    def within(self, ordering: Ordering, ranges: KeyRanges) -> Places:
+        """Where rows are whose keys are in one of some ranges."""
+        keys, places = self.ordered(ordering)
+        first, last = np.searchsorted(keys, ranges[0], "left"), np.searchsorted(keys, ranges[1], "right")
+        order = np.argsort(first, kind="stable")
+        first, last = first[order], np.maximum.accumulate(last[order])
+        first[1:] = np.maximum(first[1:], last[:-1])
+        found = places[_steps(first, np.maximum(last - first, 0))]
+        return found.compress(self.weights[found] > 0)
+
+    def near(self, ordering: Ordering, keys: Keys, number: int, *, behind: bool) -> npt.NDArray[np.bytes_]:
+        """The keys of so many rows that come next behind each key, or before it; where there are fewer, keys behind or
+        before all others."""
+        width = number
+        while True:
+            own, places = self.ordered(ordering)
+            start = np.searchsorted(own, keys, "right" if behind else "left")
+            at = start[:, None] + (np.arange(width) if behind else -1 - np.arange(width))
+            inside = (at >= 0) & (at < own.size)
+            at = np.minimum(np.maximum(at, 0), own.size - 1)
+            live = inside & (self.weights[places[at]] > 0)
+            counts = np.cumsum(live, axis=1)
+            if np.all((counts[:, -1] >= number) | ~inside[:, -1]):
+                break
+            width *= _WIDENING
+            if width * keys.size > _MOST_CELLS:
+                width = number
+                self._forget_gone(ordering)
+        rows, columns = np.nonzero(live & (counts <= number))
+        ends = ordering.beyond(keys.itemsize, behind=behind)
+        found = np.full((keys.size, number), ends, own.dtype)
+        found[rows, counts[rows, columns] - 1] = own[at[rows, columns]]
+        return found
+
     @property
     def bytes(self) -> int:
         """About what it takes in memory."""
         indexes = len(self._indexes) + len(self._orders)
-        return self._size + _INDEX_BYTES * len(self.weights) * indexes
+        keys = 0 if self._sorted is None else self._sorted[1].nbytes + self._sorted[2].nbytes
+        return self._size + _INDEX_BYTES * len(self.weights) * indexes + keys
 
     def places(self, key: tuple[str, ...], wanted: Hashes) -> npt.NDArray[np.int32]:
         """Where rows with these hashes are, each hash given once."""
         hashes, order = self.index(key)
         first, last = np.searchsorted(hashes, wanted, "left"), np.searchsorted(hashes, wanted, "right")
-        counts = last - first
-        total = int(counts.sum())
-        if not total:
-            return order[:0]
-        steps = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-        places: npt.NDArray[np.int32] = order[np.repeat(first, counts) + steps]
+        places: npt.NDArray[np.int32] = order[_steps(first, last - first)]
         return places.compress(self.weights[places] > 0)
 
     def first_places(self, key: tuple[str, ...], wanted: Hashes) -> tuple[Integers, Places]:
         """For each of some hashes that rows have, its number, and where the first row is, if that is there."""
         hashes, order = self.index(key)
-        first = np.searchsorted(hashes, wanted, "left")
+        first = _places_of(hashes, wanted)
         rows = np.flatnonzero(hashes.take(first, mode="clip") == wanted) if hashes.size else first[:0]
         places = order[first[rows]]
         there = self.weights[places] > 0
@@ -170,10 +227,41 @@ class Multiset:
         """Rows with their weights that have a time, by its column, in one of some ranges."""
         return self._weighted([item.take(item.between(ranges)) for item in self._segments])
 
+    def within(self, ordering: Ordering, ranges: KeyRanges) -> pa.Table:
+        """Rows with their weights whose keys are in one of some ranges."""
+        return self._weighted([item.take(item.within(ordering, ranges)) for item in self._segments])
+
+    def take_within(self, ordering: Ordering, ranges: KeyRanges) -> pa.Table:
+        """Takes out what ``within`` finds."""
+        return self._taken_out([(item, item.within(ordering, ranges)) for item in self._segments])
+
+    def near(self, ordering: Ordering, keys: Keys, number: int, *, behind: bool) -> Keys:
+        """The keys of so many rows that come next behind each key, or before it, in its partition; an end of the
+        partition where there are fewer. Rows with the key itself are not among them."""
+        least, greatest = (ends[:, None] for ends in ordering.ends(keys))
+        parts = [item.near(ordering, keys, number, behind=behind) for item in self._segments]
+        if not parts:
+            return np.repeat(greatest if behind else least, number, axis=1)
+        near = np.sort(np.concatenate(parts, axis=1), axis=1) if len(parts) > 1 else parts[0]
+        if behind:
+            near = near[:, :number]
+            return np.where(near > greatest, greatest, near)
+        near = near[:, : -number - 1 : -1] if len(parts) > 1 else near
+        return np.where(near < least, least, near)
+
+    def index_in_order(self, ordering: Ordering) -> None:
+        """Makes the index by which rows are found in an order."""
+        for item in self._segments:
+            item.ordered(ordering)
+
     def take(self, key: tuple[str, ...], hashes: Hashes) -> pa.Table:
         """Takes out what ``lookup`` finds."""
         wanted = np.unique(hashes)
-        found = [(item, item.places(key, wanted) if key else np.flatnonzero(item.weights)) for item in self._segments]
+        return self._taken_out(
+            [(item, item.places(key, wanted) if key else np.flatnonzero(item.weights)) for item in self._segments]
+        )
+
+    def _taken_out(self, found: Sequence[tuple[_Segment, Places]]) -> pa.Table:
         rows = self._weighted([item.take(places) for item, places in found if places.size])
         self._clear(found)
         return rows
@@ -241,6 +329,24 @@ class Multiset:
         if not found:
             return self._none
         return found[0] if len(found) == 1 else pa.concat_tables(found)
+
+
+def _places_of(hashes: Hashes, wanted: Hashes) -> Integers:
+    """Where each of some hashes is among others in order: neighbours one after the other, where they are many."""
+    if wanted.size < _MANY:
+        return np.searchsorted(hashes, wanted, "left")
+    order = np.argsort(wanted)
+    found = np.empty(wanted.size, np.int64)
+    found[order] = np.searchsorted(hashes, wanted[order], "left")
+    return found
+
+
+def _steps(first: Integers, counts: Integers) -> Integers:
+    """The numbers from each first one on, so many."""
+    total = int(counts.sum())
+    steps = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+    found: Integers = np.repeat(first, counts) + steps
+    return found
 
 
 def _are_same(item: _Segment, places: Places, rows: pa.Table, at: Integers, names: Sequence[str]) -> bool:

@@ -20,6 +20,7 @@ from executor.dataflow.group_sums import added_up
 from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
 from executor.dataflow.multiset import Multiset
 from executor.dataflow.node_rows import NodeRows, shown
+from executor.dataflow.ordered_windows import OrderedRows
 from executor.dataflow.recursion import Rounds, SupportedRows
 from executor.dataflow.time_bounds import TimeBoundedRows, Times
 from executor.dataflow.weighted_rows import WEIGHT, Consolidate, consolidated, negated, repeated, weighted
@@ -32,6 +33,7 @@ from planner.incremental.dataflow.graph import (
     FirstRows,
     Key,
     Operator,
+    OrderedWindow,
     Propagated,
     Recomputed,
     Recursive,
@@ -60,11 +62,12 @@ _LACKS: Final = "lacks"
 
 class NodeStates(Struct, frozen=True):
     """What is kept of a dataflow's nodes beside rows: the states of ``groups``, ``first`` rows, the bounds of those
-    that are ``bounded`` by time, and the ``recursions``."""
+    that are ``bounded`` by time, the orders of ``windows``, and the ``recursions``."""
 
     groups: dict[int, Multiset] = field(default_factory=dict)
     first: dict[int, FirstRowsState] = field(default_factory=dict)
     bounded: dict[int, TimeBoundedRows] = field(default_factory=dict)
+    windows: dict[int, OrderedRows] = field(default_factory=dict)
     recursions: dict[int, Rounds | SupportedRows] = field(default_factory=dict)
 
 
@@ -139,6 +142,9 @@ class Changes:
                 parts = [weighted(old, -1), weighted(chosen.shown, 1)]
             case FirstOfPartitions():
                 parts = self._chosen(node)
+            case OrderedWindow():
+                self._pass_on(node, self._rewindowed(node, states.windows[node.id]))
+                return
             case Recursive():
                 base = self._deltas.get(node.base)
                 base = change_schema(node.columns).empty_table() if base is None else base
@@ -247,6 +253,17 @@ class Changes:
         whole = {rows_trace(self._scope, node.node): repeated(self._rows(node.node, node.key, anew, True))}
         filled = self._answer(node.filled, whole, schema)
         return [negated(old), weighted(found.filter(pa.array(stays)), 1), weighted(filled, 1)]
+
+    # -- windows ---------------------------------------------------------------------------------------------------
+
+    def _rewindowed(self, node: OrderedWindow, order: OrderedRows) -> pa.Table:
+        """The rows that a change reaches as they were, to be taken away, and as they are."""
+        kept = self._kept[node.id]
+        found = order.change(kept, self._deltas[node.node])
+        candidates = {candidates_trace(self._scope, node.id): found.candidates}
+        new = weighted(self._answer(node.computed, candidates, schema_of(node.columns)), 1)
+        kept.add(new)
+        return pa.concat_tables([negated(found.old), new])
 
     # -- recursion -------------------------------------------------------------------------------------------------
 

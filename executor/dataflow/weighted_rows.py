@@ -14,6 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
+from executor.dataflow.hashing import hashes_of
+
 #: The column of a change's rows that says by how many such rows there are more.
 WEIGHT: Final = "__weight"
 
@@ -40,12 +42,30 @@ def consolidated(rows: pa.Table, merge: Consolidate) -> pa.Table:
         rows = _without_pairs(rows, names)
         if rows.num_rows == 0:
             return rows
-        # Zeros of both signs, which Arrow's grouping takes apart, are different rows here.
-        grouped = rows.group_by(names, use_threads=False).aggregate([(WEIGHT, "sum")])
-        found = grouped.select([*names, f"{WEIGHT}_sum"]).rename_columns([*names, WEIGHT])
+        found = _merged(rows, names)
     else:
         found = merge(rows)
     return found.filter(_compute.not_equal(found.column(WEIGHT), 0))
+
+
+def _merged(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Equal rows as one with the sum of their weights. Only rows whose hashes others have, too, are grouped: that takes
+    ten times as long as comparing hashes."""
+    hashes = hashes_of(rows, names)
+    ordered = np.sort(hashes)
+    shared = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not shared.size:
+        return rows
+    if 2 * shared.size < hashes.size / 2:
+        places = np.minimum(np.searchsorted(shared, hashes), shared.size - 1)
+        are_shared = pa.array(shared[places] == hashes)
+        alone, rows = rows.filter(_compute.invert(are_shared)), rows.filter(are_shared)
+    else:
+        alone = rows.slice(0, 0)
+    # Zeros of both signs, which Arrow's grouping takes apart, are different rows here.
+    grouped = rows.group_by(names, use_threads=False).aggregate([(WEIGHT, "sum")])
+    found = grouped.select([*names, f"{WEIGHT}_sum"]).rename_columns([*names, WEIGHT])
+    return pa.concat_tables([alone.select(found.column_names), found]) if alone.num_rows else found
 
 
 def _without_pairs(rows: pa.Table, names: Sequence[str]) -> pa.Table:

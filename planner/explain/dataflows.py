@@ -17,6 +17,7 @@ from planner.incremental.dataflow.graph import (
     DataflowNode,
     FirstOfPartitions,
     FirstRows,
+    OrderedWindow,
     Propagated,
     Ranked,
     Recomputed,
@@ -102,6 +103,8 @@ def _how(node: DataflowNode) -> str:
         case FirstOfPartitions():
             rows = "first row" if node.last == 1 else f"rows up to place {node.last:,}"
             return f"the {rows}{' of each partition' if node.key else ' in an order'}, with some to spare"
+        case OrderedWindow():
+            return f"window functions, as far as a change reaches: {_reach(node)}"
         case Ranked():
             return "rows of a recursion with their ranks"
         case Recursive():
@@ -111,6 +114,16 @@ def _how(node: DataflowNode) -> str:
             return f"rounds of a recursion over changed rows ({kind}) through {through or 'nothing'}"
         case Recomputed():
             return f"recomputation of touched keys of {_keyed(node.relation)}"
+
+
+def _reach(node: OrderedWindow) -> str:
+    """Which rows around a changed one may get other values."""
+    behind = "all rows behind it" if node.position is not None else _rows(node.preceding, "behind it")
+    return " and ".join(part for part in (behind, _rows(node.following, "before it")) if part) or "none but its own"
+
+
+def _rows(number: int, where: str) -> str:
+    return f"{number:,} row{'s' * (number > 1)} {where}" if number else ""
 
 
 def _operators(relation: Relation) -> Iterator[str]:

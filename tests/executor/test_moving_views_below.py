@@ -421,7 +421,7 @@ def test_views_of_several_policies_for_rows_that_fail_stay(servers: Servers, hom
     """In one program a row that one view skips would be skipped by the others, or make them fail."""
     home.run(f"CREATE VIEW w WITH (on_error = '{policy}') AS SELECT h, sum(1 / h) AS n FROM r GROUP BY h")
     home.run("CREATE VIEW y AS SELECT count(*) AS n FROM w")
-    with pytest.raises(SqlError, match=f"0A000: migrating view \"y\" .* view \"w\" has on_error = '{policy}'"):
+    with pytest.raises(SqlError, match=f'0A000: migrating view "y" .* view "w" has on_error = \'{policy}\''):
         servers.migrate("a", "b", "y")
     home.run("INSERT INTO r VALUES (0, 1)")
     assert home.run("SELECT * FROM y") == [(1 if policy == "null" else 0,)]

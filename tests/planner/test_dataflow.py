@@ -13,6 +13,7 @@ from planner.explain.dataflows import explain_dataflow
 from planner.incremental.dataflow.graph import (
     Constant,
     FirstOfPartitions,
+    OrderedWindow,
     Propagated,
     Recomputed,
     Recursive,
@@ -51,6 +52,8 @@ def relations_of(found: Planned) -> list[Relation]:
                 relations += [node.fill, node.partial, node.merge, node.final]
             case Recomputed():
                 relations.append(node.relation)
+            case OrderedWindow():
+                relations += [node.fill, node.computed]
             case FirstOfPartitions():
                 relations += [node.chosen, node.filled]
             case Recursive():
@@ -119,6 +122,56 @@ def test_the_first_rows_of_partitions(is_first: bool, rewrite: bool) -> None:
     golden.check(f"dataflow/{'first_of_partitions' if is_first else 'other_windows'}", lines[:-1], rewrite)
 
 
+#: Calls over windows, by whether changes are followed as far as they reach.
+_WINDOWS = {
+    True: (
+        "lag(v) OVER (PARTITION BY g ORDER BY k)",
+        "lead(t, 3, 'x') OVER (ORDER BY k)",
+        "lag(v, -2) OVER (ORDER BY v DESC), sum(v) OVER (ORDER BY v DESC ROWS BETWEEN 2 PRECEDING AND 5 FOLLOWING)",
+        "array_agg(v) OVER (PARTITION BY g, t ORDER BY k ROWS BETWEEN 4 PRECEDING AND 2 PRECEDING)",
+        "row_number() OVER ()",
+        "row_number() OVER (ORDER BY t, k)",
+        "rank() OVER (PARTITION BY g ORDER BY v), dense_rank() OVER (PARTITION BY g ORDER BY v)",
+        "sum(v) OVER (PARTITION BY lower(t) ORDER BY k), avg(v) OVER (PARTITION BY lower(t) ORDER BY k)",
+        "min(t) OVER (ORDER BY v ROWS UNBOUNDED PRECEDING), lead(v) OVER (ORDER BY v)",
+        "first_value(v) OVER w, last_value(v) OVER w, bool_or(v > 3) FILTER (WHERE g > 1) OVER w",
+        "row_number() OVER (ORDER BY k), lag(v) OVER (PARTITION BY g ORDER BY k)",
+    ),
+    False: (
+        "lag(v, g) OVER (PARTITION BY g ORDER BY k)",
+        "lag(v, 10001) OVER (PARTITION BY g ORDER BY k)",
+        "ntile(4) OVER (PARTITION BY g ORDER BY k)",
+        "percent_rank() OVER (PARTITION BY g ORDER BY k), lag(v) OVER (PARTITION BY g ORDER BY k)",
+        "sum(v) OVER (PARTITION BY g)",
+        "sum(v::float8) OVER (PARTITION BY g ORDER BY k)",
+        "array_agg(v) OVER (PARTITION BY g ORDER BY k)",
+        "nth_value(v, 2) OVER (PARTITION BY g ORDER BY k)",
+        "sum(v) OVER (PARTITION BY g ORDER BY k RANGE BETWEEN 2 PRECEDING AND CURRENT ROW)",
+        "sum(v) OVER (PARTITION BY g ORDER BY k GROUPS 2 PRECEDING)",
+        "sum(v) OVER (PARTITION BY g ORDER BY k ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+        "sum(v) OVER (PARTITION BY g ORDER BY k ROWS 2 PRECEDING EXCLUDE CURRENT ROW)",
+        "rank() OVER (PARTITION BY g ORDER BY t::jsonb)",
+        "lag(v) OVER (PARTITION BY g ORDER BY k), rank() OVER (PARTITION BY g ORDER BY v),"
+        " dense_rank() OVER (PARTITION BY g ORDER BY t)",
+    ),
+}
+
+
+@pytest.mark.parametrize("is_covered", [True, False])
+def test_windows_over_an_order(is_covered: bool, rewrite: bool) -> None:
+    lines: list[str] = []
+    for calls in _WINDOWS[is_covered]:
+        named = " WINDOW w AS (PARTITION BY g ORDER BY v DESC NULLS LAST)" if "OVER w" in calls else ""
+        found = planned(f"SELECT k, {calls} FROM a{named}")
+        assert found.dataflow is not None and found.reasons == ()
+        assert any(isinstance(node, OrderedWindow) for node in found.dataflow.nodes) == is_covered, calls
+        assert any(isinstance(node, Recomputed) for node in found.dataflow.nodes) != is_covered, calls
+        for relation in (*relations_of(found), found.dataflow.final):
+            validate(relation)
+        lines += [calls, *explain_dataflow(found)[1:], ""]
+    golden.check(f"dataflow/{'ordered_windows' if is_covered else 'recomputed_windows'}", lines[:-1], rewrite)
+
+
 @pytest.mark.parametrize(
     ("query", "kinds"),
     [
@@ -145,7 +198,7 @@ def test_methods_by_operator(query: str, kinds: list[type]) -> None:
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
-        ("SELECT k, rank() OVER (ORDER BY v) FROM a", "a window function has all rows in one partition"),
+        ("SELECT k, ntile(3) OVER (ORDER BY v) FROM a", "a window function has all rows in one partition"),
         (
             "SELECT k FROM (SELECT k, row_number() OVER (PARTITION BY x ORDER BY w) r FROM b) y WHERE r = 1",
             "a window function has no partition by which rows are found",
@@ -186,7 +239,7 @@ def test_methods_by_operator(query: str, kinds: list[type]) -> None:
         ),
         (
             "WITH RECURSIVE r AS (SELECT k::bigint FROM a UNION SELECT x.n FROM r"
-            " JOIN (SELECT rank() OVER (ORDER BY w) n FROM b) x ON x.n > r.k) SELECT * FROM r",
+            " JOIN (SELECT ntile(3) OVER (ORDER BY w) n FROM b) x ON x.n > r.k) SELECT * FROM r",
             "a window function has all rows in one partition",
         ),
         ("SELECT array_agg(w) FROM b", "a grouping has no key, and an aggregate that cannot be taken back"),

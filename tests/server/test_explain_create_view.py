@@ -16,7 +16,7 @@ Client = psycopg.Connection[Any]
 GROUPS = "SELECT tumble(at, '1 minute') AS w, count(*) AS n FROM ex_s GROUP BY 1"
 JOINED = "SELECT a.k, name FROM ex_s a JOIN ex_s b ON b.k = a.k JOIN ex_t ON id = a.k"
 SUMMED = "SELECT name, count(*) AS n FROM ex_t GROUP BY name"
-RANKED = "SELECT id, rank() OVER (ORDER BY name) AS place FROM ex_t"
+RANKED = "SELECT id, percent_rank() OVER (ORDER BY name) AS place FROM ex_t"
 
 
 #: Queries that no view may have.

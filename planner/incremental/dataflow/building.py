@@ -6,14 +6,14 @@ and ``filled``, a node whose rows are made from those of kept nodes.
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable
+from collections.abc import Container, Hashable, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from catalog.values.types import INT8
 from planner.algebra.construction import Fresh
-from planner.algebra.nodes import Column, Project, Relation, Scan, Snapshot
+from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Scalar, Scan, Snapshot
 from planner.algebra.signature import key_of
 from planner.algebra.walk import descend, find, kinds_of
 from planner.incremental.dataflow.graph import (
@@ -21,6 +21,7 @@ from planner.incremental.dataflow.graph import (
     DataflowNode,
     FirstOfPartitions,
     Operator,
+    OrderedWindow,
     Propagated,
     Ranked,
     Recomputed,
@@ -129,7 +130,7 @@ class Building:
         are a table's own are read from it, for whose sake an engine has statistics."""
         if isinstance(node, Recursive):
             node = replace(node, base_fill=self._over(node.base_fill, kept))
-        if isinstance(node, Retracted | Recursive):
+        if isinstance(node, Retracted | Recursive | OrderedWindow):
             node = replace(node, fill=self._over(node.fill, kept))
         if node.id in kept and isinstance(node, Propagated | Retracted | Recomputed | FirstOfPartitions):
             node = replace(node, definition=self._over(self._made[node.id], kept))
@@ -173,3 +174,15 @@ def _is_chain(node: Operator) -> bool:
 def with_columns(relation: Relation, columns: tuple[Column, ...]) -> Relation:
     """A relation of just these columns, in this order."""
     return relation if relation.columns == columns else Project(relation, references(columns))
+
+
+def with_keys(building: Building, side: Relation, keys: Sequence[Scalar]) -> tuple[Relation, list[Column]]:
+    """A relation with some expressions among its columns, and these columns."""
+    found, added = list[Column](), list[tuple[Column, Scalar]]()
+    for key in keys:
+        if isinstance(key, ColumnRef):
+            found.append(key.column)
+        else:
+            added.append((building.fresh.column("key", key.type), key))
+            found.append(added[-1][0])
+    return (Project(side, (*references(side.columns), *added)) if added else side), found

@@ -208,6 +208,49 @@ class FirstOfPartitions(Struct, frozen=True):
         return (self.node,)
 
 
+class OrderKey(Struct, frozen=True):
+    """A column of an order."""
+
+    column: str
+    descending: bool
+    nulls_first: bool
+
+
+class OrderedWindow(Struct, frozen=True):
+    """The rows of ``node`` beside values of window functions over one order (``ordered_windows``).
+
+    A value depends on its row, so many ``preceding`` and ``following`` ones, and where rows have a ``position`` on all
+    in front. Where it ``has_peers``, a value is one of all rows that tie; where it ``has_ties``, rows that tie have an
+    order. ``fill`` makes the rows of the node below, whose columns are ``given``. ``computed`` makes those of
+    candidates (``candidates_trace``) that are ``touched``: these have a ``tie`` that orders rows that tie, and the
+    columns ``carried`` of the row in front of the first one of their partition, if there is one in ``front``.
+    """
+
+    id: int
+    columns: tuple[Column, ...]
+    definition: Relation
+    node: int
+    fill: Relation
+    given: tuple[Column, ...]
+    partition: Key
+    order: tuple[OrderKey, ...]
+    preceding: int
+    following: int
+    position: str | None
+    has_peers: bool
+    has_ties: bool
+    tie: Column
+    touched: Column
+    front: Column
+    carried: tuple[tuple[str, Column], ...]
+    computed: Relation
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The node that it reads."""
+        return (self.node,)
+
+
 class TimeBound(Struct, frozen=True):
     """A column of a node, and how its values compare (gt, ge, lt, le) with a bound."""
 
@@ -288,7 +331,17 @@ class Recursive(Struct, frozen=True):
         return _renamed(key, self.columns, self.shown)
 
 
-Operator = Propagated | Retracted | Recomputed | FirstRows | FirstOfPartitions | TimeBounded | Recursive | Shared
+Operator = (
+    Propagated
+    | Retracted
+    | Recomputed
+    | FirstRows
+    | FirstOfPartitions
+    | OrderedWindow
+    | TimeBounded
+    | Recursive
+    | Shared
+)
 DataflowNode = Source | Constant | Ranked | Operator
 
 
@@ -330,7 +383,7 @@ def chooses(nodes: Mapping[int, DataflowNode] | Sequence[DataflowNode], node: in
         case Recomputed(own_key=key):
             return key is not None
         case found:
-            return isinstance(found, FirstRows | FirstOfPartitions | TimeBounded | Ranked | Recursive)
+            return isinstance(found, FirstRows | FirstOfPartitions | OrderedWindow | TimeBounded | Ranked | Recursive)
 
 
 def rows_trace(scope: str, node: int) -> str:

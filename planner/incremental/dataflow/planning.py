@@ -53,6 +53,7 @@ from planner.incremental.dataflow import (
     first_of_partitions,
     first_rows,
     groupings,
+    ordered_windows,
     propagation,
     recomputation,
     recursion,
@@ -67,6 +68,7 @@ from planner.incremental.dataflow.graph import (
     FirstRows,
     Key,
     Operator,
+    OrderedWindow,
     Propagated,
     Recomputed,
     Recursive,
@@ -313,6 +315,8 @@ class _Planning:
         wanted = first_of_partitions.wanted(node, self._places)
         if wanted is not None:
             return first_of_partitions.first_of_partitions(self._building, node, wanted, self._closed)
+        if ordered_windows.is_covered(node):
+            return ordered_windows.windowed(self._building, node, self._closed)
         return recomputation.window(self._building, node, self._closed)
 
     def _together(self, node: SetOperation) -> Relation:
@@ -390,6 +394,9 @@ def _kept(nodes: Sequence[DataflowNode], outputs: Iterable[int]) -> dict[int, tu
                 own = [(term.node, term.own_key) for term in node.terms if term.own_key is not None]
             case FirstRows() | TimeBounded():
                 found.setdefault(node.node, {})
+                continue
+            case OrderedWindow():
+                found.setdefault(node.id, {})
                 continue
             case FirstOfPartitions():
                 fetched = [(node.node, node.key)]

@@ -37,7 +37,7 @@ from planner.algebra.nodes import (
     Window,
 )
 from planner.algebra.walk import is_dependent, used_columns
-from planner.incremental.dataflow.building import Building, NotMaintained, with_columns
+from planner.incremental.dataflow.building import Building, NotMaintained, with_columns, with_keys
 from planner.incremental.dataflow.graph import Recomputed, names_of, references
 from planner.incremental.dataflow.keyable import are_comparable, is_keyable
 
@@ -87,7 +87,7 @@ def partitioned(building: Building, node: Window) -> tuple[Relation, list[Column
     (_, first), *others = node.calls
     common = [item for item in first.partition if all(item in call.partition for _, call in others)]
     keys = [item for item in dict.fromkeys(common) if used_columns(item) and is_keyable(item.type)]
-    return _with_keys(building, node.input, keys)
+    return with_keys(building, node.input, keys)
 
 
 def set_operation(building: Building, node: SetOperation, closed: Closed) -> Snapshot:
@@ -111,8 +111,8 @@ def full_join(building: Building, node: Join, closed: Closed) -> Snapshot:
     pairs = [pair for part in conjuncts(node.predicate) if (pair := _pair(node, part)) is not None]
     if not pairs:
         raise NotMaintained("a full join has no equality")
-    left, ours = _with_keys(building, node.left, [one for one, _ in pairs])
-    right, theirs = _with_keys(building, node.right, [other for _, other in pairs])
+    left, ours = with_keys(building, node.left, [one for one, _ in pairs])
+    right, theirs = with_keys(building, node.right, [other for _, other in pairs])
     columns = node.columns
     changed = Project(Join("full", closed(left), closed(right), node.predicate), references(columns))
     join = changed.input
@@ -131,18 +131,6 @@ def _pair(node: Join, part: Scalar) -> tuple[Scalar, Scalar] | None:
         if all(sides) and sides[0] <= set(node.left.columns) and sides[1] <= set(node.right.columns):
             return one, other
     return None
-
-
-def _with_keys(building: Building, side: Relation, keys: Sequence[Scalar]) -> tuple[Relation, list[Column]]:
-    """A relation with some expressions among its columns, and these columns."""
-    found, added = list[Column](), list[tuple[Column, Scalar]]()
-    for key in keys:
-        if isinstance(key, ColumnRef):
-            found.append(key.column)
-        else:
-            added.append((building.fresh.column("key", key.type), key))
-            found.append(added[-1][0])
-    return (Project(side, (*references(side.columns), *added)) if added else side), found
 
 
 def _recomputed(

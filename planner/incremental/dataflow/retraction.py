@@ -63,7 +63,7 @@ class _Summed(Struct, frozen=True):
 
 def is_retractable(call: AggregateCall) -> bool:
     """The guard, of one aggregate."""
-    return _split(call) is not None
+    return split_exactly(call) is not None
 
 
 def retracted(building: Building, node: Aggregate) -> Snapshot:
@@ -109,7 +109,7 @@ class _State:
 
     def _result(self, call: AggregateCall) -> Scalar:
         """An aggregate's result of a state's columns."""
-        found = _split(call)
+        found = split_exactly(call)
         assert found is not None
         return found.finalise([self._part(item) for item in found.columns])
 
@@ -176,8 +176,8 @@ class _State:
         return Project(renamed, tuple(outputs))
 
 
-def _split(call: AggregateCall) -> Split | None:
-    """The sums of an aggregate; None where it has others."""
+def split_exactly(call: AggregateCall) -> Split | None:
+    """The counts and exact sums that an aggregate is made of; None where it is made of others."""
     if call.distinct or call.order_by:
         return None
     try:

@@ -1,0 +1,83 @@
+"""Keys of rows compare as the rows do in PostgreSQL's order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from executor.dataflow.order_keys import WIDEST, Ordering
+from planner.incremental.dataflow.graph import OrderKey
+
+VALUES: dict[str, tuple[pa.DataType, Sequence[Any]]] = {
+    "int": (pa.int32(), (-(2**31), -7, 0, 5, 2**31 - 1)),
+    "bigint": (pa.int64(), (-(2**63), -1, 0, 1, 2**63 - 1)),
+    "bool": (pa.bool_(), (False, True)),
+    "date": (pa.date32(), (date(1, 1, 1), date(1999, 12, 31), date(2000, 1, 1))),
+    "timestamp": (pa.timestamp("us"), (datetime(1, 1, 1), datetime(1970, 1, 1), datetime(2024, 2, 29, 12))),
+    "numeric": (pa.decimal128(38, 2), tuple(map(Decimal, ("-99999999999999999999.25", "-0.01", "0", "1", "1e30")))),
+    "float": (pa.float64(), (-np.inf, -1e300, -1.5, 0.0, 1e-300, 2.0, np.inf, np.nan)),
+    "real": (pa.float32(), (-np.inf, -1.5, 0.0, 2.5, np.inf, np.nan)),
+    "text": (pa.string(), ("", "A", "AB", "Z", "a", "a" * 9, "a" * 33, "b", "é", "日本")),
+}
+
+
+def keys(ordering: Ordering, columns: dict[str, pa.Array]) -> list[bytes]:
+    rows = pa.table(columns)
+    found: list[bytes] = ordering.fitting(rows).keys(rows).tolist()
+    return found
+
+
+@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("nulls_first", [False, True])
+def test_values_have_the_order_of_their_type(name: str, descending: bool, nulls_first: bool) -> None:
+    kind, values = VALUES[name]
+    wanted = [*(reversed(values) if descending else values)]
+    wanted = [None, *wanted] if nulls_first else [*wanted, None]
+    shuffled = random.Random(1).sample(range(len(wanted)), len(wanted))
+    ordering = Ordering((), (OrderKey("v", descending, nulls_first),), (), (0,))
+    found = np.argsort(np.array(keys(ordering, {"v": pa.array([wanted[place] for place in shuffled], kind)})))
+    assert [shuffled[place] for place in found] == list(range(len(wanted)))
+
+
+def test_zeros_and_nans_are_each_one_value() -> None:
+    ordering = Ordering((), (OrderKey("v", False, False),), (), (0,))
+    one, other, nan, negative = keys(ordering, {"v": pa.array([0.0, -0.0, np.nan, -np.nan])})
+    assert one == other
+    assert nan == negative > one
+
+
+def test_columns_count_one_after_the_other_and_ties_last() -> None:
+    order = (OrderKey("a", False, False), OrderKey("b", True, False))
+    ordering = Ordering(("g",), order, ("c",), (0, 0))
+    columns = {
+        "g": pa.array([1, 1, 1, 1, 2]),
+        "a": pa.array(["x", "x", "xy", "x", "w"]),
+        "b": pa.array([2, 1, 9, 1, 0]),
+        "c": pa.array([0, 1, 2, 3, 4]),
+    }
+    found = keys(ordering, columns)
+    assert found[0] < min(found[1], found[3]) < max(found[1], found[3]) < found[2]
+    fitted = ordering.fitting(pa.table(columns))
+    array = fitted.keys(pa.table(columns))
+    least, greatest = fitted.ends(array)
+    assert all(least[place] < array[place] < greatest[place] for place in range(5))
+    assert len(set(fitted.partitions(array).tolist())) == 2
+    peers = fitted.peers(array)
+    assert peers[1] == peers[3] <= min(array[1], array[3])
+    assert peers[0] < peers[1]
+
+
+def test_nothing_follows_a_text_that_is_cut() -> None:
+    order = (OrderKey("a", False, False), OrderKey("b", False, False))
+    ordering = Ordering((), order, ("b",), (0, 0))
+    long = "x" * WIDEST
+    one, other, third = keys(ordering, {"a": pa.array([f"{long}b", f"{long}a", "y"]), "b": pa.array([1, 2, 0])})
+    assert one == other < third
