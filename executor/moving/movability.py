@@ -35,8 +35,6 @@ def require_movable(core: Core, runtime: ViewRuntime) -> None:
         raise unsupported(
             f'migrating view "{name}", which reads no stream: it is computed where its tables are', instead
         )
-    if runtime.view.timed:
-        raise unsupported(f'migrating view "{name}", whose rows depend on when they are read', instead)
     below = views_below(core, runtime)
     for each in (runtime, *below):
         if each.program.arrival_statics:
@@ -46,6 +44,8 @@ def require_movable(core: Core, runtime: ViewRuntime) -> None:
         scan = next((node for node in scans if node.kind not in ("table", "view")), None)
         if scan is not None:
             raise unsupported(f'migrating view "{name}", which reads "{scan.name}" whenever it is read', instead)
+    if runtime.view.timed:
+        raise unsupported(f'migrating view "{name}", whose rows depend on when they are read', instead)
     lenient = next((each.view for each in (runtime, *below) if each.view.on_error != "fail"), None)
     if below and lenient is not None:
         what = f'migrating view "{name}" with the views that it reads, as view "{lenient.name}" has on_error'
