@@ -36,7 +36,7 @@ from executor.definitions.user_types import define_type, forget_types, move_type
 from executor.sql.alter_table import alter_rows
 from executor.sql.environment import Environment
 from executor.sql.view_options import alter_options
-from executor.sql.view_plans import WARNING, planned_view, require_policy, view_of
+from executor.sql.view_plans import WARNING, planned_view, require_policy, require_unused_watermark, view_of
 from executor.sql.view_starts import leave_history, missing_files, starts
 from executor.tables.temporary import drop_temporary
 from executor.transactions.result import Result
@@ -113,8 +113,11 @@ def define(session: Environment, transaction: Transaction, statement: Definition
             return _alter_table(session, transaction, catalog, statement)
         case Redefine(tag=tag, before=before, item=item, changes=changes, notices=notices):
             require_same(catalog, before)
-            if isinstance(before, Stream) and isinstance(item, Stream) and before.kept_since != item.kept_since:
-                leave_history(core, before)
+            if isinstance(before, Stream) and isinstance(item, Stream):
+                if before.option("watermark") != item.option("watermark"):
+                    require_unused_watermark(core, before)
+                if before.kept_since != item.kept_since:
+                    leave_history(core, before)
             change_object(transaction, catalog, item)
             follow(transaction, transaction.catalog or catalog, changes)
             return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.objects import View, as_plain
+from catalog.objects import Stream, View, as_plain
 from catalog.values.errors import SqlError, unsupported
 from executor.core.core import Core
 from executor.moving.change_guards import require_own
@@ -25,6 +25,7 @@ from executor.sql.row_policies import require_row_policy
 from executor.sql.view_starts import starts
 from planner.algebra.nodes import Scan
 from planner.algebra.walk import walk
+from planner.bind.definitions.relations.watermarks import in_use
 from planner.incremental.dataflow.planning import refuse_recomputation, require_incremental
 from planner.incremental.methods.collect import Collected
 from planner.incremental.methods.interval.joins import NO_WATERMARKS, Watermarks
@@ -90,6 +91,13 @@ def altered_program(core: Core, catalog: Catalog, statement: AlterView, before: 
     assert statement.query is not None
     watermarks = _watermarks(statement) if bounds_joins(before) else NO_WATERMARKS
     return _planned(core, catalog, statement, statement.query, watermarks).program
+
+
+def require_unused_watermark(core: Core, stream: Stream) -> None:
+    """Raises 2BP01 where rows leave the joins of a view by the watermark that a stream had at its creation."""
+    for runtime in core.views_on(stream.oid):
+        if bounds_joins(runtime.program):
+            raise in_use(stream, runtime.view)
 
 
 def _watermarks(statement: CreateView | AlterView) -> Watermarks:

@@ -286,6 +286,16 @@ def test_other_views_have_no_late_rows(database: Database) -> None:
 
 
 @pytest.mark.slow
+def test_a_watermark_stays_as_long_as_rows_leave_by_it(database: Database) -> None:
+    client = Client(database)
+    client.run(VIEW)
+    for change in ("SET watermark 'at - interval ''1 hour'''", "DROP watermark"):
+        with pytest.raises(SqlError, match="2BP01: cannot alter the watermark of foreign table a"):
+            client.run(f"ALTER FOREIGN TABLE a OPTIONS ({change})")
+    client.run("ALTER FOREIGN TABLE z OPTIONS (SET watermark 'at'); DROP VIEW v")
+    client.run("ALTER FOREIGN TABLE a OPTIONS (DROP watermark)")
+
+
 def test_streams_begin_alike(tmp_path: Path) -> None:
     """One path reads both streams from one LSN on: with a history of one of them, rows are kept."""
     with closing(open_database(tmp_path)) as database:

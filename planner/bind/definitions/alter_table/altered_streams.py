@@ -25,7 +25,7 @@ from planner.bind.definitions.dependents import broken_by, readers
 from planner.bind.definitions.relations.columns import add_column, constrain_column, defaulting
 from planner.bind.definitions.relations.definition_parts import Parts
 from planner.bind.definitions.relations.tables import check_history, check_reading, stream_option
-from planner.bind.definitions.relations.watermarks import bind_watermark, keeps_windows
+from planner.bind.definitions.relations.watermarks import bind_watermark, in_use, keeps_windows
 from planner.bind.lookup.relations import describe
 from planner.bind.state.environment import Binding
 from planner.incremental.programs.renaming import follow_columns
@@ -230,9 +230,7 @@ def _refuse_kept(change: _Change) -> None:
     stream = change.before
     for view in readers(change.binding.context.catalog, stream.oid):
         if keeps_windows(dict(view.options)):
-            message = f"cannot alter the watermark of foreign table {stream.name} because other objects depend on it"
-            detail = f"view {view.name} depends on the watermark of foreign table {stream.name}"
-            raise SqlError("2BP01", message, detail, "Drop the view first, and create it again.")
+            raise in_use(stream, view)
 
 
 def _nothing(change: _Change, command: Any) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from catalog.objects import ColumnDefinition, Stream
+from catalog.objects import ColumnDefinition, Stream, View
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.intervals import parse_interval
 from planner.algebra.event_time import Keeping, Watermark, microseconds, span
@@ -101,3 +101,10 @@ def watermarks_of(binding: Binding) -> dict[int, Watermark]:
 def _streams(binding: Binding) -> list[Stream]:
     found = (binding.context.catalog.objects.get(oid) for oid in binding.depends_on)
     return [item for item in found if isinstance(item, Stream)]
+
+
+def in_use(stream: Stream, view: View) -> SqlError:
+    """The error where a view keeps rows by the watermark that a stream had at its creation."""
+    message = f"cannot alter the watermark of foreign table {stream.name} because other objects depend on it"
+    detail = f"view {view.name} depends on the watermark of foreign table {stream.name}"
+    return SqlError("2BP01", message, detail, "Drop the view first, and create it again.")
