@@ -125,8 +125,11 @@ class _Segment:
         """The keys of so many rows that come next behind each key, or before it; where there are fewer, keys behind or
         before all others."""
         width = number
+        found = np.full((keys.size, number), ordering.beyond(keys.itemsize, behind=behind), keys.dtype)
         while True:
             own, places = self.ordered(ordering)
+            if not own.size:
+                return found
             start = np.searchsorted(own, keys, "right" if behind else "left")
             at = start[:, None] + (np.arange(width) if behind else -1 - np.arange(width))
             inside = (at >= 0) & (at < own.size)
@@ -140,8 +143,6 @@ class _Segment:
                 width = number
                 self._forget_gone(ordering)
         rows, columns = np.nonzero(live & (counts <= number))
-        ends = ordering.beyond(keys.itemsize, behind=behind)
-        found = np.full((keys.size, number), ends, own.dtype)
         found[rows, counts[rows, columns] - 1] = own[at[rows, columns]]
         return found
 

@@ -12,7 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from executor.dataflow.multiset import Multiset
 from executor.dataflow.order_keys import WIDEST, Ordering
+from executor.dataflow.weighted_rows import weighted
 from planner.incremental.dataflow.graph import OrderKey
 
 VALUES: dict[str, tuple[pa.DataType, Sequence[Any]]] = {
@@ -73,6 +75,18 @@ def test_columns_count_one_after_the_other_and_ties_last() -> None:
     peers = fitted.peers(array)
     assert peers[1] == peers[3] <= min(array[1], array[3])
     assert peers[0] < peers[1]
+
+
+def test_a_place_is_looked_for_where_all_rows_have_gone() -> None:
+    ordering = Ordering((), (OrderKey("v", False, False),), (), (0,))
+    rows = pa.table({"v": pa.array(range(1000))})
+    kept = Multiset(weighted(rows, 1), (), lambda table: table)
+    keys = ordering.keys(rows)
+    wanted = np.tile(keys, 300)
+    assert kept.take_within(ordering, (keys[:1], keys[-1:])).num_rows == 1000
+    least, greatest = ordering.ends(wanted)
+    assert (kept.near(ordering, wanted, 1, behind=True)[:, 0] == greatest).all()
+    assert (kept.near(ordering, wanted, 1, behind=False)[:, 0] == least).all()
 
 
 def test_nothing_follows_a_text_that_is_cut() -> None:
