@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from catalog.objects import View
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.queries.reader import Reader
@@ -48,7 +49,7 @@ class Subscriber:
         """Begins with all rows, or goes on behind an LSN."""
         found = database.core.catalog.at("public", self.view)
         assert found is not None
-        self.client = Client(database)
+        self._database, self.client = database, Client(database)
         reader, changes = Reader(database.read_services, lambda: False), Changes(since is None, since)
         self.scan = ChangeScan(
             database.core, database.changes, reader.present, found.oid, changes, reader.patience, reader.notify
@@ -82,9 +83,22 @@ class Subscriber:
         assert min(self.rows.values(), default=1) >= 0
 
     def check(self) -> None:
-        """Checks that its content equals the view."""
+        """Checks that its content equals the view, or what is stored of it where SELECT shows decimals by columns of
+        their own."""
         self.take()
-        assert +self.rows == Counter(map(row_of, self.client.run(f"SELECT * FROM {self.view}")))
+        found = self._database.core.catalog.at("public", self.view)
+        if isinstance(found, View) and len(found.stored) > len(found.columns):
+            self.check_stored()
+        else:
+            assert +self.rows == Counter(map(row_of, self.client.run(f"SELECT * FROM {self.view}")))
+
+    def check_stored(self) -> None:
+        """Checks that its content equals the view's stored columns."""
+        self.take()
+        found = self._database.core.catalog.at("public", self.view)
+        assert found is not None
+        _, _, rows = Reader(self._database.read_services, lambda: False).present.of_view(found.oid)
+        assert +self.rows == Counter(map(row_of, zip(*(column.to_pylist() for column in rows.columns), strict=True)))
 
 
 @pytest.fixture

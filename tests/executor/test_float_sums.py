@@ -41,7 +41,7 @@ def double(drawn: random.Random) -> float:
     return drawn.choice((-1, 1)) * drawn.choice((size, size, size, 0.0))
 
 
-@pytest.mark.parametrize("seed", sample(range(6), (0, 1)))
+@pytest.mark.parametrize("seed", sample(range(6), (0,)))
 def test_sums_are_those_of_the_rows_that_are_there(database: Database, seed: int) -> None:
     drawn, client = random.Random(seed), Client(database)
     client.run("CREATE TABLE readings (id int PRIMARY KEY, place int, value float8)")

@@ -54,7 +54,7 @@ def sources(database: Database, view: str) -> set[str]:
     return {database.core.view(oid).view.name for oid in known(database, view).reads}
 
 
-@pytest.mark.parametrize("place", sample(range(len(MAINTAINED)), (0, 17, 34, 47, 53)))
+@pytest.mark.parametrize("place", sample(range(len(MAINTAINED)), (0, 34, 53)))
 def test_views_over_a_view_equal_their_queries(database: Database, place: int) -> None:
     drawn, client, lower = random.Random(place), Client(database), MAINTAINED[place]
     create(client, (lower,))

@@ -73,17 +73,17 @@ NAMES: Final = (
 
 
 @pytest.mark.parametrize("seed", sample(range(10), (0,)))
-def test_views_equal_their_queries_over_the_rows_in_time(postgres: Postgres, seed: int) -> None:
-    drawn = random.Random(seed)
+def test_views_equal_their_queries_over_the_rows_in_time(postgres: Postgres, seed: int, whole: bool) -> None:
+    drawn, steps = random.Random(seed), 60 if whole else 24
     with Millstream(settings=SETTINGS) as server, mirrored(server, postgres) as mirror:
         _create(mirror)
         number = minute = 0
-        for step in range(1, 61):
+        for step in range(1, steps + 1):
             minute += drawn.choice((0, 0, 1, 1, 2))
             number = _feed(mirror, drawn, number, minute)
             if drawn.random() < 0.1:
                 mirror.both(f"UPDATE names SET w = w + 1 WHERE id = {drawn.randint(0, 3)}")
-            if step % 20 == 0:
+            if step % (steps // 3) == 0:
                 mirror.restart(crash=drawn.random() < 0.7)
             if drawn.random() < 0.3:
                 mirror.check(*drawn.sample(sorted(mirror.views), 5))

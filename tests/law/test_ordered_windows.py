@@ -151,7 +151,7 @@ def mirror(postgres: Postgres) -> Iterator[Mirror]:
         yield pair
 
 
-@pytest.mark.parametrize("seed", sample(range(8), range(2)))
+@pytest.mark.parametrize("seed", sample(range(8), (0,)))
 def test_windows_over_an_order(mirror: Mirror, seed: int, whole: bool) -> None:
     source = random.Random(seed)
     changes = _Changes(source)
@@ -168,7 +168,7 @@ def test_windows_over_an_order(mirror: Mirror, seed: int, whole: bool) -> None:
     names += [f"below{seed}", f"above{seed}"]
     mirror.view(names[-2], below, options=_OPTIONS)
     mirror.view(names[-1], above.format(names[-2]), above.format(f"({below}) x"), _OPTIONS)
-    for _ in range(40 if whole else 15):
+    for _ in range(40 if whole else 12):
         for _ in range(source.choice((1, 1, 2, 4))):
             mirror.both(changes.any())
         mirror.check()

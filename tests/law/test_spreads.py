@@ -82,10 +82,10 @@ def near(left: object, right: object) -> bool:
     return math.isclose(left, right, rel_tol=RELATIVE, abs_tol=1e-6) or (math.isnan(left) and math.isnan(right))
 
 
-def test_spreads(mirror: Mirror, request: pytest.FixtureRequest) -> None:
+def test_spreads(mirror: Mirror, request: pytest.FixtureRequest, whole: bool) -> None:
     source = random.Random(3)
     check(mirror)
-    for step in range(6):
+    for step in range(6 if whole else 4):
         for _ in range(source.randint(1, 4)):
             mirror.insert("m", rows(source.choice((1, 2, 30)), source), one_statement=True)
             check(mirror)

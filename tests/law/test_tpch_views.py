@@ -39,7 +39,7 @@ SAMPLE = ("q4", "q9", "q13", "q18", "q21", "q22")
 STREAMS = {"alone": ("lineitem",), "together": ("lineitem", "orders"), "all": tuple(TABLES)}
 NAMES = {"alone": ALONE, "together": TOGETHER, "all": ALL}
 SCALE = 0.01
-PIECES = 6
+PIECES = 4
 
 
 def _text(name: str, which: str) -> str:
