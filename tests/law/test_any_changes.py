@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(900)]
 
 #: Cases of one test, about 20 seconds of processor time, and of the one that runs without ``--whole``.
 SHARE = 25
-FEW = 15
+FEW = 10
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ QUERY = re.compile(r"(?i)(\s|--.*\n)*(SELECT|WITH|VALUES|\()")
 CHANGES = re.compile(r"(?i)\b(INTO|UPDATE|DELETE|MERGE|nextval|setval|set_config)\b")
 #: Every how many queries one runs in a sample, chosen by its text; the others do not run.
 EVERY = 24
-EVERY_ON_SPARK = 32
+EVERY_ON_SPARK = 48
 #: Scripts whose numerics must show the same decimals; elsewhere they are compared by value.
 AS_WRITTEN = (
     *("numeric_arrays", "numeric_chosen", "numeric_mixed", "numeric_nested", "numeric_roots", "numeric_scales"),
@@ -69,7 +69,7 @@ def test_script(script: Path, servers: tuple[Millstream, Postgres], whole: bool)
 
 
 @pytest.mark.spark
-@pytest.mark.sample(8)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_script_on_spark(script: Path, spark_server: Millstream, postgres: Postgres, whole: bool) -> None:
     with spark_server.connect() as ours, postgres.connect() as theirs:

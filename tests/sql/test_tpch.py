@@ -65,7 +65,7 @@ def test_query_gives_what_postgresql_gives(path: Path, both: tuple[Connection, C
 
 
 @pytest.mark.spark
-@pytest.mark.sample(3)  # the law and separation run the others' shapes on Spark
+@pytest.mark.sample(5)  # the law and separation run the others' shapes on Spark
 @pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
 def test_query_on_spark_gives_what_postgresql_gives(path: Path, on_spark: tuple[Connection, Connection]) -> None:
     _compare(path, on_spark, EMPTY)

@@ -27,7 +27,7 @@ def both(tpch: Tpch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve
         yield found
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
 def test_a_query_leaves_after_every_pipeline(
     path: Path, both: Servers, whole: bool, monkeypatch: pytest.MonkeyPatch
