@@ -84,7 +84,7 @@ THEN: Final = (
 )
 RANDOM: Final = 12
 STEPS: Final = 10
-FEW_STEPS: Final = 5
+FEW_STEPS: Final = 4
 SEEDS: Final = range(4)
 #: Rows after which views are maintained in the background, and seconds without any.
 PACES: Final = ((12, 0.05), (40, 0.3), (10**6, 600.0))
