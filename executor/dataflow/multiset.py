@@ -112,7 +112,7 @@ class _Segment:
         self._sorted = (ordering, keys[there], places[there])
 
     def within(self, ordering: Ordering, ranges: KeyRanges) -> Places:
-        """Where rows are whose keys are in one of some ranges."""
+        """The places of rows with a key in one of some ranges."""
         keys, places = self.ordered(ordering)
         first, last = np.searchsorted(keys, ranges[0], "left"), np.searchsorted(keys, ranges[1], "right")
         order = np.argsort(first, kind="stable")
@@ -229,7 +229,7 @@ class Multiset:
         return self._weighted([item.take(item.between(ranges)) for item in self._segments])
 
     def within(self, ordering: Ordering, ranges: KeyRanges) -> pa.Table:
-        """Rows with their weights whose keys are in one of some ranges."""
+        """Rows with a key in one of some ranges, and their weights."""
         return self._weighted([item.take(item.within(ordering, ranges)) for item in self._segments])
 
     def take_within(self, ordering: Ordering, ranges: KeyRanges) -> pa.Table:

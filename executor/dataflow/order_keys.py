@@ -76,12 +76,8 @@ class Ordering(Struct, frozen=True):
         for item, width in list(zip(self.order, self.widths, strict=True))[: None if cut is None else cut + 1]:
             parts += _ordered(rows.column(item.column), item, min(width, WIDEST))
         if self.has_ties:
-            parts.append(_big_endian(self.tie(rows).view(np.uint64) ^ _SIGN))
+            parts.append(_big_endian(hashes_of(rows, self.ties) ^ _SIGN))
         return _joined(parts, rows.num_rows)
-
-    def tie(self, rows: pa.Table) -> npt.NDArray[np.int64]:
-        """The numbers by which rows that tie are ordered."""
-        return hashes_of(rows, self.ties).view(np.int64)
 
     def partitions(self, keys: Keys) -> npt.NDArray[np.uint64]:
         """The hash of each key's partition, 0 where all rows are in one."""

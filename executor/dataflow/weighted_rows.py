@@ -56,7 +56,7 @@ def _merged(rows: pa.Table, names: Sequence[str]) -> pa.Table:
     shared = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     if not shared.size:
         return rows
-    if 2 * shared.size < hashes.size / 2:
+    if 4 * shared.size < hashes.size:
         places = np.minimum(np.searchsorted(shared, hashes), shared.size - 1)
         are_shared = pa.array(shared[places] == hashes)
         alone, rows = rows.filter(_compute.invert(are_shared)), rows.filter(are_shared)

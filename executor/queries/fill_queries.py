@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from catalog.objects import View
 from catalog.values.errors import SqlError
-from catalog.values.times.infinite_dates import require_finite
 from executor.core.core import Core
 from executor.queries.spark_queries import SPARK_FAILED, Analytics, Leaf, SparkQuery, Stored, write_input
 from executor.queries.statistics import statistics_of
@@ -48,6 +47,8 @@ class FillQueries:
     ) -> None:
         self._core, self._analytics, self._snapshot = core, analytics, snapshot
         self._setting = core.engine_setting(view)
+        #: The rows of tables, about, for the choice of the engine.
+        self._counts = {} if self._setting == "embedded" else core.tables.row_counts()
         self._time_zone, self._is_given_up = time_zone, is_given_up
         self._files: dict[tuple[str, tuple[str, ...]], tuple[Path, ...]] = {}
         self._folder: Path | None = None
@@ -100,12 +101,11 @@ class FillQueries:
     def _sizes(self, relation: Relation, bindings: Mapping[str, pa.Table]) -> dict[int | str, Size] | None:
         """What a relation reads, by oid or trace; None where a file cannot stand for a leaf."""
         found: dict[int | str, Size] = {}
-        counts = self._core.tables.row_counts()
         for scan in find(relation, _SCANS):
             bound = bindings.get(f"v{scan.oid}")
             if scan.kind != "table" and bound is None:
                 return None
-            rows = counts.get(scan.oid, 0) if bound is None else bound.num_rows
+            rows = self._counts.get(scan.oid, 0) if bound is None else bound.num_rows
             found[scan.oid] = Size(rows, rows * _BYTES * len(scan.columns))
         for leaf in find(relation, _SNAPSHOTS):
             table = bindings.get(f"s_{leaf.trace}")
@@ -144,8 +144,6 @@ class FillQueries:
             raise SqlError("57014", "the rows are not wanted any more")
         found = self._files.get((trace, names))
         if found is None:
-            table = rows()
-            require_finite(table.to_batches(), "a query on Spark")
-            found = tuple(write_input(table, folder, f"{trace}-{len(self._files)}"))
+            found = tuple(write_input(rows(), folder, f"{trace}-{len(self._files)}"))
             self._files[trace, names] = found
         return found

@@ -22,7 +22,7 @@ from executor.embedded.detached_statements import thread_seconds
 
 #: Seconds of an evaluation from which on a view's rows are kept.
 WORTH_SECONDS: Final = 0.003
-#: Seconds that evaluations of a view take in all before its rows are kept, unless a single one takes longer.
+#: Seconds that evaluations of a view take together before its rows are kept.
 OUTLAY_SECONDS: Final = 0.2
 #: Changes that are followed before their cost counts.
 TRIALS: Final = 3

@@ -145,7 +145,9 @@ def leaves_of(relation: Relation) -> tuple[Leaf, ...]:
 
 
 def write_input(table: pa.Table, folder: Path, name: str) -> Iterator[Path]:
-    """Writes a relation's rows into files, of which Spark reads some in each slice of a query."""
+    """Writes a relation's rows into files, of which Spark reads some in each slice of a query. Raises 0A000 for an
+    infinite date or timestamp."""
+    require_finite(table.to_batches(), "a query on Spark")
     for first in range(0, max(1, table.num_rows), _ROWS_OF_FILE):
         path, part = folder / f"{name}-{first}.parquet", packed_table(table.slice(first, _ROWS_OF_FILE))
         write_batches(path, part.schema, part.to_batches(), synced=False)  # it is gone when the query has ended

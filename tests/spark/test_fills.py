@@ -71,6 +71,16 @@ def made_by(client: Client, view: str) -> str:
     return next((line for line in lines if line.startswith("Rows Made By")), "")
 
 
+def settle(client: Client, view: str) -> None:
+    """Reads a view until its rows, and those that it is made of, are kept."""
+
+    def is_made() -> bool:
+        client.run(f"SELECT * FROM {view}")
+        return made_by(client, view) != ""
+
+    wait_until(is_made, 120)
+
+
 @pytest.mark.spark
 def test_spark_makes_the_rows_that_follow_changes(database: Database, whole: bool) -> None:
     client, views = Client(database), VIEWS if whole else {name: VIEWS[name] for name in SOME}
@@ -79,8 +89,7 @@ def test_spark_makes_the_rows_that_follow_changes(database: Database, whole: boo
         options = "method = 'incremental', maintenance_engine = 'spark'"
         client.run(f"CREATE MATERIALIZED VIEW {name} WITH ({options}) AS {query}")
     for name in views:
-        client.run(f"SELECT * FROM {name}")
-        wait_until(lambda name=name: made_by(client, name) or client.run(f"SELECT * FROM {name}") is None, 120)
+        settle(client, name)
     assert {name for name in views if "Spark" in made_by(client, name)} == views.keys()
     for change in ("SELECT", *CHANGES):
         client.run(change)
@@ -102,7 +111,7 @@ def test_the_embedded_engine_makes_rows_that_spark_does_not(
     client.run("CREATE TABLE a (k int, v int); INSERT INTO a SELECT i % 5, i FROM generate_series(1, 100) i")
     query = "SELECT k, sum(v) s FROM a GROUP BY k"
     client.run(f"CREATE MATERIALIZED VIEW v WITH (method = 'incremental', maintenance_engine = 'spark') AS {query}")
-    wait_until(lambda: bool(client.run("SELECT * FROM v")) and made_by(client, "v") != "", 60)
+    settle(client, "v")
     assert "Spark" not in made_by(client, "v")
     client.run("UPDATE a SET v = v + 1")
     assert bag(client.run("SELECT * FROM v")) == bag(client.run(query))
@@ -114,5 +123,5 @@ def test_by_default_few_rows_are_made_by_the_embedded_engine(database: Database)
     client = Client(database)
     client.run("CREATE TABLE a (k int, v int); INSERT INTO a SELECT i % 5, i FROM generate_series(1, 100) i")
     client.run("CREATE MATERIALIZED VIEW v WITH (method = 'incremental') AS SELECT k, sum(v) s FROM a GROUP BY k")
-    wait_until(lambda: bool(client.run("SELECT * FROM v")) and made_by(client, "v") != "", 60)
+    settle(client, "v")
     assert "Spark" not in made_by(client, "v")

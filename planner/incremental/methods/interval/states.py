@@ -4,6 +4,9 @@
     A       +=  dA                                                dA: the delta's rows in time, filtered and projected
     latest  +=  max(time of the delta)
 
+The first equation is the delta of a join (DBToaster, section 3.1, delta queries). That rows leave by watermarks is
+Millstream's own rule, as interval joins of stream processors have it: the papers know no event time.
+
 What reads dJ becomes a statement for each part, which adds nothing where one of its streams got no rows. The
 statements of both streams are one path, so that all of them see one LSN and commit together: a pair of rows counts
 once, whichever process dies.
@@ -66,8 +69,8 @@ class JoinedRows(Struct, frozen=True):
 
 
 class _Kept(Struct, frozen=True):
-    """One side of a join: its rows as a state, ``columns`` by the part's; ``late`` says which rows of the delta count,
-    and ``until`` when rows leave the state."""
+    """One side of a join: its rows as a state, ``columns`` by the part's; ``horizon`` says which rows of the delta
+    count, and ``until`` when rows leave the state."""
 
     state: State
     part: Relation
