@@ -5,6 +5,7 @@ Also the two habits that make a file durable: replace it whole, and fsync its fo
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -20,6 +21,8 @@ from catalog.values.errors import SqlError
 _MOST_VECTORS: Final = 512
 #: Bytes that no document has which servers read of each other.
 _DOCUMENT: Final = 64 << 20
+#: How often a file may be replaced while it is opened.
+_REPLACEMENTS: Final = 100
 
 #: sync_file_range(2): begin to write the range back, and wait for nothing.
 _WRITE: Final = 2
@@ -109,15 +112,22 @@ def open_plain(path: Path) -> BinaryIO:
 def read_document(path: Path) -> bytes:
     """The content of such a file, which others may replace meanwhile. Raises ValueError also for one that is larger
     than any document."""
-    try:
-        opened = open_plain(path)
-    except FileNotFoundError:  # where a process serves the file system (FUSE), also while a name is replaced
-        opened = open_plain(path)
-    with opened as file:
+    with _open_replaced(path) as file:
         found = file.read(_DOCUMENT + 1)
     if len(found) > _DOCUMENT:
         raise ValueError(f'"{path.name}" is too large')
     return found
+
+
+def _open_replaced(path: Path) -> BinaryIO:
+    """A file that others replace meanwhile. Where a process serves the file system (FUSE), it cannot open a file that
+    went between the look-up of its name and the opening, as if the name were missing. Whether that is there says the
+    look-up alone. Raises as ``open_plain``."""
+    for _ in range(_REPLACEMENTS):
+        with contextlib.suppress(FileNotFoundError):
+            return open_plain(path)
+        os.close(os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC))
+    return open_plain(path)
 
 
 def load_secret(path: Path, through: Path | None = None) -> bytes:
