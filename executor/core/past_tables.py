@@ -31,6 +31,7 @@ from executor.core.core import Core
 from executor.dataflow.hashing import NO_HASHES
 from executor.dataflow.multiset import Multiset
 from executor.dataflow.weighted_rows import Inconsistent, consolidated, negated, repeated, weighted
+from executor.small import table_of
 from executor.tables.change_trace import TableChanges
 from executor.tables.store import ReadSnapshot
 from executor.traces.budget import size_of
@@ -120,7 +121,7 @@ class _PastTable:
                 delta = delta.drop_columns([LSN])
                 self._rows.change(self._rows.consolidated(delta if lsn > self._at else negated(delta)))
             self._at = lsn
-            return repeated(self._rows.lookup((), NO_HASHES))
+            return table_of(repeated(self._rows.lookup((), NO_HASHES)))
         except BaseException as error:
             self._rows = None
             if isinstance(error, Inconsistent):

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from executor.dataflow.hashing import hashes_of
 from executor.dataflow.weighted_rows import WEIGHT, Consolidate, by_sign, consolidated, repeated
+from executor.small import table_of
 from planner.incremental.dataflow.graph import FirstOfPartitions
 from planner.incremental.names import stored_name
 
@@ -22,7 +23,7 @@ def candidates(node: FirstOfPartitions, kept: pa.Table, delta: pa.Table, merge: 
     names = [name for name in delta.column_names if name != WEIGHT]
     gone, come = by_sign(delta)
     may_be_gone = np.isin(hashes_of(kept, names), hashes_of(gone, names))
-    there = repeated(kept.filter(pa.array(~may_be_gone)))
+    there = table_of(repeated(kept.filter(pa.array(~may_be_gone))))
     both = pa.concat_tables([kept.filter(pa.array(may_be_gone)).select([*names, WEIGHT]), gone])
     left = repeated(by_sign(consolidated(both, merge))[1])
     numbers = there.column(stored_name(node.number)).combine_chunks()

@@ -7,11 +7,15 @@ overflow: an engine adds up states that are large enough for one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
+
+from executor.small import AnyTable, SmallTable
+from executor.small.values import EXACT, FAILURES, computed
 
 _compute: Any = pyarrow.compute  # made at its import, where no type checker sees its functions
 #: A half of what 64 bits hold, and of 10^38 in units of 2^64.
@@ -19,10 +23,12 @@ _WHOLE: Final = 1 << 62
 _HIGH: Final = 10**38 // 2 // 2**64 - 1
 
 
-def added_up(states: pa.Table, group: Sequence[str]) -> pa.Table | None:
+def added_up(states: AnyTable, group: Sequence[str]) -> AnyTable | None:
     """One state for each group, the sums of at most two. The first sum counts the group's rows: a group without rows is
     left out. None where an engine must add the states up: without a key, and for types and values that Arrow does not
     treat as SQL does."""
+    if isinstance(states, SmallTable):
+        return _few_added_up(states, len(group))
     sums = states.column_names[len(group) :]
     if not group or not all(_is_exact(states.schema.field(name).type) for name in group):
         return None
@@ -33,6 +39,33 @@ def added_up(states: pa.Table, group: Sequence[str]) -> pa.Table | None:
     if not found.schema.equals(states.schema):
         return None
     return found.filter(_compute.not_equal(found.column(sums[0]), 0))
+
+
+def _few_added_up(states: SmallTable, width: int) -> SmallTable | None:
+    """``added_up`` of a few states, whose first columns are the group."""
+    if not width or not all(map(_is_exact, states.types[:width])):
+        return None
+    found: dict[tuple[Any, ...], list[Any]] = {}
+    for row in states.rows():
+        known = found.get(row[:width])
+        if None in row[width:]:
+            return None
+        if known is None:
+            found[row[:width]] = [*row[width:]]
+        else:
+            known[:] = map(_sum, known, row[width:])
+    rows = [(*key, *sums) for key, sums in found.items() if sums[0]]
+    cells = [*map(list, zip(*rows, strict=True))] or [[] for _ in states.types]
+    try:
+        for kind, column in zip(states.types[width:], cells[width:], strict=True):
+            computed(column, kind)
+    except FAILURES:
+        return None
+    return SmallTable(states.column_names, states.types, cells, len(rows))
+
+
+def _sum(one: Any, other: Any) -> Any:
+    return EXACT.add(one, other) if isinstance(one, Decimal) else one + other
 
 
 def _is_exact(kind: pa.DataType) -> bool:

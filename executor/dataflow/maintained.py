@@ -16,12 +16,13 @@ from executor.dataflow.first_rows import FirstRowsState
 from executor.dataflow.hashing import Hashes, hashes_of
 from executor.dataflow.multiset import Multiset, Range
 from executor.dataflow.node_rows import NodeRows
-from executor.dataflow.operators import Changes, Merge, NodeStates, Query, change_schema, schema_of
+from executor.dataflow.operators import Changes, Merge, NodeStates, Query, change_schema, schema_of, typed
 from executor.dataflow.ordered_windows import OrderedRows
 from executor.dataflow.recursion import Rounds, SupportedRows, Surroundings
 from executor.dataflow.time_bounds import TimeBoundedRows, Times
 from executor.dataflow.view_rows import ViewRows
 from executor.dataflow.weighted_rows import WEIGHT, repeated, weighted
+from executor.small import AnyTable, table_of
 from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Snapshot, Sort
 from planner.algebra.walk import find, kinds_of
 from planner.incremental.dataflow.graph import (
@@ -117,12 +118,14 @@ class MaintainedRows:
         def choose(relation: Relation, rows: pa.Table) -> pa.Table:
             return pa.Table.from_arrays(self._chosen(node.id, relation, rows).columns, schema=rows.schema)
 
-        everything = partial(self._held.lookup, node.node)
+        def everything() -> pa.Table:
+            return table_of(self._held.lookup(node.node))
+
         return FirstRowsState(node, everything, choose, partial(self._merge, node.columns))
 
     def _chosen(self, node: int, relation: Relation, rows: pa.Table) -> pa.Table:
         """A relation's rows over candidates of a node."""
-        return self._query(relation, {f"s_{candidates_trace(self._flow.scope, node)}": rows})
+        return table_of(self._query(relation, {f"s_{candidates_trace(self._flow.scope, node)}": rows}))
 
     def _windowed(self, node: OrderedWindow, rows: pa.Table) -> pa.Table:
         """All rows of a window, made of those of the node below."""
@@ -152,14 +155,15 @@ class MaintainedRows:
         if node in self._states.first:
             return self._states.first[node].shown
         if node in self._states.bounded:
-            return repeated(self._states.bounded[node].chosen(self._held.lookup(self._flow.bounded[node].node)))
+            rows = table_of(self._held.lookup(self._flow.bounded[node].node))
+            return table_of(repeated(self._states.bounded[node].chosen(rows)))
         return None
 
     def _bound(self, node: int) -> dict[str, pa.Table]:
         """The rows of a node, by the engine name of its leaf."""
         above = self._showing.get(node)
         rows = self._made(node if above is None else above.node)
-        rows = repeated(self._held.lookup(node)) if rows is None else rows
+        rows = table_of(repeated(self._held.lookup(node))) if rows is None else rows
         named = rows if above is None else rows.rename_columns(names_of(above.columns))
         return {f"s_{rows_trace(self._flow.scope, node)}": named}
 
@@ -192,7 +196,7 @@ class MaintainedRows:
         """How many rows are kept of each node, of a grouping groups."""
         return {node: item.count for node, item in sorted({**self._states.groups, **self._kept}.items())}
 
-    def change(self, deltas: Mapping[int, pa.Table], times: Times) -> pa.Table | None:
+    def change(self, deltas: Mapping[int, AnyTable], times: Times) -> AnyTable | None:
         """Brings the rows forward, and returns how those of the final relation have changed, their weights last; None
         where the final relation computes its rows.
 
@@ -203,8 +207,7 @@ class MaintainedRows:
             match node:
                 case Source():
                     if node.id in deltas:
-                        rows = deltas[node.id]
-                        changes.put(node, pa.Table.from_arrays(rows.columns, schema=change_schema(node.columns)))
+                        changes.put(node, typed(deltas[node.id], change_schema(node.columns)))
                 case Constant() | Ranked():
                     pass
                 case _:
@@ -231,7 +234,7 @@ class MaintainedRows:
             return None
         _, names = self._passed
         key = tuple(names[column] for column in columns)
-        rows = repeated(self.shown(tuple(names.values()), key, hashes_of(values, values.column_names)))
+        rows = table_of(repeated(self.shown(tuple(names.values()), key, hashes_of(values, values.column_names))))
         return rows.rename_columns([*map(stored_name, names)])
 
     @property
@@ -239,13 +242,13 @@ class MaintainedRows:
         """By column of the final relation what ``shown`` calls it; None where the final relation computes its rows."""
         return None if self._passed is None else tuple(self._passed[1].values())
 
-    def shown(self, columns: Key, key: Key, hashes: Hashes) -> pa.Table:
+    def shown(self, columns: Key, key: Key, hashes: Hashes) -> AnyTable:
         """Some columns of the final relation's rows with some keys, and perhaps of others, or of all for an empty key,
         with their weights."""
         assert self._passed is not None
         return self._held.lookup(self._passed[0], key, hashes).select([*columns, WEIGHT])
 
-    def shown_between(self, columns: Key, ranges: Sequence[tuple[str, Range]]) -> pa.Table:
+    def shown_between(self, columns: Key, ranges: Sequence[tuple[str, Range]]) -> AnyTable:
         """Some columns of the final relation's rows that have a time in one of some ranges, with their weights."""
         assert self._passed is not None
         return self._held.between(self._passed[0], ranges).select([*columns, WEIGHT])

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import pyarrow as pa
-
 from executor.dataflow.hashing import NO_HASHES, Hashes
 from executor.dataflow.multiset import Multiset, Range
 from executor.dataflow.view_rows import ViewRows
 from executor.dataflow.weighted_rows import WEIGHT
+from executor.small import AnyTable
 from planner.incremental.dataflow.graph import Key, Recursive, Shared, names_of
 
 
@@ -29,20 +28,20 @@ class NodeRows:
         """Each by node; ``kept`` may get more. Nodes that are ``showing`` others' rows have none of their own."""
         self._kept, self._views, self._showing = kept, views, showing
 
-    def lookup(self, node: int, key: Key = (), hashes: Hashes = NO_HASHES) -> pa.Table:
+    def lookup(self, node: int, key: Key = (), hashes: Hashes = NO_HASHES) -> AnyTable:
         """Rows with their weights: those whose keys have these hashes, and perhaps others; all for an empty key."""
         if (above := self._showing.get(node)) is not None:
             return shown(above, self.lookup(above.node, above.key_below(key), hashes))
         return self._holder(node).lookup(key, hashes)
 
-    def between(self, node: int, ranges: Sequence[tuple[str, Range]]) -> pa.Table:
+    def between(self, node: int, ranges: Sequence[tuple[str, Range]]) -> AnyTable:
         """Rows with their weights that have a time, by its column, in one of some ranges."""
         if (above := self._showing.get(node)) is not None:
             own = [(column, values) for name, values in ranges for column in above.key_below((name,))]
             return shown(above, self.between(above.node, own))
         return self._holder(node).between(ranges)
 
-    def consolidated(self, node: int, rows: pa.Table) -> pa.Table:
+    def consolidated(self, node: int, rows: AnyTable) -> AnyTable:
         """Equal rows of a node, which has none of another one, as one with the sum of their weights."""
         return self._holder(node).consolidated(rows)
 
@@ -58,6 +57,6 @@ class NodeRows:
         return self._kept[node] if view is None else view
 
 
-def shown(node: Shared | Recursive, rows: pa.Table) -> pa.Table:
+def shown(node: Shared | Recursive, rows: AnyTable) -> AnyTable:
     """Rows of the node whose rows another one has, with their weights, as its own."""
     return rows.select([*names_of(node.shown), WEIGHT]).rename_columns([*names_of(node.columns), WEIGHT])

@@ -23,8 +23,18 @@ from executor.dataflow.node_rows import NodeRows, shown
 from executor.dataflow.ordered_windows import OrderedRows
 from executor.dataflow.recursion import Rounds, SupportedRows
 from executor.dataflow.time_bounds import TimeBoundedRows, Times
-from executor.dataflow.weighted_rows import WEIGHT, Consolidate, consolidated, negated, repeated, weighted
+from executor.dataflow.weighted_rows import (
+    WEIGHT,
+    Consolidate,
+    chosen,
+    consolidated,
+    negated,
+    repeated,
+    weighted,
+    weighted_once,
+)
 from executor.identity_cache import Remembered
+from executor.small import AnyTable, SmallTable, few, table_of, together
 from planner.algebra.nodes import Column, Relation
 from planner.incremental.dataflow.graph import (
     DataflowNode,
@@ -51,7 +61,7 @@ from planner.incremental.dataflow.graph import (
 from planner.incremental.names import stored_name
 
 #: Evaluates a relation over the rows of traces.
-Query = Callable[[Relation, Mapping[str, pa.Table]], pa.Table]
+Query = Callable[[Relation, Mapping[str, AnyTable]], AnyTable]
 #: Makes one of equal rows of some columns with weights, where Arrow does not group by values of a type among them.
 Merge = Callable[[tuple[Column, ...], pa.Table], pa.Table]
 
@@ -85,7 +95,7 @@ class Changes:
         showing: Mapping[int, Shared | Recursive],
         query: Query,
         merge: Merge,
-        deltas: Mapping[int, pa.Table] | None = None,
+        deltas: Mapping[int, AnyTable] | None = None,
     ) -> None:
         """``kept`` are changed as their nodes are; all are read from ``rows``. ``deltas`` are those of nodes that have
         changed already."""
@@ -97,19 +107,19 @@ class Changes:
         self._merge = merge
         self._deltas = {**(deltas or {})}
 
-    def delta(self, node: int) -> pa.Table | None:
+    def delta(self, node: int) -> AnyTable | None:
         """What has changed of a node; None for nothing."""
         return self._deltas.get(node)
 
-    def put(self, node: DataflowNode, delta: pa.Table) -> None:
+    def put(self, node: DataflowNode, delta: AnyTable) -> None:
         """A node has changed. Raises Inconsistent where that cannot be."""
         self._pass_on(node, delta)
         if node.id in self._deltas and node.id in self._kept:
             self._kept[node.id].change(self._deltas[node.id])
 
-    def _pass_on(self, node: DataflowNode, delta: pa.Table) -> None:
+    def _pass_on(self, node: DataflowNode, delta: AnyTable) -> None:
         """Tells the nodes above of a node's change. The node keeps no rows, or they have changed already."""
-        found = consolidated(delta, self._merge_of(node))
+        found = consolidated(few(delta), self._merge_of(node))
         if found.num_rows:
             self._deltas[node.id] = found
 
@@ -124,7 +134,7 @@ class Changes:
         match node:
             case TimeBounded():
                 rows = states.bounded[node.id]
-                parts = [rows.chosen(self._deltas[node.node])] if is_changed else []
+                parts = [rows.chosen(table_of(self._deltas[node.node]))] if is_changed else []
                 parts += rows.move(times, partial(self._held.between, node.node))
                 if not parts:
                     return
@@ -136,10 +146,10 @@ class Changes:
             case Retracted():
                 parts = [self._regrouped(node, states.groups[node.id])]
             case FirstRows():
-                chosen = states.first[node.id]
-                old = chosen.shown
-                chosen.change(self._deltas[node.node])
-                parts = [weighted(old, -1), weighted(chosen.shown, 1)]
+                first = states.first[node.id]
+                old = first.shown
+                first.change(table_of(self._deltas[node.node]))
+                parts = [weighted(old, -1), weighted(first.shown, 1)]
             case FirstOfPartitions():
                 parts = self._chosen(node)
             case OrderedWindow():
@@ -147,7 +157,7 @@ class Changes:
                 return
             case Recursive():
                 base = self._deltas.get(node.base)
-                base = change_schema(node.columns).empty_table() if base is None else base
+                base = change_schema(node.columns).empty_table() if base is None else table_of(base)
                 found = states.recursions[node.id].change(base, partial(self._stepped, node))
                 self._pass_on(node, found.rename_columns([*names_of(node.columns), WEIGHT]))
                 return
@@ -157,11 +167,11 @@ class Changes:
                     self._pass_on(node, self._replaced(node, node.own_key, touched))
                     return
                 parts = [weighted(self._over(node, touched, is_new), 2 * is_new - 1) for is_new in (False, True)]
-        self.put(node, pa.concat_tables(parts))
+        self.put(node, together(parts))
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
-    def _rows(self, node: int, key: Key, hashes: Hashes, is_new: bool) -> pa.Table:
+    def _rows(self, node: int, key: Key, hashes: Hashes, is_new: bool) -> AnyTable:
         """Rows of a node with their weights, as they are, or were."""
         above = self._showing.get(node)
         if isinstance(above, Shared):
@@ -171,19 +181,17 @@ class Changes:
         if is_new or delta is None:
             return found
         if key:
-            places = np.isin(hashes_of(delta, key), hashes)
-            delta = delta.filter(pa.array(places))
-        both = pa.concat_tables([found, negated(delta)])
+            delta = chosen(delta, np.isin(hashes_of(delta, key), hashes))
+        both = together([found, negated(delta)])
         return self._held.consolidated(node, both) if above is None else consolidated(both, self._merge_of(above))
 
-    def _answer(self, relation: Relation, traces: Mapping[str, pa.Table], schema: pa.Schema) -> pa.Table:
+    def _answer(self, relation: Relation, traces: Mapping[str, AnyTable], schema: pa.Schema) -> AnyTable:
         """A relation's rows."""
-        found = self._query(relation, {f"s_{name}": rows for name, rows in traces.items()})
-        return pa.Table.from_arrays(found.columns, schema=schema)
+        return typed(self._query(relation, {f"s_{name}": rows for name, rows in traces.items()}), schema)
 
     # -- propagation -----------------------------------------------------------------------------------------------
 
-    def _term(self, node: Propagated, place: int, term: Term) -> Iterable[pa.Table]:
+    def _term(self, node: Propagated, place: int, term: Term) -> Iterable[AnyTable]:
         """What the change of one leaf changes: leaves of earlier terms are as they are, those of later ones as they
         were."""
         delta = self._deltas.get(term.node)
@@ -198,16 +206,16 @@ class Changes:
             return
         hashes = hashes_of(delta, term.own_key)
         sides = [self._rows(term.node, term.own_key, hashes, is_new) for is_new in (False, True)]
-        at_hand = pa.concat_tables([delta, *sides])
+        at_hand = together([delta, *sides])
         traces = self._fetched(term.fetches, {term.node: at_hand}, new)
         for rows, weight in zip(sides, (-1, 1), strict=True):
             own = {rows_trace(self._scope, term.node): repeated(rows)}
             found = self._answer(term.relation, traces | own, schema_of(node.columns))
             yield weighted(found, weight)
 
-    def _fetched(self, fetches: Iterable[Fetch], at_hand: dict[int, pa.Table], new: set[int]) -> dict[str, pa.Table]:
+    def _fetched(self, fetches: Iterable[Fetch], at_hand: dict[int, AnyTable], new: set[int]) -> dict[str, AnyTable]:
         """The rows of other leaves that the rows at hand may meet, by trace, each as often as it is there."""
-        found: dict[str, pa.Table] = {}
+        found: dict[str, AnyTable] = {}
         for fetch in fetches:
             hashes = hashes_of(at_hand[fetch.by], fetch.columns) if fetch.key else NO_HASHES
             rows = self._rows(fetch.node, fetch.key, hashes, fetch.node in new)
@@ -217,33 +225,33 @@ class Changes:
 
     # -- retraction ------------------------------------------------------------------------------------------------
 
-    def _regrouped(self, node: Retracted, states: Multiset) -> pa.Table:
+    def _regrouped(self, node: Retracted, states: Multiset) -> AnyTable:
         """The groups as they were, to be taken away, and as they are."""
         changed = weighted_once(self._deltas[node.node])
         state = schema_of(node.state)
         rows = {change_trace(self._scope, node.node): _renamed(changed, node.weight)}
         added = self._answer(node.partial, rows, state)
         old = states.take(node.key, hashes_of(added, node.key))
-        both = pa.concat_tables([old.drop_columns([WEIGHT]), added])
+        both = together([old.drop_columns([WEIGHT]), added])
         merged = added_up(both, node.group)
         if merged is None:
             merged = self._answer(node.merge, {states_trace(self._scope, node.id): both}, state)
         new = weighted(merged, 1)
         states.add(new)
-        difference = pa.concat_tables([negated(old), new])
+        difference = together([negated(old), new])
         groups = {groups_trace(self._scope, node.id): _renamed(difference, node.weight)}
         return self._answer(node.final, groups, change_schema(node.columns))
 
     # -- first rows of partitions ----------------------------------------------------------------------------------
 
-    def _chosen(self, node: FirstOfPartitions) -> list[pa.Table]:
+    def _chosen(self, node: FirstOfPartitions) -> list[AnyTable]:
         """The first rows of touched partitions as they were, to be taken away, and as they are."""
-        delta = self._deltas[node.node]
-        old = self._kept[node.id].lookup(node.key, hashes_of(delta, node.key))
+        delta = table_of(self._deltas[node.node])
+        old = table_of(self._kept[node.id].lookup(node.key, hashes_of(delta, node.key)))
         rows = candidates(node, old, delta, partial(self._merge, node.columns[: delta.num_columns - 1]))
         schema = schema_of(node.columns)
         marked = schema.append(pa.field(_LACKS, pa.bool_()))
-        found = self._answer(node.chosen, {candidates_trace(self._scope, node.id): rows}, marked)
+        found = table_of(self._answer(node.chosen, {candidates_trace(self._scope, node.id): rows}, marked))
         lacks = found.column(_LACKS)
         found, lacking = found.drop_columns([_LACKS]), found.filter(lacks)
         if not lacking.num_rows:
@@ -256,14 +264,14 @@ class Changes:
 
     # -- windows ---------------------------------------------------------------------------------------------------
 
-    def _rewindowed(self, node: OrderedWindow, order: OrderedRows) -> pa.Table:
+    def _rewindowed(self, node: OrderedWindow, order: OrderedRows) -> AnyTable:
         """The rows that a change reaches as they were, to be taken away, and as they are."""
         kept = self._kept[node.id]
-        found = order.change(kept, self._deltas[node.node])
+        found = order.change(kept, table_of(self._deltas[node.node]))
         candidates = {candidates_trace(self._scope, node.id): found.candidates}
         new = weighted(self._answer(node.computed, candidates, schema_of(node.columns)), 1)
         kept.add(new)
-        return pa.concat_tables([negated(found.old), new])
+        return together([negated(found.old), new])
 
     # -- recursion -------------------------------------------------------------------------------------------------
 
@@ -285,7 +293,7 @@ class Changes:
             within.run(below, _NO_STATES, _no_times)
         last = node.step[-1] if node.step else node.ranked
         found = within.delta(last.id)
-        return change_schema(last.columns).empty_table() if found is None else found
+        return change_schema(last.columns).empty_table() if found is None else table_of(found)
 
     # -- recomputation ---------------------------------------------------------------------------------------------
 
@@ -294,14 +302,14 @@ class Changes:
         deltas = [(key, self._deltas[below]) for below, key in node.keys if below in self._deltas]
         return np.unique(np.concatenate([hashes_of(delta, key) for key, delta in deltas]))
 
-    def _replaced(self, node: Recomputed, key: Key, touched: Hashes) -> pa.Table:
+    def _replaced(self, node: Recomputed, key: Key, touched: Hashes) -> AnyTable:
         """The rows of touched keys as they were, to be taken away, and as they are."""
         old = self._kept[node.id].take(key, touched)
         new = weighted(self._over(node, touched, True), 1)
         self._kept[node.id].add(new)
-        return pa.concat_tables([negated(old), new])
+        return together([negated(old), new])
 
-    def _over(self, node: Recomputed, touched: Hashes, is_new: bool) -> pa.Table:
+    def _over(self, node: Recomputed, touched: Hashes, is_new: bool) -> AnyTable:
         found = ((below, repeated(self._rows(below, key, touched, is_new))) for below, key in node.keys)
         traces = {rows_trace(self._scope, below): rows for below, rows in found}
         return self._answer(node.relation, traces, schema_of(node.columns))
@@ -325,16 +333,13 @@ schema_of: Final = Remembered(_schema_of, 4096)
 change_schema: Final = Remembered(_change_schema, 4096)
 
 
-def weighted_once(rows: pa.Table) -> pa.Table:
-    """Rows with weights as rows with weight 1 or -1, as often as they say."""
-    weights = rows.column(WEIGHT).to_numpy()
-    if not weights.size or np.abs(weights).max() <= 1:
-        return rows
-    many = rows.take(pa.array(np.repeat(np.arange(len(weights)), np.abs(weights))))
-    signs = pa.array(np.sign(many.column(WEIGHT).to_numpy()))
-    return many.set_column(many.schema.get_field_index(WEIGHT), WEIGHT, signs)
+def typed(rows: AnyTable, schema: pa.Schema) -> AnyTable:
+    """Rows by the names of a schema with the same types."""
+    if isinstance(rows, SmallTable):
+        return rows.rename_columns(schema.names)
+    return pa.Table.from_arrays(rows.columns, schema=schema)
 
 
-def _renamed(rows: pa.Table, weight: Column) -> pa.Table:
+def _renamed(rows: AnyTable, weight: Column) -> AnyTable:
     """Rows whose weight is called as a relation calls it."""
     return rows.rename_columns([stored_name(weight) if name == WEIGHT else name for name in rows.column_names])

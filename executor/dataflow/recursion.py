@@ -26,6 +26,7 @@ from executor.dataflow.weighted_rows import (
     weighted,
     weights_of,
 )
+from executor.small import table_of
 from planner.algebra.nodes import Relation
 from planner.incremental.dataflow.graph import Recursive, names_of
 from planner.incremental.names import stored_name
@@ -134,7 +135,8 @@ class SupportedRows:
 
     def _derivations(self, rows: pa.Table, derived: Step) -> tuple[Integers, Integers, Integers]:
         """The places of rows, of the rows that come from them, and how often."""
-        numbered = weighted(rows.append_column(self._rank, pa.array(np.arange(rows.num_rows))), 1)
+        ranked = rows.append_column(self._rank, pa.array(np.arange(rows.num_rows)))
+        numbered = table_of(weighted(ranked, 1))
         parts, size = [np.empty((3, 0), np.int64)], 0
         for start in range(0, rows.num_rows, _PORTION):
             found = derived(numbered.slice(start, _PORTION)).rename_columns(self._names)
@@ -163,7 +165,7 @@ class SupportedRows:
             self._around.require_room(0)
             changed.append(gone)
             found = step(gone).rename_columns(self._names)
-        while (come := outside.take((), NO_HASHES)).num_rows:
+        while (come := table_of(outside.take((), NO_HASHES))).num_rows:
             self._around.require_room(0)
             changed.append(self._added(come))
             found = step(changed[-1]).rename_columns(self._names)
@@ -185,7 +187,7 @@ class SupportedRows:
         """Counts derivations that come and go. Returns the rows that have lost all of lower ranks, with their ranks and
         weights, which go: they are among those ``outside`` then, while they have others."""
         hashes = hashes_of(found, self._node.key)
-        old, other = self.rows.take(self._node.key, hashes), outside.take(self._node.key, hashes)
+        old, other = (table_of(kept.take(self._node.key, hashes)) for kept in (self.rows, outside))
         rows = pa.concat_tables([part.select(self._columns) for part in (old, other, found)])
         groups, first = self._groups(rows)
         ends = np.cumsum([old.num_rows, other.num_rows])

@@ -16,6 +16,7 @@ import pyarrow as pa
 from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
 from executor.dataflow.multiset import Range
 from executor.dataflow.weighted_rows import WEIGHT, Consolidate, consolidated
+from executor.small import AnyTable, table_of
 from planner.incremental.dataflow.graph import Key
 
 
@@ -27,11 +28,11 @@ class ShownRows(Protocol):
         """About how many there are, with those that they are made of."""
         ...
 
-    def shown(self, columns: Key, key: Key, hashes: Hashes, /) -> pa.Table:
+    def shown(self, columns: Key, key: Key, hashes: Hashes, /) -> AnyTable:
         """Some columns of rows with some keys, or of all for an empty key, with their weights."""
         ...
 
-    def shown_between(self, columns: Key, ranges: Sequence[tuple[str, Range]], /) -> pa.Table:
+    def shown_between(self, columns: Key, ranges: Sequence[tuple[str, Range]], /) -> AnyTable:
         """Some columns of rows that have a time in one of some ranges, with their weights."""
         ...
 
@@ -47,7 +48,7 @@ class ViewRows:
         """``names``: by column of the node what the view's dataflow calls it. ``merge`` consolidates rows of types that
         Arrow does not group."""
         self._rows, self._names, self._merge = rows, names, merge
-        self._at_fill: pa.Table | None = self._renamed(rows().shown(tuple(names.values()), (), NO_HASHES))
+        self._at_fill: pa.Table | None = table_of(self._renamed(rows().shown(tuple(names.values()), (), NO_HASHES)))
 
     @property
     def count(self) -> int:
@@ -62,7 +63,7 @@ class ViewRows:
         """Makes the index by which rows with a key are found. Needs no lock."""
         self._rows().index_shown(self._others(key))
 
-    def lookup(self, key: Key, hashes: Hashes) -> pa.Table:
+    def lookup(self, key: Key, hashes: Hashes) -> AnyTable:
         """Rows with their weights, as ``Multiset.lookup`` finds them."""
         if self._at_fill is None:
             return self._renamed(self._rows().shown(tuple(self._names.values()), self._others(key), hashes))
@@ -70,17 +71,17 @@ class ViewRows:
             return self._at_fill
         return self._at_fill.filter(pa.array(np.isin(hashes_of(self._at_fill, key), hashes)))
 
-    def between(self, ranges: Sequence[tuple[str, Range]]) -> pa.Table:
+    def between(self, ranges: Sequence[tuple[str, Range]]) -> AnyTable:
         """Rows with their weights, as ``Multiset.between`` finds them."""
         own = [(self._names[column], values) for column, values in ranges]
         return self._renamed(self._rows().shown_between(tuple(self._names.values()), own))
 
-    def consolidated(self, rows: pa.Table) -> pa.Table:
+    def consolidated(self, rows: AnyTable) -> AnyTable:
         """Equal rows as one with the sum of their weights, without those where it is 0."""
         return consolidated(rows, self._merge)
 
     def _others(self, key: Key) -> Key:
         return tuple(self._names[name] for name in key)
 
-    def _renamed(self, rows: pa.Table) -> pa.Table:
+    def _renamed(self, rows: AnyTable) -> AnyTable:
         return rows.rename_columns([*self._names, WEIGHT])

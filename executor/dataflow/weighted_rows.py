@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute
 
 from executor.dataflow.hashing import hashes_of
+from executor.small import AnyTable, SmallTable, few, table_of
+from executor.small.small_table import FEW
 
 #: The column of a change's rows that says by how many such rows there are more.
 WEIGHT: Final = "__weight"
@@ -24,21 +26,22 @@ Integers = npt.NDArray[np.int64]
 Consolidate = Callable[[pa.Table], pa.Table]
 
 _compute: Any = pyarrow.compute  # made at its import, where no type checker sees its functions
-#: Rows of a change that are few.
-_FEW: Final = 32
 
 
 class Inconsistent(Exception):
     """A change takes away rows that are not there."""
 
 
-def consolidated(rows: pa.Table, merge: Consolidate) -> pa.Table:
+def consolidated(rows: AnyTable, merge: Consolidate) -> AnyTable:
     """Equal rows as one with the sum of their weights, without those where it is 0; equal in all bits."""
+    if isinstance(rows, SmallTable):
+        return _few_consolidated(rows)
+    small = few(rows)
+    if isinstance(small, SmallTable):
+        found = _few_consolidated(small)
+        return rows if found is small else found.table
     names = [name for name in rows.column_names if name != WEIGHT]
-    kinds = [rows.schema.field(name).type for name in names]
-    if rows.num_rows <= _FEW and not any(map(_is_inexact, kinds)):
-        return _few_consolidated(rows, names)
-    if all(map(is_grouped, kinds)):
+    if all(is_grouped(rows.schema.field(name).type) for name in names):
         rows = _without_pairs(rows, names)
         if rows.num_rows == 0:
             return rows
@@ -109,31 +112,28 @@ def same_bits(one: pa.ChunkedArray | pa.Array, other: pa.ChunkedArray | pa.Array
     return found
 
 
-def _few_consolidated(rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    """``consolidated`` of a few rows, as Python values: a call of Arrow's grouping takes ten times as long."""
-    weights = rows.column(WEIGHT).to_pylist()
-    columns = [_values(rows.column(name)) for name in names]
+def _few_consolidated(rows: SmallTable) -> SmallTable:
+    """``consolidated`` of a few rows: a call of Arrow's grouping takes ten times as long. The rows themselves, where no
+    two are equal."""
+    weights = rows.column(WEIGHT)
     totals: dict[tuple[object, ...], int] = {}
-    first: dict[tuple[object, ...], int] = {}
-    for place, weight in enumerate(weights):
-        key = tuple([column[place] for column in columns])
-        totals[key] = totals.get(key, 0) + weight
-        first.setdefault(key, place)
-    kept = [(place, totals[key]) for key, place in first.items() if totals[key]]
+    first: list[int] = []
+    for place, (key, weight) in enumerate(zip(rows.drop_columns([WEIGHT]).rows(), weights, strict=True)):
+        known = totals.get(key)
+        if known is None:
+            first.append(place)
+        totals[key] = weight + (known or 0)
+    kept = [(place, total) for place, total in zip(first, totals.values(), strict=True) if total]
     if len(kept) == len(weights):
         return rows
-    found = pa.Table.from_batches(
-        [batch_of(rows.select(names)).take(pa.array([place for place, _ in kept], pa.int32()))]
-    )
-    return found.append_column(WEIGHT, pa.array([total for _, total in kept], pa.int64()))
+    return _with_weights(rows.take([place for place, _ in kept]), [total for _, total in kept])
 
 
-def _values(column: pa.ChunkedArray) -> list[object]:
-    """A column's values, times as numbers: Python has no infinite ones."""
-    if pa.types.is_temporal(column.type):
-        column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
-    values: list[object] = column.to_pylist()
-    return values
+def _with_weights(rows: SmallTable, weights: list[int]) -> SmallTable:
+    """The same rows with other weights."""
+    place = rows.column_names.index(WEIGHT)
+    cells = [*rows.cells[:place], weights, *rows.cells[place + 1 :]]
+    return SmallTable(rows.column_names, rows.types, cells, rows.num_rows)
 
 
 def batch_of(rows: pa.Table) -> pa.RecordBatch:
@@ -146,47 +146,70 @@ def batch_of(rows: pa.Table) -> pa.RecordBatch:
     return batches[0]
 
 
-def _is_inexact(kind: pa.DataType) -> bool:
-    """Whether Python's values of a type are not equal where their bits are, or cannot be keys."""
-    return bool(pa.types.is_floating(kind)) or not is_grouped(kind)
-
-
 def is_grouped(kind: pa.DataType) -> bool:
     """Whether Arrow groups by values of a type."""
     return not (pa.types.is_nested(kind) or pa.types.is_interval(kind) or pa.types.is_null(kind))
 
 
-def weights_of(rows: pa.Table) -> Integers:
+def weights_of(rows: AnyTable) -> Integers:
     """The weights of rows."""
+    if isinstance(rows, SmallTable):
+        return np.array(rows.column(WEIGHT), np.int64)
     weights: Integers = rows.column(WEIGHT).to_numpy()
     return weights
 
 
-def by_sign(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+def chosen(rows: AnyTable, are_chosen: npt.NDArray[np.bool_]) -> AnyTable:
+    """The rows for which there is a true value."""
+    return rows.filter(are_chosen.tolist() if isinstance(rows, SmallTable) else pa.array(are_chosen))
+
+
+def by_sign(rows: AnyTable) -> tuple[AnyTable, AnyTable]:
     """The rows that go, and those that come."""
     come = weights_of(rows) > 0
     count = int(np.count_nonzero(come))
     if count in (0, come.size):
-        none = rows.slice(0, 0)
+        none = chosen(rows, np.zeros(come.size, np.bool_)) if isinstance(rows, SmallTable) else rows.slice(0, 0)
         return (none, rows) if count else (rows, none)
-    return rows.filter(pa.array(~come)), rows.filter(pa.array(come))
+    return chosen(rows, ~come), chosen(rows, come)
 
 
-def repeated(rows: pa.Table) -> pa.Table:
+def repeated(rows: AnyTable) -> AnyTable:
     """Rows with weights as rows, each as often as its weight says."""
-    weights = weights_of(rows)
     plain = rows.drop_columns([WEIGHT])
+    if isinstance(rows, SmallTable):
+        times = rows.column(WEIGHT)
+        if max(times, default=1) <= 1:
+            return plain
+        places = [place for place, weight in enumerate(times) for _ in range(weight)]
+        return plain.take(places) if len(places) <= FEW else plain.table.take(pa.array(places))
+    weights = weights_of(rows)
     if not weights.size or weights.max() <= 1:
         return plain
     return pa.Table.from_batches([batch_of(plain).take(pa.array(np.repeat(np.arange(len(weights)), weights)))])
 
 
-def weighted(rows: pa.Table, weight: int) -> pa.Table:
+def weighted(rows: AnyTable, weight: int) -> AnyTable:
     """Rows with a weight each."""
+    if isinstance(rows, SmallTable):
+        return rows.append_column(WEIGHT, pa.int64(), [weight] * rows.num_rows)
     return rows.append_column(WEIGHT, pa.array(np.full(rows.num_rows, weight, np.int64)))
 
 
-def negated(rows: pa.Table) -> pa.Table:
+def weighted_once(rows: AnyTable) -> AnyTable:
+    """Rows with weights as rows with weight 1 or -1, as often as they say."""
+    weights = weights_of(rows)
+    if not weights.size or np.abs(weights).max() <= 1:
+        return rows
+    rows = table_of(rows)
+    many = rows.take(pa.array(np.repeat(np.arange(len(weights)), np.abs(weights))))
+    signs = pa.array(np.sign(many.column(WEIGHT).to_numpy()))
+    return few(many.set_column(many.schema.get_field_index(WEIGHT), WEIGHT, signs))
+
+
+def negated(rows: AnyTable) -> AnyTable:
     """Rows with their weights' signs changed."""
+    if isinstance(rows, SmallTable):
+        return _with_weights(rows, [-weight for weight in rows.column(WEIGHT)])
     place = rows.schema.get_field_index(WEIGHT)
     return rows.set_column(place, WEIGHT, _compute.negate(rows.column(WEIGHT)))

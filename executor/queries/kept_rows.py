@@ -25,7 +25,7 @@ from executor.dataflow.view_rows import ViewRows
 from executor.dataflow.weighted_rows import WEIGHT, Inconsistent, consolidated, negated, repeated, weighted
 from executor.identity_cache import Remembered
 from executor.queries.expanded_views import Expanded
-from executor.small import few_of
+from executor.small import AnyTable, few, few_of, table_of, together
 from executor.tables.change_trace import TableChanges
 from executor.traces.bookmark import Bookmark
 from executor.traces.budget import Held
@@ -120,7 +120,7 @@ class _StateInput:
         state = weights_of((column.name, column.type) for column in self._trace.state.columns)
         return self._merger.merge(state, [rows])
 
-    def changes(self) -> pa.Table | None:
+    def changes(self) -> AnyTable | None:
         """What has changed up to the LSN that the view has reached; None for nothing. Raises Unknown."""
         upto = self._runtime.reached
         runs = self._trace.delta(self._mark.after, upto)
@@ -133,9 +133,9 @@ class _StateInput:
         if rows is None:
             return weighted(pa.concat_tables(runs), 1).select([*self._sources, WEIGHT])
         run = self._merger.merge(self._trace.state, runs)
-        old = rows.lookup(self._key, hashes_of(run, self._key))
+        old = table_of(rows.lookup(self._key, hashes_of(run, self._key)))
         new = self._merger.merge(self._trace.state, [old.drop_columns([WEIGHT]), run])
-        difference = rows.consolidated(pa.concat_tables([negated(old), weighted(new, 1)]))
+        difference = rows.consolidated(together([negated(old), weighted(new, 1)]))
         rows.change(difference)
         return difference.select([*self._sources, WEIGHT])
 
@@ -177,7 +177,7 @@ class _ViewInput:
         }
         self._mark = found.bookmark()
 
-    def changes(self, lsn: int, time: datetime) -> pa.Table | None:
+    def changes(self, lsn: int, time: datetime) -> AnyTable | None:
         """What has changed up to an LSN, to which the view is brought; None for nothing. Raises Unknown."""
         found = self._below(self.oid, lsn, time)
         runs = None if found is None or found is not self.kept else found.changes(self._mark.after)
@@ -186,8 +186,8 @@ class _ViewInput:
         self._mark.after = self.kept.reached
         if not runs:
             return None
-        parts = [run.select([*self._places, run.num_columns - 1]) for run in runs]
-        return pa.concat_tables(parts)
+        names = [runs[0].column_names[place] for place in self._places]
+        return together([run.select([*names, WEIGHT]) for run in runs])
 
     @property
     def reached(self) -> int:
@@ -244,7 +244,7 @@ class KeptRows:
         def over_states(relation: Relation, kept: Mapping[str, pa.Table]) -> pa.Table:
             bindings = {**self._inputs(relation, snapshots), **kept}
             rows = _of_few(relation, bindings)
-            return whole(relation, bindings) if rows is None else rows
+            return whole(relation, bindings) if rows is None else table_of(rows)
 
         most = self._core.trace_budget.limit // 2
         self._rows = MaintainedRows(self._flow, over_states, self._query, self._merge, most, self._times, self._shown)
@@ -282,7 +282,7 @@ class KeptRows:
 
     def _of_view(self, node: int) -> pa.Table:
         """The rows of a source that is a view, as the view calls its columns."""
-        rows = repeated(self._shown[node].lookup((), NO_HASHES))
+        rows = table_of(repeated(self._shown[node].lookup((), NO_HASHES)))
         return rows.rename_columns([*self._views[node].sources])
 
     def _view_rows(self, item: _ViewInput) -> ViewRows:
@@ -302,12 +302,13 @@ class KeptRows:
             runtime, trace = self._expanded.traces[node.definition.trace]
             self._states[node.id] = _StateInput(runtime, trace, node)
 
-    def _query(self, relation: Relation, bindings: Mapping[str, pa.Table]) -> pa.Table:
+    def _query(self, relation: Relation, bindings: Mapping[str, AnyTable]) -> AnyTable:
         plan = self._plans.get(relation)
         rows = _of_few(plan.relation, bindings)
         if rows is not None:
             return rows
-        return self._core.engine.query_few(plan.relation, bindings, self._expanded.time_zone)
+        tables = {name: table_of(rows) for name, rows in bindings.items()}
+        return few(self._core.engine.query_few(plan.relation, tables, self._expanded.time_zone))
 
     def _times(self, node: TimeBounded) -> pa.Table:
         """The bounds of a node at the reader's time."""
@@ -359,14 +360,14 @@ class KeptRows:
         states = self._expanded.snapshots() if _leaves(final.relation) - outputs.keys() else {}
         return whole(final.relation, {**self._inputs(final.relation, states), **outputs})
 
-    def _net(self, changes: Sequence[pa.Table]) -> pa.Table:
-        return consolidated(pa.concat_tables(changes), partial(self._merge, self._flow.final.columns))
+    def _net(self, changes: Sequence[AnyTable]) -> AnyTable:
+        return consolidated(together(changes), partial(self._merge, self._flow.final.columns))
 
     def bookmark(self) -> Bookmark:
         """A reader of the changes from now on, for as long as the bookmark is held."""
         return self._recent.bookmark(self.reached)
 
-    def changes(self, after: int) -> list[pa.Table] | None:
+    def changes(self, after: int) -> list[AnyTable] | None:
         """How the rows of the view's final relation have changed since an LSN, their weights last; None where that is
         not known."""
         found = self._recent.behind(after)
@@ -395,7 +396,7 @@ class KeptRows:
         self._rows = None
 
 
-def _of_few(relation: Relation, bindings: Mapping[str, pa.Table]) -> pa.Table | None:
+def _of_few(relation: Relation, bindings: Mapping[str, AnyTable]) -> AnyTable | None:
     """The rows of a relation over few rows; None if an engine must compute them."""
     few = _OF_FEW(relation)
     return None if few is None else leave(few.run, bindings)

@@ -31,6 +31,7 @@ from executor.queries.fills import Fill, Fills
 from executor.queries.kept_rows import GIVEN_UP, KeptRows, RowsPlan
 from executor.queries.read_costs import ReadCosts
 from executor.queries.spark_queries import Analytics
+from executor.small import table_of
 from executor.traces.budget import Held
 from executor.views.runtime import ViewRuntime
 from planner.explain.views import Measured
@@ -169,7 +170,8 @@ class MaintainedViews:
     def changes(self, runtime: ViewRuntime, after: int, lsn: int, time: datetime) -> list[pa.Table] | None:
         """How the rows of a view have changed over (after, lsn], its columns in order and the weights behind them, if
         its rows are kept and that is known. With the locks of the view and of those that it reads."""
-        return self._of_kept(runtime, lsn, time, lambda known, kept: kept.changes(after))
+        found = self._of_kept(runtime, lsn, time, lambda known, kept: kept.changes(after))
+        return None if found is None else [*map(table_of, found)]
 
     def _of_kept(
         self, runtime: ViewRuntime, lsn: int, time: datetime, answer: Callable[[_Known, KeptRows], _Answer | None]

@@ -18,5 +18,20 @@ from executor.small.few_rows import FewRows, few_of
 from executor.small.grouped_statements import Grouping, grouping_of
 from executor.small.merges import Merge, merge_of
 from executor.small.relations import Small, small_of
+from executor.small.small_table import AnyTable, SmallTable, few, table_of, together
 
-__all__ = ["FewRows", "Grouping", "Merge", "Small", "few_of", "grouping_of", "merge_of", "small_of"]
+__all__ = [
+    "AnyTable",
+    "FewRows",
+    "Grouping",
+    "Merge",
+    "Small",
+    "SmallTable",
+    "few",
+    "few_of",
+    "grouping_of",
+    "merge_of",
+    "small_of",
+    "table_of",
+    "together",
+]

@@ -6,7 +6,7 @@ partners by the values of its equalities, and evaluates the rest of its predicat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any, Final
 
@@ -14,9 +14,10 @@ import pyarrow as pa
 from msgspec import Struct
 
 from executor.printing.nodes import leaf_name
-from executor.small.relations import Step, output_of, schema_of, step_of
+from executor.small.relations import Bindings, Step, output_of, schema_of, step_of
+from executor.small.small_table import FEW, AnyTable, SmallTable, are_exact, is_exact
 from executor.small.value_expressions import Computed, Rows, compiled
-from executor.small.values import FAILURES, INTEGERS, KEYS, Cells, Fold, Unusual, array_of, fold_of, folded
+from executor.small.values import FAILURES, INTEGERS, KEYS, Cells, Fold, Unusual, computed, fold_of, folded
 from planner.algebra.construction import conjunction, conjuncts
 from planner.algebra.nodes import (
     Aggregate,
@@ -48,9 +49,10 @@ class FewRows(Struct, frozen=True):
     step: Step
     leaves: tuple[str, ...]
     columns: tuple[Column, ...]
-    schema: pa.Schema
+    names: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
 
-    def run(self, bindings: Mapping[str, pa.Table]) -> pa.Table | None:
+    def run(self, bindings: Bindings) -> AnyTable | None:
         """The relation's rows, columns c<id>; None if the engine must compute them."""
         tables = [bindings.get(leaf) for leaf in self.leaves]
         if any(table is None for table in tables):
@@ -59,11 +61,26 @@ class FewRows(Struct, frozen=True):
             return None
         try:
             rows = self.step(bindings, ())
-            arrays = [rows.arrays[column] for column in self.columns]
+            return self._exact(rows) or self._table(rows)
         except FAILURES:
             return None
-        found = pa.Table.from_arrays(arrays, names=self.schema.names)
-        return found if found.schema.equals(self.schema) else None
+
+    def _exact(self, rows: Rows) -> SmallTable | None:
+        """Rows as Python's values; None where these are not exact."""
+        if rows.count > FEW or not are_exact(self.types):
+            return None
+        found = [rows.columns[column] for column in self.columns]
+        cells = [values.cells for values in found]
+        if not all(values.type == kind for values, kind in zip(found, self.types, strict=True)):
+            return None
+        if not all(map(is_exact, self.types, cells)):
+            return None
+        return SmallTable(self.names, self.types, cells, rows.count)
+
+    def _table(self, rows: Rows) -> pa.Table | None:
+        arrays = [rows.columns[column].array for column in self.columns]
+        found = pa.Table.from_arrays(arrays, names=list(self.names))
+        return found if tuple(found.schema.types) == self.types else None
 
 
 def few_of(relation: Relation) -> FewRows | None:
@@ -75,7 +92,8 @@ def few_of(relation: Relation) -> FewRows | None:
     if step is None:
         return None
     leaves = tuple({leaf_name(leaf): None for leaf in find(relation, _SNAPSHOTS)})
-    return FewRows(step, leaves, relation.columns, schema_of(relation))
+    schema = schema_of(relation)
+    return FewRows(step, leaves, relation.columns, tuple(schema.names), tuple(schema.types))
 
 
 def _step(relation: Relation) -> Step | None:
@@ -91,35 +109,6 @@ def _step(relation: Relation) -> Step | None:
 
 
 # -- joins ------------------------------------------------------------------------------------------------------------
-
-
-class _Joined(Mapping[Column, Any]):
-    """Columns of two relations at some places of each; the right side has no row where its place is None."""
-
-    def __init__(self, sides: Iterable[tuple[Sequence[Column], Rows, Sequence[int | None]]]) -> None:
-        self._of = {
-            column: (rows, places) for columns, rows, places in sides for column in columns if column in rows.arrays
-        }
-        self._taken: dict[Column, Any] = {}
-
-    def __getitem__(self, column: Column) -> Any:
-        found = self._taken.get(column)
-        if found is None:
-            rows, places = self._of[column]
-            found = self._taken[column] = rows.arrays[column].take(pa.array(places, pa.int64()))
-        return found
-
-    def __iter__(self) -> Iterator[Column]:
-        return iter(self._of)
-
-    def __len__(self) -> int:
-        return len(self._of)
-
-    def cells(self, column: Column) -> Cells:
-        """The values of a column."""
-        rows, places = self._of[column]
-        cells = rows.cells(column)
-        return [None if place is None else cells[place] for place in places]
 
 
 class _Match(Struct, frozen=True):
@@ -141,13 +130,11 @@ def _join(relation: Join, left: Step | None, right: Step | None) -> Step | None:
     if others is not None and rest is None:
         return None
 
-    def step(bindings: Mapping[str, pa.Table], parameters: Sequence[Any]) -> Rows:
+    def step(bindings: Bindings, parameters: Sequence[Any]) -> Rows:
         one, other = left(bindings, parameters), right(bindings, parameters)
         pairs = list(_pairs(one, other, matches))
         if rest is not None:
-            pairs = [
-                pair for pair, holds in zip(pairs, rest(_of_pairs(relation, one, other, pairs)), strict=True) if holds
-            ]
+            pairs = [pair for pair, holds in zip(pairs, rest(_of_pairs(one, other, pairs)), strict=True) if holds]
         return _result(relation, one, other, pairs)
 
     return step
@@ -194,22 +181,22 @@ def _pairs(one: Rows, other: Rows, matches: Sequence[_Match]) -> Iterator[tuple[
             raise Unusual
 
 
-def _of_pairs(relation: Join, one: Rows, other: Rows, pairs: Sequence[tuple[int, int | None]]) -> Rows:
+def _of_pairs(one: Rows, other: Rows, pairs: Sequence[tuple[int, int | None]]) -> Rows:
+    """The rows of both sides at pairs of places; the right side has no row where its place is None."""
     left, right = [place for place, _ in pairs], [place for _, place in pairs]
-    columns = _Joined(((relation.left.columns, one, left), (relation.right.columns, other, right)))
-    return Rows(len(pairs), columns, columns.cells)
+    columns = {column: values.taken(left) for column, values in one.columns.items()}
+    columns |= {column: values.taken(right) for column, values in other.columns.items()}
+    return Rows(len(pairs), columns)
 
 
 def _result(relation: Join, one: Rows, other: Rows, pairs: Sequence[tuple[int, int]]) -> Rows:
     if relation.kind == "inner":
-        return _of_pairs(relation, one, other, pairs)
+        return _of_pairs(one, other, pairs)
     met = {place for place, _ in pairs}
     alone = [place for place in range(one.count) if place not in met]
     if relation.kind == "left":
-        return _of_pairs(relation, one, other, [*pairs, *((place, None) for place in alone)])
-    chosen = sorted(met) if relation.kind == "semi" else alone
-    columns = _Joined(((relation.left.columns, one, chosen),))
-    return Rows(len(chosen), columns, columns.cells)
+        return _of_pairs(one, other, [*pairs, *((place, None) for place in alone)])
+    return one.taken(sorted(met) if relation.kind == "semi" else alone)
 
 
 # -- groupings --------------------------------------------------------------------------------------------------------
@@ -226,19 +213,19 @@ def _grouping(relation: Aggregate, below: Step | None) -> Step | None:
     if any(column.type.name not in KEYS for column, _ in relation.keys):
         return None
 
-    def step(bindings: Mapping[str, pa.Table], parameters: Sequence[Any]) -> Rows:
+    def step(bindings: Bindings, parameters: Sequence[Any]) -> Rows:
         rows = below(bindings, parameters)
         values = [value(rows) for _, value in keys if value is not None]
         places: dict[tuple[Any, ...], int] = {} if keys else {(): 0}
         rows_of = zip(*values, strict=True) if keys else [()] * rows.count
         groups = [places.setdefault(key, len(places)) for key in rows_of]
-        arrays: dict[Column, Any] = {
-            column: array_of([key[at] for key in places], column.type.arrow) for at, (column, _) in enumerate(keys)
+        columns = {
+            column: computed([key[at] for key in places], column.type.arrow) for at, (column, _) in enumerate(keys)
         }
         for column, run in calls:
             assert run is not None
-            arrays[column] = array_of(run(rows, groups, len(places)), column.type.arrow)
-        return Rows(len(places), arrays)
+            columns[column] = computed(run(rows, groups, len(places)), column.type.arrow)
+        return Rows(len(places), columns)
 
     return step
 

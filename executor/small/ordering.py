@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-import pyarrow as pa
-
 from executor.small.value_expressions import Computed, Rows, compiled
 from executor.small.values import ORDERED, Cells
 from planner.algebra.nodes import Limit, Literal, Scalar, Sort, SortKey
@@ -29,7 +27,7 @@ def sort_of(relation: Sort) -> Callable[[Rows], Rows] | None:
         for key, value in reversed(found):  # each sort is stable
             assert value is not None
             order = _sorted(order, value(rows), key)
-        return taken(rows, order)
+        return rows.taken(order)
 
     return step
 
@@ -54,7 +52,7 @@ def limit_of(relation: Limit) -> Callable[[Rows], Rows] | None:
     stop = None if count is None else start + count
 
     def step(rows: Rows) -> Rows:
-        return taken(rows, list(range(rows.count))[start:stop])
+        return rows.taken(list(range(rows.count))[start:stop])
 
     return step
 
@@ -62,10 +60,3 @@ def limit_of(relation: Limit) -> Callable[[Rows], Rows] | None:
 def _count(scalar: Scalar) -> int | None:
     value = scalar.value if isinstance(scalar, Literal) else None
     return value if isinstance(value, int) and value >= 0 else None
-
-
-def taken(rows: Rows, places: list[int]) -> Rows:
-    """Some of the rows, in the given order."""
-    chosen = pa.array(places, pa.int64())
-    arrays = {column: array.take(chosen) for column, array in rows.arrays.items()}
-    return Rows(len(places), arrays, parameters=rows.parameters)

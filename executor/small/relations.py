@@ -3,7 +3,7 @@ keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +11,10 @@ from msgspec import Struct
 
 from executor.printing.nodes import column_name, leaf_name
 from executor.small import values
-from executor.small.ordering import limit_of, sort_of, taken
+from executor.small.ordering import limit_of, sort_of
+from executor.small.small_table import AnyTable, SmallTable
 from executor.small.value_expressions import Computed, Rows, compiled, keeps
-from executor.small.values import FAILURES, Cells, array_of, fold_of, folded, known_cells
+from executor.small.values import FAILURES, Values, computed, fold_of, folded, known_cells, stored
 from planner.algebra.nodes import (
     Aggregate,
     Cast,
@@ -29,8 +30,10 @@ from planner.algebra.nodes import (
     Sort,
 )
 
+#: The rows of leaves, by their engine names.
+Bindings = Mapping[str, AnyTable]
 #: A relation's rows, of those of its leaves and of parameters.
-Step = Callable[[Mapping[str, pa.Table], Sequence[Any]], Rows]
+Step = Callable[[Bindings, Sequence[Any]], Rows]
 
 
 class Small(Struct, frozen=True):
@@ -41,39 +44,18 @@ class Small(Struct, frozen=True):
     columns: tuple[Column, ...]
     schema: pa.Schema
 
-    def run(self, bindings: Mapping[str, pa.Table], parameters: Sequence[Any] = ()) -> pa.Table | None:
+    def run(self, bindings: Bindings, parameters: Sequence[Any] = ()) -> pa.Table | None:
         """The relation's rows, columns c<id>; None if the engine must compute them, as where the leaf is not bound."""
         table = bindings.get(self.leaf)
         if table is None or table.num_rows * max(table.num_columns, len(self.columns)) > values.CELLS:
             return None
         try:
             rows = self.step(bindings, parameters)
-            arrays = [rows.arrays[column] for column in self.columns]
+            arrays = [rows.columns[column].array for column in self.columns]
         except FAILURES:
             return None
         found = pa.Table.from_arrays(arrays, names=self.schema.names)
         return found if found.schema.equals(self.schema) else None
-
-
-class _Columns(Mapping[Column, pa.ChunkedArray]):
-    """A table's columns as Python values, each converted on first use."""
-
-    def __init__(self, table: pa.Table, sources: Mapping[Column, str]) -> None:
-        self._table, self._sources = table, sources
-        self._place_of = table.schema.get_field_index
-
-    def __getitem__(self, column: Column) -> pa.ChunkedArray:
-        return self._table.column(self._place_of(self._sources[column]))
-
-    def __iter__(self) -> Iterator[Column]:
-        return iter(self._sources)
-
-    def __len__(self) -> int:
-        return len(self._sources)
-
-    def cells(self, column: Column) -> Cells:
-        """The values of a column."""
-        return known_cells(self._table, self._place_of(self._sources[column]))
 
 
 def small_of(relation: Relation) -> Small | None:
@@ -126,31 +108,45 @@ def step_of(relation: Relation, below: Callable[[Relation], Step | None]) -> Ste
 def _rows_of(relation: Snapshot | Scan) -> Step:
     name, sources = leaf_name(relation), dict(zip(relation.columns, relation.sources, strict=True))
 
-    def step(bindings: Mapping[str, pa.Table], parameters: Sequence[Any]) -> Rows:
+    def step(bindings: Bindings, parameters: Sequence[Any]) -> Rows:
         table = bindings[name]
-        columns = _Columns(table, sources)
-        return Rows(table.num_rows, columns, columns.cells, parameters)
+        values = _values_of(table)
+        return Rows(table.num_rows, {column: values(source) for column, source in sources.items()}, parameters)
 
     return step
 
 
+def _values_of(table: AnyTable) -> Callable[[str], Values]:
+    """The columns of a table by their names."""
+    if isinstance(table, SmallTable):
+        kinds = dict(zip(table.column_names, zip(table.cells, table.types, strict=True), strict=True))
+        return lambda name: stored(*kinds[name])
+    place_of = table.schema.get_field_index
+
+    def values(name: str) -> Values:
+        place = place_of(name)
+        return Values(table.schema.field(place).type, lambda: known_cells(table, place), lambda: table.column(place))
+
+    return values
+
+
 def _project(relation: Project, below: Step | None) -> Step | None:
     picked = [(column, item.column) for column, item in relation.outputs if isinstance(item, ColumnRef)]
-    computed = [
+    others = [
         (column, column.type.arrow, output_of(item))
         for column, item in relation.outputs
         if not isinstance(item, ColumnRef)
     ]
-    if below is None or any(value is None for _, _, value in computed):
+    if below is None or any(value is None for _, _, value in others):
         return None
 
-    def step(bindings: Mapping[str, pa.Table], parameters: Sequence[Any]) -> Rows:
+    def step(bindings: Bindings, parameters: Sequence[Any]) -> Rows:
         rows = below(bindings, parameters)
-        arrays: dict[Column, pa.Array] = {column: rows.arrays[source] for column, source in picked}
-        for column, kind, value in computed:
+        columns = {column: rows.columns[source] for column, source in picked}
+        for column, kind, value in others:
             assert value is not None
-            arrays[column] = array_of(value(rows), kind)
-        return Rows(rows.count, arrays, parameters=parameters)
+            columns[column] = computed(value(rows), kind)
+        return Rows(rows.count, columns, parameters)
 
     return step
 
@@ -160,12 +156,12 @@ def _filter(relation: Filter, below: Step | None) -> Step | None:
     if below is None or predicate is None:
         return None
 
-    def step(bindings: Mapping[str, pa.Table], parameters: Sequence[Any]) -> Rows:
+    def step(bindings: Bindings, parameters: Sequence[Any]) -> Rows:
         rows = below(bindings, parameters)
         kept = [index for index, value in enumerate(predicate(rows)) if value]
         if len(kept) == rows.count:
             return rows
-        return taken(rows, kept)
+        return rows.taken(kept)
 
     return step
 
@@ -182,16 +178,16 @@ def _aggregate(relation: Aggregate, below: Step | None) -> Step | None:
     if below is None or any(fold is None for _, _, fold in found):
         return None
 
-    def step(bindings: Mapping[str, pa.Table], parameters: Sequence[Any]) -> Rows:
+    def step(bindings: Bindings, parameters: Sequence[Any]) -> Rows:
         rows = below(bindings, parameters)
         groups = [0] * rows.count
-        arrays: dict[Column, pa.Array] = {}
+        columns: dict[Column, Values] = {}
         for column, call, fold in found:
             (argument,) = call.arguments
             assert isinstance(argument, ColumnRef)
             assert fold is not None
-            arrays[column] = array_of(folded(rows.cells(argument.column), groups, 1, fold), column.type.arrow)
-        return Rows(1, arrays)
+            columns[column] = computed(folded(rows.cells(argument.column), groups, 1, fold), column.type.arrow)
+        return Rows(1, columns)
 
     return step
 

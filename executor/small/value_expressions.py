@@ -13,13 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from math import sqrt
 from typing import Any, Final
 
-import pyarrow as pa
 from msgspec import Struct
 
 from catalog.values.integers import ARITHMETIC, LIMITS
 from catalog.values.types import LARGE_QUOTIENT, QUOTIENT, SPREAD, SqlType
 from executor.small.quotients import average_of, quotient_scale_of, scaled_text_of, shows
-from executor.small.values import DIGITS, EXACT, INTEGERS, Cells, Unusual, cells_of
+from executor.small.values import DIGITS, EXACT, INTEGERS, Cells, Unusual, Values
 from planner.algebra.functions import COMPARISONS
 from planner.algebra.nodes import Call, Case, Cast, Column, ColumnRef, Literal, Parameter, Scalar
 
@@ -43,19 +42,23 @@ _SPREADS: Final[dict[str, tuple[int, Callable[[float], float]]]] = {
     "stddev_samp": (1, sqrt),
 }
 
-#: Rows during evaluation: their number, and each column in Arrow's form or as Python values.
-Arrays = Mapping[Column, pa.ChunkedArray | pa.Array]
-
 
 class Rows(Struct, frozen=True):
+    """Rows during evaluation: their number, and their columns."""
+
     count: int
-    arrays: Arrays
-    #: The Python values of columns that were converted already.
-    known: Callable[[Column], Cells] | None = None
+    columns: Mapping[Column, Values]
     parameters: Sequence[Any] = ()
+    #: The values of rows that have no ``columns``.
+    known: Callable[[Column], Cells] | None = None
 
     def cells(self, column: Column) -> Cells:
-        return cells_of(self.arrays[column]) if self.known is None else self.known(column)
+        return self.columns[column].cells if self.known is None else self.known(column)
+
+    def taken(self, places: Sequence[int]) -> Rows:
+        """Some of the rows, in the given order."""
+        columns = {column: values.taken(places) for column, values in self.columns.items()}
+        return Rows(len(places), columns, self.parameters)
 
 
 #: Arithmetic of decimals of any size, and of integers with them.

@@ -6,7 +6,7 @@ Owns: the limit of size, which values are unusual, and the types for which Pytho
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from itertools import chain
 from math import isfinite
@@ -53,6 +53,11 @@ _SUMMED: Final = frozenset((*INTEGERS, "numeric", "float8"))
 #: Arrow's types with numbers that may not be finite, alone or in lists.
 _FLOATING: Final = frozenset(kind.id for kind in (pa.float16(), pa.float32(), pa.float64()))
 _LIST: Final = pa.list_(pa.null()).id
+_DECIMAL: Final = pa.decimal128(1).id
+#: By Arrow's type of integers, what lies above them all.
+_BITS: Final = {kind.id: 1 << (kind.bit_width - 1) for kind in (pa.int16(), pa.int32(), pa.int64())}
+#: By other types of Arrow's, the type of their values, of which all fit.
+_PYTHON: Final = {pa.bool_().id: bool, pa.string().id: str, pa.large_string().id: str}
 
 Cells = list[Any]
 Fold = Callable[[Any, Any], Any]
@@ -181,3 +186,73 @@ def array_of(values: Cells, type_: pa.DataType) -> pa.Array:
     """A column of values; raises for a value that does not fit."""
     _require_finite(values, type_)
     return pa.array(values, type_)
+
+
+class Values:
+    """A column in Arrow's form and as Python's values, each made when it is asked for."""
+
+    __slots__ = ("_array", "_cells", "_make_array", "_make_cells", "type")
+
+    def __init__(
+        self, type_: pa.DataType, cells: Callable[[], Cells], array: Callable[[], pa.ChunkedArray | pa.Array]
+    ) -> None:
+        self.type = type_
+        self._make_cells, self._make_array = cells, array
+        self._cells: Cells | None = None
+        self._array: pa.ChunkedArray | pa.Array | None = None
+
+    @property
+    def cells(self) -> Cells:
+        """Python's values. Raises one of ``FAILURES``."""
+        if self._cells is None:
+            self._cells = self._make_cells()
+        return self._cells
+
+    @property
+    def array(self) -> pa.ChunkedArray | pa.Array:
+        """Arrow's form. Raises one of ``FAILURES``."""
+        if self._array is None:
+            self._array = self._make_array()
+        return self._array
+
+    def taken(self, places: Sequence[int | None]) -> Values:
+        """The values at some places; NULL for None."""
+
+        def cells() -> Cells:
+            known = self.cells
+            return [None if place is None else known[place] for place in places]
+
+        return Values(self.type, cells, lambda: self.array.take(pa.array(places, pa.int64())))
+
+
+def computed(cells: Cells, type_: pa.DataType) -> Values:
+    """A column of values that Python has computed; raises for a value that does not fit."""
+    if _fit(cells, type_):
+        return stored(cells, type_)
+    array = array_of(cells, type_)
+    return Values(type_, lambda: cells, lambda: array)
+
+
+def stored(cells: Cells, type_: pa.DataType) -> Values:
+    """A column of values that fit."""
+    return Values(type_, lambda: cells, lambda: pa.array(cells, type_))
+
+
+def _fit(cells: Cells, type_: pa.DataType) -> bool:
+    """Whether values are known to fit a type, without making a column of them: that takes ten times as long."""
+    kind = type_.id
+    if kind in _BITS:
+        limit = _BITS[kind]
+        return all(cell is None or (type(cell) is int and -limit <= cell < limit) for cell in cells)
+    if kind == _DECIMAL:
+        limit = 10 ** (type_.precision - type_.scale)
+        return all(cell is None or _is_within(cell, limit, type_.scale) for cell in cells)
+    python = _PYTHON.get(kind)
+    return python is not None and all(cell is None or type(cell) is python for cell in cells)
+
+
+def _is_within(cell: Any, limit: int, scale: int) -> bool:
+    if type(cell) is not Decimal or not cell.is_finite():
+        return False
+    exponent = cell.as_tuple().exponent
+    return isinstance(exponent, int) and exponent >= -scale and -limit < cell < limit

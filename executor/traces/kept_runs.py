@@ -6,6 +6,7 @@ reader stands may become one. Knows nothing of what a run's rows mean.
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -97,9 +98,10 @@ class KeptRuns:
 
     def behind(self, after: int) -> list[Run] | None:
         """All runs behind an LSN; None where they are not all kept, or one spans it."""
-        if after < self.first or any(run.spans(after) for run in self._runs):
+        if after < self.first:
             return None
-        return [run for run in self._runs if after < run.upto]
+        found = list(itertools.takewhile(lambda run: after < run.upto, reversed(self._runs)))
+        return None if any(run.spans(after) for run in found[-1:]) else found[::-1]
 
     def release(self, upto: int) -> None:
         """Forgets the runs up to an LSN."""

@@ -13,7 +13,7 @@ import pytest
 
 from catalog.catalog import Catalog
 from executor.embedded.engine import EmbeddedEngine
-from executor.small import few_of
+from executor.small import few_of, table_of
 from executor.small.few_rows import CELLS
 from planner.algebra.nodes import Relation, Scan, Snapshot
 from planner.algebra.walk import find, kinds_of, transform_relations
@@ -102,6 +102,7 @@ def test_rows_are_those_of_the_engine(engine: EmbeddedEngine, query: str) -> Non
         bindings = {name: _rows(leaf, count, chance) for name, leaf in leaves.items()}
         found, expected = few.run(bindings), engine.query(relation, bindings)
         assert found is not None
+        found = table_of(found)
         assert found.schema == expected.schema
         assert _sorted(found) == _sorted(expected)
 

@@ -73,7 +73,7 @@ class Found(Struct, frozen=True):
             raise NotByKey
         old = value_row(self.shape, found)
         values, places = old.values, self.places
-        rows = Rows(1, {}, lambda column: [finite(values[places[column]])], parameters)
+        rows = Rows(1, {}, parameters, lambda column: [finite(values[places[column]])])
         if self.condition is not None and not self.condition(rows)[0]:
             raise NotByKey
         return old, rows
