@@ -7,7 +7,6 @@ so that a key of nothing else finds all rows.
 
 from __future__ import annotations
 
-import datetime
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -32,8 +31,6 @@ _MASK: Final = (1 << 64) - 1
 _NULL_NUMBER: Final = int(_NULL)
 _ODD: Final = tuple(map(int, _FACTORS))
 _BITS: Final = struct.Struct("<d"), struct.Struct("<Q")
-_EPOCH: Final = datetime.datetime(1970, 1, 1)
-_UNITS: Final = {"us": datetime.timedelta(microseconds=1), "ms": datetime.timedelta(milliseconds=1)}
 _Number = Callable[[Any], int]
 
 
@@ -72,16 +69,6 @@ def _whole(kind: pa.DataType) -> _Number:
     return lambda value: int(value) & _MASK
 
 
-def _day(kind: pa.DataType) -> _Number:
-    return lambda value: (value - _EPOCH.date()).days & _MASK
-
-
-def _moment(kind: pa.DataType) -> _Number:
-    epoch = _EPOCH if kind.tz is None else _EPOCH.replace(tzinfo=datetime.UTC)
-    unit = _UNITS[kind.unit]
-    return lambda value: ((value - epoch) // unit) & _MASK
-
-
 def _float(kind: pa.DataType) -> _Number:
     def number(value: float) -> int:
         (found,) = _BITS[1].unpack(_BITS[0].pack(value + 0.0))
@@ -117,13 +104,11 @@ def _of_bytes(value: bytes) -> int:
 
 #: By the types of small tables, the number of a value.
 _NUMBERS: Final[Mapping[int, Callable[[pa.DataType], _Number]]] = {
-    **{kind.id: _whole for kind in (pa.bool_(), pa.int16(), pa.int32(), pa.int64())},
+    **{kind.id: _whole for kind in (pa.bool_(), pa.int16(), pa.int32(), pa.int64(), pa.date32(), pa.timestamp("us"))},
     **{kind.id: _float for kind in (pa.float32(), pa.float64())},
     **{kind.id: _text for kind in (pa.string(), pa.large_string())},
     **{kind.id: _binary for kind in (pa.binary(), pa.large_binary())},
     pa.decimal128(1).id: _decimal,
-    pa.date32().id: _day,
-    pa.timestamp("us").id: _moment,
 }
 
 

@@ -39,7 +39,7 @@ from executor.dataflow.weighted_rows import (
 )
 from executor.small import AnyTable, SmallTable, together
 from executor.small.small_table import FEW, are_exact, is_exact
-from executor.small.values import FAILURES
+from executor.small.values import FAILURES, as_cells
 from executor.traces.budget import size_of
 
 Places = npt.NDArray[np.int32] | npt.NDArray[np.int64]
@@ -66,7 +66,7 @@ class _Segment:
     def __init__(self, rows: pa.Table, weights: Integers) -> None:
         #: One batch: Arrow takes rows of it in a fifth of the time that a table's take.
         self.rows = batch_of(rows)
-        self._columns: list[pa.Array] = self.rows.columns
+        self._columns: list[pa.Array] = [*map(as_cells, self.rows.columns)]
         self.weights = weights
         self._size = size_of(self.rows) + weights.nbytes
         self.live = len(weights)

@@ -332,17 +332,22 @@ class KeptRows:
         deltas = {node: found for node, item in self._tables.items() if (found := item.changes(self.lsn, lsn))}
         deltas |= {node: found for node, item in self._states.items() if (found := item.changes())}
         deltas |= {node: found for node, item in self._views.items() if (found := item.changes(lsn, time))}
-        changed = sum(delta.num_rows for delta in deltas.values())
-        if changed > max(FEW, SHARE * self.rows.count):
-            raise Unknown
-        shown = self.rows.change(deltas, self._times)
         inputs: list[_StateInput | _ViewInput] = [*self._states.values(), *self._views.values()]
         reached = max(lsn, *(item.reached for item in inputs), 0)
+        if deltas or is_timed:
+            self._change(deltas, reached)
+        self.held.read()
+        self.lsn, self.reached = lsn, reached
+
+    def _change(self, deltas: Mapping[int, AnyTable], reached: int) -> None:
+        changed = sum(delta.num_rows for delta in deltas.values())
+        if changed > FEW and changed > SHARE * self.rows.count:
+            raise Unknown
+        shown = self.rows.change(deltas, self._times)
         if shown is None:
             self._recent.clear(reached)
         elif shown.num_rows:
             self._recent.append(Run(reached, shown, after=self.reached))
-        self.lsn, self.reached = lsn, reached
         self.account()
 
     @property

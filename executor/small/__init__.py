@@ -7,8 +7,9 @@ An engine call costs some 0.4 ms before it reads the first row, and a view of a 
 2. ``merges.merge_of`` merges the runs of a state, and ``relations.small_of`` evaluates a program's final relation, in
    plain Python over at most ``values.CELLS`` exact integers and decimals (``value_expressions``, ``ordering``).
    ``few_rows.few_of`` also joins and groups: a dataflow's statements over changed rows and those that they meet.
-3. For every other statement, and for unusual values (an overflow, an infinity, NaN, a date beyond Python's range), the
-   answer is None. The caller then asks the engine, and the engine's result or error counts.
+3. For every other statement, and for unusual values (an overflow, an infinite number, NaN), the answer is None. The
+   caller then asks the engine, and the engine's result or error counts.
+4. ``small_table.SmallTable`` has a few rows as Python's values, which the statements of a dataflow take and give.
 
 Results here must equal an engine's. ``tests/executor/test_small_operations.py`` compares each operation of the tables
 ``OPERATIONS``, ``AGGREGATES`` and ``FOLDS`` with the engine.

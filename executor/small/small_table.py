@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from executor.small.values import FAILURES, Cells
+from executor.small.values import FAILURES, Cells, as_cells
 
 #: The most rows that count as few.
 FEW: Final = 64
@@ -52,6 +52,9 @@ class SmallTable:
         """The ``cells`` fit the types, and are exact (``are_exact``, ``is_exact``)."""
         self.column_names, self.types, self.cells, self.num_rows = column_names, types, cells, num_rows
         self._table: pa.Table | None = None
+
+    def __len__(self) -> int:
+        return self.num_rows
 
     @property
     def num_columns(self) -> int:
@@ -123,7 +126,7 @@ def few(rows: AnyTable) -> AnyTable:
     if not are_exact(types):
         return rows
     try:
-        cells = [column.to_pylist() for column in rows.columns]
+        cells = [as_cells(column).to_pylist() for column in rows.columns]
     except FAILURES:
         return rows
     if not all(map(is_exact, types, cells)):

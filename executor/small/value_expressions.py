@@ -18,16 +18,16 @@ from msgspec import Struct
 from catalog.values.integers import ARITHMETIC, LIMITS
 from catalog.values.types import LARGE_QUOTIENT, QUOTIENT, SPREAD, SqlType
 from executor.small.quotients import average_of, quotient_scale_of, scaled_text_of, shows
-from executor.small.values import DIGITS, EXACT, INTEGERS, Cells, Unusual, Values
+from executor.small.values import DIGITS, EXACT, INTEGERS, Cells, Unusual, Values, cell_of, day_of
 from planner.algebra.functions import COMPARISONS
 from planner.algebra.nodes import Call, Case, Cast, Column, ColumnRef, Literal, Parameter, Scalar
 
 #: Types whose constants have the same values as cells.
 _VALUES: Final = (*INTEGERS, "numeric", "bool", "text", "varchar")
 #: Types of other constants that are cells where Python has the value.
-_DAYS: Final = {"date": datetime.date, "timestamp": datetime.datetime}
+_MOMENTS: Final = {"date": datetime.date, "timestamp": datetime.datetime, "timestamptz": datetime.datetime}
 #: Types of which two values are equal, or in order, for Python as for SQL.
-_COMPARED: Final = (*_DAYS, "bool")
+_COMPARED: Final = (*_MOMENTS, "bool")
 #: Types of texts; constants of char(n) are those that have no blanks at their end, as columns have none.
 _TEXTS: Final = (("text", "varchar"), ("bpchar",))
 _STRINGS: Final = ("text", "varchar", "bpchar")
@@ -78,8 +78,9 @@ def compiled(scalar: Scalar) -> Computed | None:
             return lambda rows: rows.cells(column)
         case Literal(value=value) if scalar.type.name in _VALUES or value is None:
             return lambda rows: [value] * rows.count
-        case Literal(value=value) if type(value) is _DAYS.get(scalar.type.name) or _is_char(scalar):
-            return lambda rows: [value] * rows.count
+        case Literal(value=value) if type(value) is _MOMENTS.get(scalar.type.name) or _is_char(scalar):
+            cell = cell_of(value)
+            return lambda rows: [cell] * rows.count
         case Parameter(index=index) if scalar.type.name in _VALUES:
             return lambda rows: [rows.parameters[index]] * rows.count
         case Cast() if keeps(scalar.argument.type, scalar.type) and holds(scalar.type, scalar.argument.type):
@@ -258,7 +259,7 @@ def _extract(call: Call, types: _Types) -> Function | None:
     if not isinstance(field, Literal) or field.value not in _FIELDS or types[1].name != "date":
         return None
     name = str(field.value)
-    return lambda _, day: None if day is None else getattr(day, name)
+    return lambda _, cell: None if cell is None else getattr(day_of(cell), name)
 
 
 def _like(call: Call, types: _Types) -> Function | None:

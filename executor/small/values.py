@@ -5,6 +5,7 @@ Owns: the limit of size, which values are unusual, and the types for which Pytho
 
 from __future__ import annotations
 
+import datetime
 import weakref
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
@@ -54,8 +55,16 @@ _SUMMED: Final = frozenset((*INTEGERS, "numeric", "float8"))
 _FLOATING: Final = frozenset(kind.id for kind in (pa.float16(), pa.float32(), pa.float64()))
 _LIST: Final = pa.list_(pa.null()).id
 _DECIMAL: Final = pa.decimal128(1).id
-#: By Arrow's type of integers, what lies above them all.
-_BITS: Final = {kind.id: 1 << (kind.bit_width - 1) for kind in (pa.int16(), pa.int32(), pa.int64())}
+#: The types of cells of dates and timestamps, by Arrow's types.
+_MOMENTS: Final = {pa.date32().id: pa.int32(), pa.timestamp("us").id: pa.int64()}
+_FIRST_DAY: Final = datetime.date(1970, 1, 1).toordinal()
+_EPOCH: Final = datetime.datetime(1970, 1, 1)
+_EPOCH_IN_UTC: Final = _EPOCH.replace(tzinfo=datetime.UTC)
+_MICROSECOND: Final = datetime.timedelta(microseconds=1)
+#: By Arrow's type of integers, or of moments, what lies above their cells.
+_BITS: Final = {
+    kind.id: 1 << (kind.bit_width - 1) for kind in (pa.int16(), pa.int32(), pa.int64(), pa.date32(), pa.timestamp("us"))
+}
 #: By other types of Arrow's, the type of their values, of which all fit.
 _PYTHON: Final = {pa.bool_().id: bool, pa.string().id: str, pa.large_string().id: str}
 
@@ -131,16 +140,36 @@ def folded(values: Cells, groups: list[int], count: int, fold: Fold) -> Cells:
     return found
 
 
-def finite(value: Any) -> Any:
-    """The value, if it compares in Python as in SQL. Raises ``Unusual`` for other values."""
+def cell_of(value: Any) -> Any:
+    """A value of Python's as a cell. Raises ``Unusual`` for one that does not compare in Python as in SQL."""
     if type(value) is float and not isfinite(value):
         raise Unusual
+    if type(value) is datetime.date:
+        return value.toordinal() - _FIRST_DAY
+    if isinstance(value, datetime.datetime):
+        return (value - (_EPOCH if value.tzinfo is None else _EPOCH_IN_UTC)) // _MICROSECOND
     return value
+
+
+def day_of(cell: int) -> datetime.date:
+    """The day of a date's cell. Raises one of ``FAILURES`` for one that Python has not."""
+    return datetime.date.fromordinal(cell + _FIRST_DAY)
+
+
+def as_cells(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    """A column whose values in Python are cells: dates and timestamps are numbers of days and of microseconds, which
+    Python has of all, infinite ones too."""
+    whole = _MOMENTS.get(column.type.id)
+    if whole is None:
+        return column
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([chunk.view(whole) for chunk in column.chunks], whole)
+    return column.view(whole)
 
 
 def cells_of(column: pa.ChunkedArray) -> Cells:
     """A column's values. Raises ``Unusual`` for values that Python lacks or compares differently."""
-    values: Cells = column.to_pylist()
+    values: Cells = as_cells(column).to_pylist()
     _require_finite(values, column.type)
     return values
 

@@ -19,7 +19,7 @@ from executor.rows.row_shapes import Shape, identity_of, shape_of
 from executor.rows.value_rows import Fit, ValueRow, fit_of, value_row
 from executor.small.relations import output_of
 from executor.small.value_expressions import Computed, Rows, compiled
-from executor.small.values import FAILURES, finite
+from executor.small.values import FAILURES, cell_of
 from executor.tables.constraints.unique_keys import key_of
 from executor.tables.journal import ChangedRow
 from executor.tables.statements.changes_by_key import ByKey, NotByKey, Reading, Readings
@@ -73,7 +73,7 @@ class Found(Struct, frozen=True):
             raise NotByKey
         old = value_row(self.shape, found)
         values, places = old.values, self.places
-        rows = Rows(1, {}, parameters, lambda column: [finite(values[places[column]])])
+        rows = Rows(1, {}, parameters, lambda column: [cell_of(values[places[column]])])
         if self.condition is not None and not self.condition(rows)[0]:
             raise NotByKey
         return old, rows
