@@ -70,6 +70,7 @@ def _create(client: Client, source: str) -> None:
     kind = "VIEW" if source == "stream" else "MATERIALIZED VIEW"
     for name, query in VIEWS.items():
         client.query(f"CREATE {kind} {source}_{name} AS {query.format(below=below)}")
+        kind = "MATERIALIZED VIEW"
         below = f"{source}_{name}"
     if source == "stream":
         client.query("INSERT INTO arriving SELECT l_orderkey, l_extendedprice, l_discount FROM lineitem")

@@ -237,6 +237,15 @@ class MaintainedRows:
         rows = table_of(repeated(self.shown(tuple(names.values()), key, hashes_of(values, values.column_names))))
         return rows.rename_columns([*map(stored_name, names)])
 
+    def all_shown(self) -> pa.Table | None:
+        """The final relation's rows; None where it computes or orders them."""
+        final = self._flow.final
+        if self._passed is None or isinstance(final.input if isinstance(final, Project) else final, Sort):
+            return None
+        node, names = self._passed
+        (rows,) = self._bound(node).values()
+        return rows.select([*names.values()]).rename_columns([*map(stored_name, names)])
+
     @property
     def shown_columns(self) -> Key | None:
         """By column of the final relation what ``shown`` calls it; None where the final relation computes its rows."""

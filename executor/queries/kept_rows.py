@@ -357,6 +357,9 @@ class KeptRows:
 
     def answer(self, whole: Whole) -> pa.Table:
         """The rows of the view's final relation."""
+        shown = self.rows.all_shown()
+        if shown is not None:
+            return shown
         outputs = self.rows.outputs()
         final = self._plans.get(self._flow.final)
         found = None if final.small is None or len(outputs) > 1 else final.small.run(outputs)

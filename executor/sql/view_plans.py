@@ -39,6 +39,8 @@ from planner.statements.statement import AlterView, CreateView, Query
 WARNING: Final = "01000"
 _GROWS: Final = "Its state grows with the stream, by the columns and rows that the query uses."
 #: The values of the option ``tables``.
+#: By option, what an ordinary view is without it, and further values that are true of it.
+_OF_ORDINARY: Final = {"refresh_policy": ("auto",), "method": ("auto", "recompute"), "tables": ("live",)}
 _TABLES: Final[Mapping[str, Tables]] = {"live": "live", "frozen": "frozen", "arrival": "arrival"}
 
 
@@ -137,13 +139,15 @@ def origin_of(core: Core, view: View) -> Origin:
 
 
 def require_policy(core: Core, view: View, program: Program | None) -> None:
-    """Raises 0A000 for a view with refresh_policy = 'incremental' of which something is computed anew at each read;
-    an ordinary view has no program."""
-    if dict(view.options).get("refresh_policy") != "incremental":
+    """Raises 0A000 for a view with refresh_policy = 'incremental' of which something is computed anew at each read,
+    and for an ordinary view, which has no program, with an option that asks for more."""
+    options = dict(view.options)
+    for name, ordinary in _OF_ORDINARY.items():
+        if program is None and options.get(name, ordinary[0]) not in ordinary:
+            construct = f"an ordinary view with {name} = '{options[name]}'"
+            raise unsupported(construct, "Use CREATE MATERIALIZED VIEW, or leave the option out.")
+    if program is None or options.get("refresh_policy") != "incremental":
         return
-    if program is None:
-        construct = "an ordinary view with refresh_policy = 'incremental'"
-        raise unsupported(construct, "Use CREATE MATERIALIZED VIEW, or leave the option out.")
     below = (item.oid for item in walk(program.final) if isinstance(item, Scan) and item.kind == "view")
     if all(core.find_view(oid) is not None for oid in below):
         refuse_recomputation(planned_rows(core, Prospect(view, program)))

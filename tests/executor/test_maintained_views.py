@@ -95,8 +95,10 @@ def test_the_option_refuses_what_is_computed_at_each_read(database: Database, qu
         with pytest.raises(SqlError, match="computed at each read") as caught:
             client.run(f"CREATE MATERIALIZED VIEW bad WITH (refresh_policy = 'incremental') AS {bad}")
         assert caught.value.sqlstate == "0A000"
-    with pytest.raises(SqlError, match="an ordinary view"):
-        client.run(f"CREATE VIEW bad WITH (refresh_policy = 'incremental') AS {query}")
+    for option in ("refresh_policy = 'incremental'", "method = 'incremental'", "tables = 'frozen'"):
+        with pytest.raises(SqlError, match=f"an ordinary view with {option}") as caught:
+            client.run(f"CREATE VIEW bad WITH ({option}) AS {query}")
+        assert caught.value.sqlstate == "0A000"
 
 
 #: Of TPC-DS: windows over groups, first rows of them, ROLLUP, EXISTS, set operations, full joins.
