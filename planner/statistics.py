@@ -32,3 +32,10 @@ class TableStatistics(Struct, frozen=True):
 
 #: By the oid of a scan or the trace of a snapshot; of what is not in it nothing is known.
 Statistics = Mapping[int | str, TableStatistics]
+
+
+def are_alike(old: Statistics, new: Statistics) -> bool:
+    """Whether no relation has come or gone, or has more than twice the rows that it had, or less than half."""
+    return old.keys() == new.keys() and all(
+        old[name].rows <= 2 * new[name].rows and new[name].rows <= 2 * old[name].rows for name in new
+    )

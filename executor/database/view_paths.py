@@ -15,7 +15,7 @@ from typing import Any
 from catalog.catalog import Catalog
 from catalog.objects import View, qualified
 from executor.core.core import Core
-from executor.queries.expanded_views import Prospect, method_of, planned_rows
+from executor.queries.expanded_views import Prospect, keeps_rows, planned_rows
 from executor.queries.maintained_views import MaintainedViews
 from executor.queries.statistics import all_statistics_of
 from executor.views.runtime import ViewRuntime
@@ -50,7 +50,7 @@ def prospective_view(core: Core, catalog: Catalog, view: View, program: Program)
 
 
 def _begin(view: View) -> Begin:
-    return Begin.FIRST_READ if method_of(view) == "incremental" else Begin.WORTH
+    return Begin.FIRST_READ if keeps_rows(view) else Begin.WORTH
 
 
 def estimates(core: Core, catalog: Catalog) -> Callable[[Relation], Rows | None]:

@@ -16,12 +16,15 @@ from msgspec import Struct
 
 from catalog.objects import View
 from executor.core.core import Core
+from executor.queries.statistics import all_statistics_of
 from executor.views.runtime import ViewRuntime
 from planner.algebra.construction import Fresh
 from planner.algebra.nodes import ColumnRef, Project, Relation, Scan, Snapshot
 from planner.algebra.walk import descend, find, is_larger, kinds_of, transform
+from planner.incremental.dataflow.higher_order import Sized, may_have_views
 from planner.incremental.dataflow.planning import Planned, dataflow_of, joined
 from planner.incremental.programs.program import Program
+from planner.statistics import Statistics, TableStatistics
 
 _SCANS: Final = kinds_of(Scan)
 _SNAPSHOTS: Final = kinds_of(Snapshot)
@@ -80,6 +83,19 @@ class Expanded(Struct, frozen=True):
         counts = core.tables.row_counts() if scans else {}
         rows: list[int] = [table.num_rows for state in states for table in state.tables]
         return sum(rows) + sum(counts.get(oid, 0) for oid in scans)
+
+    def sized(self, core: Core, kept: Mapping[int, int]) -> Sized:
+        """What is known of the rows of tables, states, and views, of which so many rows are ``kept``."""
+        found: dict[int | str, TableStatistics] = {**_statistics(core, self.relation)}
+        if may_have_views(self.relation):
+            read = {node.trace for node in find(self.relation, _SNAPSHOTS)}
+            states = {trace: runtime.states[name] for trace, (runtime, name) in self.traces.items() if trace in read}
+            found |= {
+                trace: TableStatistics(float(sum(table.num_rows for table in state.tables)))
+                for trace, state in states.items()
+            }
+            found |= {oid: TableStatistics(float(rows)) for oid, rows in kept.items()}
+        return Sized(found, has_views(self.views[0][0].view))
 
     def snapshots(self) -> dict[str, pa.Table]:
         """The rows of the traces, by the engine names of their leaves."""
@@ -153,7 +169,8 @@ def planned_rows(core: Core, owner: Owner) -> Planned:
     found = _expansion(core, owner)
     if found.reason == _TOO_LARGE:
         found = _expansion(core, owner, core.plans.get(owner.final(owner.view)).views)
-    return by_method(owner.view, dataflow(owner.view.oid, found.relation, found.constants, found.reason))
+    sized = Sized(_statistics(core, found.relation), has_views(owner.view))
+    return by_method(owner.view, dataflow(owner.view.oid, found.relation, found.constants, found.reason, sized))
 
 
 def method_of(view: View) -> str:
@@ -161,14 +178,29 @@ def method_of(view: View) -> str:
     return dict(view.options).get("method", "auto")
 
 
+def keeps_rows(view: View) -> bool:
+    """Whether a view's option ``method`` has its rows kept from the first read on."""
+    return method_of(view) in ("incremental", "higher_order")
+
+
+def has_views(view: View) -> bool:
+    """Whether a view's option ``method`` asks for higher-order views."""
+    return method_of(view) == "higher_order"
+
+
 def by_method(view: View, planned: Planned) -> Planned:
     """A view's dataflow as its option ``method`` uses it."""
     return Planned(None, ("the view has method = 'recompute'",)) if method_of(view) == "recompute" else planned
 
 
-def dataflow(oid: int, relation: Relation, constants: frozenset[str], reason: str) -> Planned:
+def dataflow(oid: int, relation: Relation, constants: frozenset[str], reason: str, sized: Sized) -> Planned:
     """The dataflow of an expanded view, unless there is a reason against it."""
-    return Planned(None, (reason,)) if reason else dataflow_of(relation, f"v{oid}", constants)
+    return Planned(None, (reason,)) if reason else dataflow_of(relation, f"v{oid}", constants, sized)
+
+
+def _statistics(core: Core, relation: Relation) -> Statistics:
+    """Of the tables that a relation reads, where its dataflow depends on them."""
+    return all_statistics_of(relation, core.catalog, core.tables, {}) if may_have_views(relation) else {}
 
 
 def _expansion(core: Core, view: Owner, kept: Collection[int] = ()) -> _Expansion:

@@ -36,6 +36,7 @@ from planner.algebra.nodes import Column, Relation, Scan, Snapshot
 from planner.algebra.walk import find, kinds_of
 from planner.cancellation import leave
 from planner.incremental.dataflow.graph import Source, TimeBounded
+from planner.incremental.dataflow.higher_order import Sized
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.names import stored_name
 from planner.incremental.programs.state_relations import weighted as weights_of
@@ -57,11 +58,12 @@ class Unknown(Exception):
 
 
 class RowsPlan(Struct, frozen=True):
-    """How a view's rows follow changes. ``plans`` are those of the dataflow's relations, which are many: other queries
-    must not displace them."""
+    """How a view's rows follow changes, planned for rows that are ``sized`` so. ``plans`` are those of the dataflow's
+    relations, which are many: other queries must not displace them."""
 
     expanded: Expanded
     planned: Planned
+    sized: Sized
     plans: PlanCache = field(default_factory=lambda: PlanCache(sys.maxsize))
 
 

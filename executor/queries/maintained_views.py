@@ -26,7 +26,16 @@ from msgspec import Struct, field
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.dataflow.maintained import Whole
-from executor.queries.expanded_views import Expanded, by_method, dataflow, expanded_view, method_of, planned_rows
+from executor.queries.expanded_views import (
+    Expanded,
+    by_method,
+    dataflow,
+    expanded_view,
+    has_views,
+    keeps_rows,
+    method_of,
+    planned_rows,
+)
 from executor.queries.fills import Fill, Fills
 from executor.queries.kept_rows import GIVEN_UP, KeptRows, RowsPlan
 from executor.queries.read_costs import ReadCosts
@@ -35,7 +44,9 @@ from executor.small import table_of
 from executor.traces.budget import Held
 from executor.views.runtime import ViewRuntime
 from planner.explain.views import Measured
+from planner.incremental.dataflow.higher_order import Sized
 from planner.incremental.dataflow.planning import Planned
+from planner.statistics import are_alike
 
 _LOGGER: Final = logging.getLogger(__name__)
 #: Rows of tables and states up to which a read itself makes the rows that are kept.
@@ -127,6 +138,7 @@ class MaintainedViews:
         computed, followed = (
             None if seconds is None else seconds * 1000 for seconds in (known.costs.computed, known.costs.followed)
         )
+        self._plan_by_size(known)
         counts = None if known.kept is None else known.kept.counts
         planned = planned_rows(self._core, runtime) if known.expanded.is_too_large else known.plan.planned
         planned = by_method(runtime.view, planned)
@@ -218,7 +230,8 @@ class MaintainedViews:
     def _of(self, runtime: ViewRuntime) -> _Known:
         oid = runtime.view.oid
         known = self._known.get(oid)
-        if known is None or known.runtime is not runtime or not known.expanded.is_current(self._core):
+        is_current = known is not None and known.runtime is runtime and known.expanded.is_current(self._core)
+        if known is None or not is_current or known.plan.sized.is_forced != has_views(runtime.view):
             if known is not None:
                 known.drop()
             known = self._known[oid] = _Known(runtime, self._plan(runtime, ()))
@@ -226,14 +239,30 @@ class MaintainedViews:
 
     def _plan(self, runtime: ViewRuntime, kept: Collection[int]) -> RowsPlan:
         """How the rows of a view follow changes over the rows of views that are ``kept``."""
-        expanded = expanded_view(self._core, runtime, kept)
-        planned = dataflow(runtime.view.oid, expanded.relation, expanded.constants, expanded.reason)
-        return RowsPlan(expanded, planned)
+        return self._planned(expanded_view(self._core, runtime, kept))
+
+    def _planned(self, expanded: Expanded) -> RowsPlan:
+        sized = self._sized(expanded)
+        oid = expanded.views[0][0].view.oid
+        planned = dataflow(oid, expanded.relation, expanded.constants, expanded.reason, sized)
+        return RowsPlan(expanded, planned, sized)
+
+    def _sized(self, expanded: Expanded) -> Sized:
+        kept = {oid: self._known[oid].kept for oid in expanded.sources if oid in self._known}
+        return expanded.sized(self._core, {oid: rows.rows.count for oid, rows in kept.items() if rows is not None})
+
+    def _plan_by_size(self, known: _Known) -> None:
+        """Plans a view again whose rows are not kept, where the rows that it reads are many more or fewer than when it
+        was planned."""
+        if known.kept is not None or known.fill is not None:
+            return
+        if not are_alike(known.plan.sized.statistics, self._sized(known.expanded).statistics):
+            known.plan = self._planned(known.expanded)
 
     def _is_worth(self, known: _Known, is_needed: bool) -> bool:
         """Whether rows that are not kept are to be from now on, if a dataflow can keep them. They are needed where a
         view above is not followed without them."""
-        is_chosen = known.method == "incremental" or (known.method == "auto" and (is_needed or known.costs.is_worth))
+        is_chosen = keeps_rows(known.runtime.view) or (known.method == "auto" and (is_needed or known.costs.is_worth))
         return is_chosen and not known.costs.pause
 
     def _is_read(self, known: _Known) -> bool:
@@ -250,6 +279,7 @@ class MaintainedViews:
             return False
         if known.expanded.is_too_large and not self._planned_over(known, self._kept_below(known, at, are_needed=True)):
             return False
+        self._plan_by_size(known)
         if known.plan.planned.dataflow is None:
             return False
         if self._size(known) <= AT_ONCE:

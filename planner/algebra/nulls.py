@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from catalog.values.types import BOOL
+from planner.algebra.construction import conjunction, conjuncts
 from planner.algebra.failures import TOTAL, may_raise
 from planner.algebra.functions import OPERATORS
 from planner.algebra.identity import NodeMap
 from planner.algebra.nodes import (
     Aggregate,
     Call,
+    Case,
     Cast,
     Column,
     ColumnRef,
@@ -32,6 +35,9 @@ from planner.algebra.walk import inputs
 
 #: Functions that are NULL whenever an argument is, and only then.
 STRICT: Final = frozenset(OPERATORS) - {"and", "or", "is_distinct", "is_not_distinct"} | {"not", "neg", "abs"}
+
+#: Those of them that fail for no arguments but such as give a value out of its type's range.
+_ARITHMETIC: Final = frozenset(("add", "sub", "mul", "neg", "abs"))
 
 
 def never_null(relation: Relation) -> frozenset[Column]:
@@ -91,6 +97,27 @@ def _has_value(scalar: Scalar, known: frozenset[Column]) -> bool:
             return function in TOTAL or (strict and all(_has_value(item, known) for item in arguments))
         case _:
             return False
+
+
+def presence(scalar: Scalar, known: frozenset[Column]) -> Scalar:
+    """Whether a scalar over columns of which ``known`` are never NULL is not NULL itself, asked of what it is made of:
+    of x * y IS NOT NULL that x and y are not. Arithmetic that is out of its type's range is not computed for it."""
+    match scalar:
+        case Literal(value=value):
+            return Literal(value is not None, BOOL)
+        case Case(branches=branches, otherwise=otherwise):
+            results = [presence(item, known) for item in (*(item for _, item in branches), otherwise)]
+            if all(item == results[0] for item in results):
+                return results[0]
+            pairs = zip((condition for condition, _ in branches), results, strict=False)
+            return Case(tuple(pairs), results[-1], BOOL)
+        case Call(function=function, arguments=arguments) if function in _ARITHMETIC:
+            parts = dict.fromkeys(part for item in arguments for part in conjuncts(presence(item, known)))
+            return conjunction(parts) or Literal(True, BOOL)
+        case _ if is_never_null(scalar, known):
+            return Literal(True, BOOL)
+        case _:
+            return Call("is_not_null", (scalar,), BOOL)
 
 
 def rejects_null(predicate: Scalar) -> frozenset[Column]:

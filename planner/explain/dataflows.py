@@ -92,7 +92,8 @@ def _how(node: DataflowNode) -> str:
         case Propagated():
             return f"delta propagation through {', '.join(dict.fromkeys(_operators(node.terms[0].relation)))}"
         case Retracted():
-            return "grouping, from which rows are taken back"
+            rows = "grouping, from which rows are taken back"
+            return f"higher-order view: {rows}, below joins with small relations" if node.is_auxiliary else rows
         case Shared():
             return f"the rows of {node.node}"
         case TimeBounded():

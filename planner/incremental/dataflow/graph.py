@@ -113,7 +113,7 @@ class Retracted(Struct, frozen=True):
 
     ``fill`` makes the states of all groups, ``partial`` those of rows of ``node`` with a ``weight`` of 1 or -1.
     ``merge`` adds up states (``states_trace``), and ``final`` makes groups of states with a ``weight``
-    (``groups_trace``).
+    (``groups_trace``). It is for another grouping if it ``is_auxiliary`` (``higher_order``).
     """
 
     id: int
@@ -128,6 +128,7 @@ class Retracted(Struct, frozen=True):
     merge: Relation
     final: Relation
     weight: Column
+    is_auxiliary: bool = False
 
     @property
     def inputs(self) -> tuple[int, ...]:

@@ -64,7 +64,7 @@ def grouped(building: Building, node: Aggregate, closed: Closed) -> Relation:
     others = tuple(item for item in below.aggregates if item not in sums and item[0] not in floats.results)
     if not others and not floats.results:
         return retraction.retracted(building, below)
-    if not all(_is_of_values(call) for _, call in others):
+    if not all(is_of_values(call) for _, call in others):
         return recomputation.grouping(building, below)
     parts = [_of_values(building, below, calls, closed) for calls in _by_arguments(others, not below.keys)]
     exact = (*sums, *floats.retractable)
@@ -90,7 +90,8 @@ def _with_columns_alone(building: Building, node: Aggregate, closed: Closed) -> 
     return replace(node, input=below if isinstance(below, Snapshot) else closed(below), keys=keys)
 
 
-def _is_of_values(call: AggregateCall) -> bool:
+def is_of_values(call: AggregateCall) -> bool:
+    """Whether an aggregate is computed of the distinct values of each group."""
     return (call.distinct or call.function in _IDEMPOTENT) and not call.order_by
 
 

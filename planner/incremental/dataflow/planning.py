@@ -78,6 +78,7 @@ from planner.incremental.dataflow.graph import (
     every,
     references,
 )
+from planner.incremental.dataflow.higher_order import UNSIZED, Sized, WithViews, with_views
 from planner.rules import optimise, unnest
 from planner.rules.row_order.forget_orders import forget_orders
 from planner.rules.subqueries.counted_rows import count_rows
@@ -98,9 +99,11 @@ class Planned(Struct, frozen=True):
     reasons: tuple[str, ...]
 
 
-def dataflow_of(relation: Relation, scope: str, constants: frozenset[str] = frozenset()) -> Planned:
+def dataflow_of(
+    relation: Relation, scope: str, constants: frozenset[str] = frozenset(), sized: Sized = UNSIZED
+) -> Planned:
     """The dataflow of a relation over tables, states and views whose rows are kept; ``constants`` are traces that never
-    change. The ``scope`` is unlike that of any other dataflow.
+    change. The ``scope`` is unlike that of any other dataflow. ``sized`` decides about higher-order views.
 
     The relation has no subqueries in expressions where these are to be maintained
     (``joined``)."""
@@ -110,7 +113,13 @@ def dataflow_of(relation: Relation, scope: str, constants: frozenset[str] = froz
         return Planned(None, ("a relation is read that is neither a table nor a state",))
     if isinstance(relation, With):
         return Planned(None, ("a query is shared by its readers",))
-    return _Planning(relation, scope, constants).planned(relation)
+    whole = WithViews(relation, frozenset())
+    found = with_views(relation, sized, constants)
+    planned = _Planning(found, scope, constants).planned()
+    if found.views and planned.reasons:
+        plain = _Planning(whole, scope, constants).planned()
+        return plain if len(plain.reasons) < len(planned.reasons) else planned
+    return planned
 
 
 def _reason_of(relation: Relation) -> str:
@@ -145,7 +154,9 @@ def refuse_recomputation(planned: Planned) -> None:
 class _Planning:
     """One relation's."""
 
-    def __init__(self, relation: Relation, scope: str, constants: frozenset[str]) -> None:
+    def __init__(self, found: WithViews, scope: str, constants: frozenset[str]) -> None:
+        relation = found.relation
+        self._found = found
         self._building = Building(Fresh(relation), scope)
         self._constants = constants
         #: Relations that consist of regions' operators over leaves.
@@ -157,15 +168,16 @@ class _Planning:
         self._outputs: dict[int, None] = {}
         self._reasons: dict[str, None] = {}
 
-    def planned(self, relation: Relation) -> Planned:
+    def planned(self) -> Planned:
         """The dataflow."""
+        relation = self._found.relation
         final = self._presented(self._alike(relation))
         final = self._restored(with_columns(final, relation.columns))
         reasons, nodes = tuple(self._reasons), self._needed()
         kept = _kept(nodes, self._outputs)
         if all(self._building.is_plain(self._building.leaf(node)) for node in kept):
             return Planned(None, reasons)
-        nodes = tuple(self._building.filled(node, kept) for node in nodes)
+        nodes = tuple(self._found.marked(self._building.filled(node, kept)) for node in nodes)
         return Planned(Dataflow(self._building.scope, nodes, kept, tuple(self._outputs), final), reasons)
 
     def _presented(self, relation: Relation) -> Relation:

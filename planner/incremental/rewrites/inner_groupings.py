@@ -90,11 +90,13 @@ class InnerGrouping:
     def relation(self) -> Relation:
         """Its rows: none where the stream has none."""
         if self._keys:
-            return self._grouping()
+            return self.grouping
         rows = self.rows
-        return Filter(self._grouping(), Call("gt", (rows, Literal(0, INT8)), BOOL))
+        return Filter(self.grouping, Call("gt", (rows, Literal(0, INT8)), BOOL))
 
-    def _grouping(self) -> Aggregate:
+    @property
+    def grouping(self) -> Aggregate:
+        """Its keys and state columns, as far as they are known."""
         return Aggregate(self._source, tuple(self._keys.values()), tuple(self._fills.values()))
 
 

@@ -23,35 +23,24 @@ Arithmetic counts as safe: it fails only where a result is out of its type's ran
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from catalog.values.types import INT8, array
 from planner.algebra.construction import Fresh
 from planner.algebra.nodes import (
     Aggregate,
-    Call,
     Column,
     ColumnRef,
-    Filter,
-    Join,
-    Literal,
     Project,
     Relation,
-    Scalar,
     Scan,
     SetOperation,
-    Unnest,
 )
 from planner.algebra.nulls import never_null
-from planner.algebra.walk import Node, children, replace_columns, transform, walk
+from planner.algebra.walk import Node, children, transform, walk
 from planner.incremental.properties import Kinds, is_grouping
 from planner.incremental.rewrites.grouped_arms import grouped_arms, streamward
-from planner.incremental.rewrites.inner_groupings import InnerGrouping
-from planner.incremental.rewrites.pushed_calls import Obstacle, PushedCalls, TablesStayFrozen
-
-#: An operator of the pipeline over what is below it, which passes these columns on.
-_Build = Callable[[Relation, tuple[Column, ...]], Relation]
+from planner.incremental.rewrites.pushed_calls import Obstacle, TablesStayFrozen
+from planner.incremental.rewrites.pushed_groupings import PushedGrouping
 
 
 def live_tables(relation: Relation, fresh: Fresh) -> tuple[Relation, tuple[Obstacle, ...]]:
@@ -90,7 +79,8 @@ class _Pushing:
             return grouped_arms(node, self._kinds, self._fresh, self._arm)
         pipeline, source = found
         known = never_null(source) | never_null(node.input)
-        return _Pushed(source, known, self._fresh, self._kinds, bool(node.keys)).relation(node, pipeline)
+        pushed = PushedGrouping(source, known, self._fresh, lambda join: streamward(join, self._kinds), bool(node.keys))
+        return pushed.relation(node, pipeline)
 
     def _arm(self, node: Aggregate) -> Relation:
         """The grouping of one arm of a UNION ALL. One over no stream is computed at each read."""
@@ -132,65 +122,3 @@ def _reads_tables(node: Node) -> bool:
     table of a view: ``checks.require_tables``.)"""
     scans = [item for item in walk(node) if isinstance(item, Scan) and not item.arrives]
     return bool(scans) and all(item.kind == "table" for item in scans)
-
-
-class _Pushed:
-    """One grouping below the operators of its pipeline."""
-
-    def __init__(self, source: Relation, known: frozenset[Column], fresh: Fresh, kinds: Kinds, is_keyed: bool) -> None:
-        self._inner = InnerGrouping(source, fresh)
-        self._calls = PushedCalls(self._inner, known, fresh, is_keyed)
-        self._fresh = fresh
-        self._kinds = kinds
-        #: What the pipeline's projections compute of the stream's row alone.
-        self._own: dict[Column, Scalar] = {}
-
-    def relation(self, node: Aggregate, pipeline: list[Relation]) -> Project:
-        """The grouping's rows. Raises TablesStayFrozen."""
-        builds = [self._step(item) for item in reversed(pipeline)]
-        keys = tuple((self._fresh.copy(column), self._raised(value)) for column, value in node.keys)
-        results = [(column, self._calls.result(self._inlined(call))) for column, call in node.aggregates]
-        if self._calls.copy is not None:
-            places = Call("series", (Literal(1, INT8), self._inner.rows, Literal(1, INT8)), array(INT8))
-            copy = ((self._calls.copy, places),)
-            builds.append(lambda below, _: Unnest(below, copy))
-        found = self._inner.relation()
-        for build in builds:
-            found = build(found, self._inner.columns)
-        outer = Aggregate(found, keys, self._calls.all())
-        named = [(column, ColumnRef(key)) for (column, _), (key, _) in zip(node.keys, keys, strict=True)]
-        return Project(outer, (*named, *results))
-
-    def _step(self, node: Relation) -> _Build:
-        """What an operator becomes."""
-        match node:
-            case Filter():
-                predicate = self._raised(node.predicate)
-                return lambda below, _: Filter(below, predicate)
-            case Unnest():
-                items = tuple((column, self._raised(value)) for column, value in node.items)
-                return lambda below, _: Unnest(below, items, node.ordinality)
-            case Project():
-                return self._projection(node)
-            case Join():
-                other = node.right if self._kinds.of(node.left) == "stream" else node.left
-                asked = None if node.predicate is None else self._raised(node.predicate)
-                return lambda below, _: Join(node.kind, below, other, asked)
-            case _:
-                raise AssertionError(f"{type(node).__name__} in a stream pipeline")
-
-    def _projection(self, node: Project) -> _Build:
-        """What is computed of the stream's row alone goes into the expressions that use it."""
-        inlined = [(column, self._inlined(value)) for column, value in node.outputs]
-        self._own |= {column: value for column, value in inlined if self._inner.is_own(value)}
-        others = tuple((column, self._inner.raised(value)) for column, value in inlined if column not in self._own)
-        if not others:
-            return lambda below, _: below
-        return lambda below, passed: Project(below, (*others, *((column, ColumnRef(column)) for column in passed)))
-
-    def _inlined(self, node: Any) -> Any:
-        return replace_columns(node, self._own)
-
-    def _raised(self, scalar: Scalar) -> Scalar:
-        found: Scalar = self._inner.raised(self._inlined(scalar))
-        return found

@@ -7,8 +7,10 @@ Each group of the inner grouping stands for ``rows`` rows. An aggregate is taken
     nothing counts twice          itself                            max(y)      max(y)
     a count                       the sum of rows                   count(y)    sum(rows) where y is not null
     an exact sum                  the sum of products               sum(y)      sum(y * rows)
+      of products                 the sum of their totals           sum(x * y)  sum(state of x * y)
     any other                     over each row of rows copies      corr(x, y)  corr(x, y)
 
+Totals of products (``pushed_sums``) are added up where that is asked for: live tables keep the states that they have.
 Parts of FILTER about the stream's row alone are asked below, where the state column is filled. Copies are numbered: the
 other ways take the first of them. What depends on the order in which rows arrive cannot be computed so.
 """
@@ -24,10 +26,12 @@ from msgspec.structs import replace
 from catalog.values.types import BOOL, INT8, numeric
 from planner.algebra.construction import Fresh, both, conjunction, conjuncts
 from planner.algebra.nodes import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar
-from planner.algebra.nulls import is_never_null
+from planner.algebra.nulls import is_never_null, presence
 from planner.algebra.partial_aggregates import COLLECTING, IDEMPOTENT, Child, merge_of, split
 from planner.algebra.signature import key_of
-from planner.algebra.walk import Node
+from planner.algebra.walk import Node, transform
+from planner.incremental.rewrites.inner_groupings import InnerGrouping
+from planner.incremental.rewrites.pushed_sums import group_total
 
 _EXACT: Final = ("int8", "numeric")
 _NUMBERS: Final = ("int2", "int4", "int8", "numeric")
@@ -72,9 +76,18 @@ class Groups(Protocol):
 class PushedCalls:
     """The aggregates of one grouping over the inner one's groups; ``copy`` numbers copies, where some are needed."""
 
-    def __init__(self, inner: Groups, known: frozenset[Column], fresh: Fresh, is_keyed: bool) -> None:
-        """``known`` are columns that are never NULL. Without keys there is a group even where there are no rows."""
+    def __init__(
+        self,
+        inner: Groups,
+        known: frozenset[Column],
+        fresh: Fresh,
+        is_keyed: bool,
+        products: InnerGrouping | None = None,
+    ) -> None:
+        """``known`` are columns that are never NULL. Without keys there is a group even where there are no rows.
+        ``products`` is the inner grouping where it is to have counts and sums alone, those of products among them."""
         self._inner = inner
+        self._products = products
         self._known = known
         self._fresh = fresh
         self._is_keyed = is_keyed
@@ -107,8 +120,16 @@ class PushedCalls:
         )
 
     def _raised(self, call: AggregateCall) -> AggregateCall:
+        if self._products is not None:  # whether a value is there is a smaller key than the value
+            call = transform(call, self._asked_of_parts)
+            call = replace(call, filter=conjunction(conjuncts(call.filter)))
         found: AggregateCall = self._inner.raised(call)
         return found
+
+    def _asked_of_parts(self, node: Any) -> Any:
+        if isinstance(node, Call) and node.function == "is_not_null":
+            return presence(node.arguments[0], self._known)
+        return node
 
     def _added(self, name: str, call: AggregateCall, of_copies: bool = False) -> ColumnRef:
         key = key_of(call), of_copies
@@ -125,6 +146,8 @@ class PushedCalls:
 
     def _plain(self, name: str, fill: AggregateCall) -> Scalar | None:
         """A plain aggregate; None where only copies will do."""
+        if fill.function in IDEMPOTENT and self._products is not None:
+            return self._added(name, self._raised(fill))
         if all(map(self._inner.is_safe, fill.arguments)):
             return self._merged(name, fill)
         if fill.function in IDEMPOTENT:
@@ -152,8 +175,10 @@ class PushedCalls:
     def _product(self, name: str, fill: AggregateCall) -> Scalar:
         """The sum of values as often as they are there, without loss."""
         kind = numeric(38, fill.type.scale if fill.type.name == "numeric" else 0)
-        value = Cast(self._inner.raised(fill.arguments[0]), kind)
-        times = Call("mul", (value, Cast(self._inner.rows, numeric(19, 0))), kind)
+        times = None if self._products is None else group_total(self._products, fill.arguments[0], kind)
+        if times is None:
+            value = Cast(self._inner.raised(fill.arguments[0]), kind)
+            times = Call("mul", (value, Cast(self._inner.rows, numeric(19, 0))), kind)
         total = self._added(name, self._raised(AggregateCall("sum", (times,), kind, filter=fill.filter)))
         return total if kind == fill.type else Cast(total, fill.type, explicit=True)
 

@@ -18,6 +18,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from catalog.values.types import BOOL
 from planner.algebra.construction import SUBQUERIES, conjuncts
 from planner.algebra.identity import NodeMap
 from planner.algebra.nodes import (
@@ -45,7 +46,7 @@ from planner.algebra.nodes import (
     Window,
     Working,
 )
-from planner.algebra.walk import RELATIONS, inputs, walk
+from planner.algebra.walk import RELATIONS, inputs, used_columns, walk
 from planner.statistics import ColumnStatistics, Statistics
 
 #: Rows of a relation of which nothing is known, and of an interval of a stream.
@@ -60,6 +61,9 @@ _ANY: Final = 1 / 3
 _SUBQUERY: Final = 0.5
 #: Elements of an array, rows of a recursion for each row that it begins with.
 _ELEMENTS: Final = 10.0
+#: Values of a part of a time, and days of a span of time.
+_PARTS: Final = {"month": 12.0, "day": 31.0, "dow": 7.0, "isodow": 7.0, "hour": 24.0, "minute": 60.0, "quarter": 4.0}
+_DAYS: Final = {"year": 365.0, "quarter": 90.0, "month": 28.0, "week": 7.0, "day": 1.0, "hour": 1 / 24}
 #: Comparisons with an order, and whether they bound their first argument from below.
 _RANGES: Final = {"lt": False, "le": False, "gt": True, "ge": True}
 
@@ -69,6 +73,11 @@ class _Known(Struct, frozen=True):
 
     values: ColumnStatistics
     rows: float
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether something is known of how many distinct values there are."""
+        return self.values.distinct is not None or _whole(self.values.low) is not None
 
     @property
     def most(self) -> float:
@@ -164,7 +173,7 @@ class Cardinality:
     def _groups(self, values: Sequence[Scalar]) -> float:
         found = 1.0
         for value in values:
-            found *= self._distinct(value)
+            found *= self.distinct(value) or self._distinct(value)
         return found
 
     def _joined(self, node: Join, left: float, right: float) -> float:
@@ -296,15 +305,46 @@ class Cardinality:
             return 1 / self._distinct(right)
         return 1 / max(self._distinct(left), self._distinct(right))
 
+    def distinct(self, value: Scalar) -> float | None:
+        """How many values an expression has, at most; None where nothing is known of it."""
+        match value:
+            case Literal():
+                return 1.0
+            case Call(function="extract", arguments=(Literal(value=unit), time)) if unit in _PARTS:
+                return min(_PARTS[unit], self.distinct(time) or _PARTS[unit])
+            case Call(function="extract" | "date_trunc", arguments=(Literal(value=unit), time)) if unit in _DAYS:
+                return self._spans(time, _DAYS[unit])
+            case _ if value.type == BOOL:
+                return 3.0  # with NULL
+            case _:
+                return self._combinations(used_columns(value))
+
+    def _combinations(self, columns: Iterable[Column]) -> float | None:
+        """How many combinations of values some columns have, at most; None where nothing is known of one."""
+        found = 1.0
+        for column in columns:
+            known = self._known.get(column)
+            if known is None or not known.is_counted:
+                return None
+            found *= known.most
+        return found
+
     def _distinct(self, value: Scalar) -> float:
         """How many values an expression has, at most; a guess where nothing is known of it."""
         column = _bare(value)
         known = None if column is None else self._known.get(column)
         if known is None:
             return _DISTINCT
-        if known.values.distinct is None and _whole(known.values.low) is None:
+        if not known.is_counted:
             return max(1.0, min(_DISTINCT, known.rows))
         return known.most
+
+    def _spans(self, time: Scalar, days: float) -> float | None:
+        """Into how many spans of some days the values of a time fall, at most."""
+        column = _bare(time)
+        known = None if column is None else self._known.get(column)
+        low, high = (None, None) if known is None else (_number(known.values.low), _number(known.values.high))
+        return self.distinct(time) if low is None or high is None else (high - low) // days + 2
 
     def _bound(self, part: Scalar) -> tuple[Column, bool, float] | None:
         """A column that a part compares with a constant, whether that bounds it from below, and the share of its

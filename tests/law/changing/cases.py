@@ -115,8 +115,10 @@ class _Drawing:
         option = ""
         if self._source.random() < 0.7:  # few rows are computed too quickly to be kept else
             maintained = "maintained, " if kind == "VIEW" and not streaming else ""
-            option = f" WITH ({maintained}method = 'incremental')"
+            method = self._source.choice(("incremental", "incremental", "higher_order"))
+            option = f" WITH ({maintained}method = '{method}')"
             constructs.append("rows that follow changes")
+            constructs += ["higher-order views"] if method == "higher_order" else []
         head = f"CREATE {kind} {name}{option}"
         return self._defined_anew(
             self._made(name, head, query, "expression that fails" not in self._queries.seen, constructs)
@@ -194,7 +196,7 @@ class _Drawing:
             case 1:
                 yield Step("own", f"REFRESH MATERIALIZED VIEW {name}", constructs=("REFRESH",), name=name)
             case 2:
-                method = self._source.choice(("auto", "incremental", "recompute"))
+                method = self._source.choice(("auto", "incremental", "higher_order", "recompute"))
                 words = f"ALTER VIEW {name} SET (method = '{method}')"
                 yield Step("own", words, constructs=("ALTER VIEW SET (method)",), name=name)
             case 3:
