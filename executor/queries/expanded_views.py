@@ -21,6 +21,7 @@ from executor.views.runtime import ViewRuntime
 from planner.algebra.construction import Fresh
 from planner.algebra.nodes import ColumnRef, Project, Relation, Scan, Snapshot
 from planner.algebra.walk import descend, find, is_larger, kinds_of, transform
+from planner.incremental.dataflow.counted_keys import asks_for_partners
 from planner.incremental.dataflow.higher_order import Sized, may_have_views
 from planner.incremental.dataflow.planning import Planned, dataflow_of, joined
 from planner.incremental.programs.program import Program
@@ -200,7 +201,8 @@ def dataflow(oid: int, relation: Relation, constants: frozenset[str], reason: st
 
 def _statistics(core: Core, relation: Relation) -> Statistics:
     """Of the tables that a relation reads, where its dataflow depends on them."""
-    return all_statistics_of(relation, core.catalog, core.tables, {}) if may_have_views(relation) else {}
+    is_asked = may_have_views(relation) or asks_for_partners(relation)
+    return all_statistics_of(relation, core.catalog, core.tables, {}) if is_asked else {}
 
 
 def _expansion(core: Core, view: Owner, kept: Collection[int] = ()) -> _Expansion:

@@ -60,6 +60,7 @@ from planner.incremental.dataflow import (
     time_bounds,
 )
 from planner.incremental.dataflow.building import Building, NotMaintained, with_columns
+from planner.incremental.dataflow.counted_keys import with_counted_keys
 from planner.incremental.dataflow.float_sums import with_counted_checks
 from planner.incremental.dataflow.graph import (
     Dataflow,
@@ -113,13 +114,17 @@ def dataflow_of(
         return Planned(None, ("a relation is read that is neither a table nor a state",))
     if isinstance(relation, With):
         return Planned(None, ("a query is shared by its readers",))
-    whole = WithViews(relation, frozenset())
+
+    def planned(found: WithViews) -> Planned:
+        counted = WithViews(with_counted_keys(found.relation, sized.statistics), found.views)
+        return _Planning(counted, scope, constants).planned()
+
     found = with_views(relation, sized, constants)
-    planned = _Planning(found, scope, constants).planned()
-    if found.views and planned.reasons:
-        plain = _Planning(whole, scope, constants).planned()
-        return plain if len(plain.reasons) < len(planned.reasons) else planned
-    return planned
+    best = planned(found)
+    if found.views and best.reasons:
+        plain = planned(WithViews(relation, frozenset()))
+        return plain if len(plain.reasons) < len(best.reasons) else best
+    return best
 
 
 def _reason_of(relation: Relation) -> str:
