@@ -5,7 +5,7 @@ Owns: the types that Python orders as the engines do, which compare text by its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from executor.small.value_expressions import Computed, Rows, compiled
@@ -18,21 +18,23 @@ TEXTS: Final = frozenset(("text", "varchar", "bpchar"))
 
 def sort_of(relation: Sort) -> Callable[[Rows], Rows] | None:
     """A function that sorts rows; None if the engine must sort them."""
-    found = [(key, _key(key)) for key in relation.keys]
-    if any(value is None for _, value in found):
+    found = [(key, key_of(key)) for key in relation.keys]
+    known = [(key, value) for key, value in found if value is not None]
+    if len(known) < len(found):
         return None
-
-    def step(rows: Rows) -> Rows:
-        order = list(range(rows.count))
-        for key, value in reversed(found):  # each sort is stable
-            assert value is not None
-            order = _sorted(order, value(rows), key)
-        return rows.taken(order)
-
-    return step
+    return lambda rows: rows.taken(in_order(rows.count, [(key, value(rows)) for key, value in known]))
 
 
-def _key(key: SortKey) -> Computed | None:
+def in_order(count: int, keys: Sequence[tuple[SortKey, Cells]]) -> list[int]:
+    """The places of so many rows in the order of some keys, by the values of each."""
+    order = list(range(count))
+    for key, cells in reversed(keys):  # each sort is stable
+        order = _sorted(order, cells, key)
+    return order
+
+
+def key_of(key: SortKey) -> Computed | None:
+    """The values by which a key sorts; None for a type that Python orders otherwise."""
     return compiled(key.expression) if key.expression.type.name in ORDERED | TEXTS else None
 
 

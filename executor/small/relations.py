@@ -15,6 +15,7 @@ from executor.small.ordering import limit_of, sort_of
 from executor.small.small_table import AnyTable, SmallTable
 from executor.small.value_expressions import Computed, Rows, compiled, keeps
 from executor.small.values import FAILURES, Values, computed, fold_of, folded, known_cells, stored
+from executor.small.windows import window_of
 from planner.algebra.nodes import (
     Aggregate,
     Cast,
@@ -28,6 +29,7 @@ from planner.algebra.nodes import (
     Scan,
     Snapshot,
     Sort,
+    Window,
 )
 
 #: The rows of leaves, by their engine names.
@@ -101,6 +103,8 @@ def step_of(relation: Relation, below: Callable[[Relation], Step | None]) -> Ste
             return _after(below(relation.input), sort_of(relation))
         case Limit():
             return _after(below(relation.input), limit_of(relation))
+        case Window():
+            return _after(below(relation.input), window_of(relation))
         case _:
             return None
 

@@ -43,6 +43,10 @@ QUERIES: Final = (
     "SELECT extract(year FROM y) AS x, sum(CASE WHEN c = 'ab' THEN d ELSE -d END) AS s FROM a GROUP BY 1",
     "SELECT z.t, sum(a.d) AS s, count(*) AS n FROM a JOIN z ON a.k = z.k WHERE a.t LIKE 'a%' GROUP BY z.t",
     "SELECT count(*) AS n, sum(d) AS s, min(y) AS y FROM a WHERE k > 2",
+    "SELECT k, t, rank() OVER (PARTITION BY t, o ORDER BY y DESC, d) AS r, dense_rank() OVER (ORDER BY k) AS n FROM a",
+    "SELECT k, max(d) OVER (PARTITION BY t) AS m, min(y) FILTER (WHERE o) OVER (PARTITION BY y, k) AS n FROM a",
+    "SELECT k, b FROM (SELECT *, row_number() OVER (PARTITION BY k ORDER BY b, t, v, c, d, e, y) AS n FROM a) x"
+    " WHERE n <= 2",
 )
 VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "int4": (0, 1, 2, 3),
