@@ -175,16 +175,16 @@ def test_windows_over_an_order(is_covered: bool, rewrite: bool) -> None:
 @pytest.mark.parametrize(
     ("query", "kinds"),
     [
-        ("SELECT g, count(*) FROM a GROUP BY g", [Source, Retracted, Propagated]),
+        ("SELECT g, count(*) FROM a GROUP BY g", [Source, Retracted, Shared]),
         ("SELECT g, min(v) FROM a GROUP BY g", [Source, Retracted, Recomputed, Propagated]),
         (
             "SELECT g, sum(w) FROM b GROUP BY g",
             [Source, Retracted, Propagated, Recomputed, Propagated],
         ),
-        ("SELECT g, array_agg(w) FROM b GROUP BY g", [Source, Recomputed, Propagated]),
+        ("SELECT g, array_agg(w) FROM b GROUP BY g", [Source, Recomputed, Shared]),
         ("SELECT a.k, b.w FROM a JOIN b ON a.k = b.k", [Source, Source, Propagated]),
         ("SELECT a.k, v.n FROM a JOIN (VALUES (1, 'x')) v(g, n) ON v.g = a.g", [Source, Constant, Propagated]),
-        ("SELECT t FROM a EXCEPT SELECT t FROM a", [Source, Propagated, Shared, Recomputed]),
+        ("SELECT t FROM a EXCEPT SELECT t FROM a", [Source, Shared, Shared, Recomputed]),
         ("SELECT x.k FROM a x JOIN a y ON x.g = y.v", [Source, Shared, Propagated]),
     ],
 )

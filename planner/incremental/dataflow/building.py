@@ -70,10 +70,15 @@ class Building:
         self._made.append(node.definition if made is None else made)
         first = self._by_definition.setdefault(key_of(node.definition), node)
         if first is not node:
-            node = Shared(node.id, node.columns, node.definition, first.id, first.columns)
+            node = Shared(node.id, node.columns, node.definition, *_shown(first))
         self.nodes.append(node)
         self._by_trace[rows_trace(self.scope, node.id)] = node.id
         return self.leaf(node.id)
+
+    def renamed(self, columns: tuple[Column, ...], definition: Relation, made: Project) -> Snapshot:
+        """The leaf for the rows of one node under other columns, which ``made`` projects in order."""
+        below = self.nodes[self.node(made.input)]
+        return self.add(Shared(self.next_id(), columns, definition, *_shown(below)), made)
 
     def node_of(self, leaf: Relation) -> int | None:
         """The node for whose rows a leaf stands; None for another relation."""
@@ -164,6 +169,11 @@ class Building:
     def leaf(self, node: int) -> Snapshot:
         """The leaf that stands for a node."""
         return leaf(rows_trace(self.scope, node), self.nodes[node].columns)
+
+
+def _shown(node: DataflowNode) -> tuple[int, tuple[Column, ...]]:
+    """The node that has a node's rows, and the columns there."""
+    return (node.node, node.shown) if isinstance(node, Shared) else (node.id, node.columns)
 
 
 def _is_chain(node: Operator) -> bool:

@@ -148,10 +148,19 @@ def propagated(building: Building, region: Relation) -> Snapshot:
     if isinstance(region, Snapshot):
         return region
     columns, definition = region.columns, building.expanded(region)
+    if _is_renaming(region) and building.node_of(region.input) is not None:
+        return building.renamed(columns, definition, region)
     wider, pairs = _computed_keys(building, region, list(_equalities_in(building, region)))
     wider = with_columns(wider, columns)
     terms = tuple(_Terms(building, wider, pairs).all())
     return building.add(Propagated(building.next_id(), columns, definition, terms), wider)
+
+
+def _is_renaming(region: Relation) -> TypeGuard[Project]:
+    """Whether a region has all columns of its input, in order, by other names."""
+    if not isinstance(region, Project):
+        return False
+    return tuple(value for _, value in region.outputs) == tuple(map(ColumnRef, region.input.columns))
 
 
 # -- equalities -------------------------------------------------------------------------------------------------------
