@@ -61,6 +61,11 @@ class Fill:
         self.engines: Mapping[str, int] = {}
 
     @property
+    def plan(self) -> RowsPlan:
+        """How the rows will follow changes."""
+        return self._plan
+
+    @property
     def is_over(self) -> bool:
         """Whether it has ended, one way or the other."""
         return self._is_over

@@ -43,6 +43,7 @@ from executor.queries.spark_queries import Analytics
 from executor.small import table_of
 from executor.traces.budget import Held
 from executor.views.runtime import ViewRuntime
+from planner.algebra.nodes import Column
 from planner.explain.views import Measured
 from planner.incremental.dataflow.higher_order import Sized
 from planner.incremental.dataflow.planning import Planned
@@ -51,6 +52,9 @@ from planner.statistics import are_alike
 _LOGGER: Final = logging.getLogger(__name__)
 #: Rows of tables and states up to which a read itself makes the rows that are kept.
 AT_ONCE: Final = 100_000
+#: How many times as many rows are kept where it is asked again whether other ones would serve better, of how many on.
+GROWTH: Final = 4
+FIRST_GROWTH: Final = 10_000
 
 _Answer = TypeVar("_Answer")
 
@@ -63,6 +67,8 @@ class _Known(Struct):
     costs: ReadCosts = field(default_factory=ReadCosts)
     kept: KeptRows | None = None
     fill: Fill | None = None
+    #: How many rows were kept when the plan was last asked.
+    asked: int = 0
     #: How many queries of the last fill in the background each engine has computed.
     engines: Mapping[str, int] = field(default_factory=dict)
 
@@ -273,6 +279,8 @@ class MaintainedViews:
     def _has_rows(self, known: _Known, at: _Reading, is_needed: bool = False) -> bool:
         """Whether a view's rows are kept, or are to be by this read. Begins a fill where these are many."""
         self._take(known)
+        if known.kept is not None:
+            self._outgrow(known, at)
         if known.kept is not None or known.fill is not None or not self._is_worth(known, is_needed):
             return known.kept is not None
         if not self._planned_over(known, self._kept_below(known, at)):
@@ -284,9 +292,26 @@ class MaintainedViews:
             return False
         if self._size(known) <= AT_ONCE:
             return True
-        known.fill = Fill(self._core, self._analytics, known.plan, at.time, self._held(known), self._brought)
-        self._fills.begin(known.fill)
+        self._begin(known, known.plan, at)
         return False
+
+    def _begin(self, known: _Known, plan: RowsPlan, at: _Reading) -> None:
+        """Makes the rows of a view in the background."""
+        known.fill = Fill(self._core, self._analytics, plan, at.time, self._held(known), self._brought)
+        self._fills.begin(known.fill)
+
+    def _outgrow(self, known: _Known, at: _Reading) -> None:
+        """Makes other rows of a view that has many more than when it was planned, where such a plan has higher-order
+        views now; meanwhile the ones that there are follow the changes."""
+        assert known.kept is not None
+        count = known.kept.rows.count
+        if known.fill is not None or count <= GROWTH * max(known.asked, FIRST_GROWTH):
+            return
+        known.asked = count
+        if not are_alike(known.plan.sized.statistics, self._sized(known.expanded).statistics):
+            plan = self._planned(known.expanded)
+            if _auxiliary(plan.planned) != _auxiliary(known.plan.planned):
+                self._begin(known, plan, at)
 
     def _planned_over(self, known: _Known, sources: tuple[int, ...] | None) -> bool:
         """Plans a view over kept rows of others; False where these are still being made."""
@@ -350,12 +375,14 @@ class MaintainedViews:
         fill = known.fill
         if fill is None or not fill.is_over:
             return
-        known.kept, known.fill, known.engines = fill.take(), None, fill.engines
+        rows, known.fill = fill.take(), None
         known.costs.fill(fill.seconds)
-        if known.kept is None:
-            self._lose(known, "they could not be made")
-        else:
+        if rows is not None:
+            known.drop()
+            known.kept, known.plan, known.engines, known.asked = rows, fill.plan, fill.engines, rows.rows.count
             known.kept.account()
+        elif known.kept is None:
+            self._lose(known, "they could not be made")
 
     def _computed(self, known: _Known, compute: Callable[[], pa.Table]) -> pa.Table:
         with known.costs.computing():
@@ -371,6 +398,7 @@ class MaintainedViews:
             rows.close()
             raise
         rows.account()
+        known.asked = rows.rows.count
         return rows
 
     def _held(self, known: _Known) -> Held:
@@ -385,6 +413,11 @@ class MaintainedViews:
         _LOGGER.debug("rows of view %s are computed anew: %s", known.runtime.view.name, reason)
         known.drop()
         known.costs.lose()
+
+
+def _auxiliary(planned: Planned) -> tuple[tuple[Column, ...], ...]:
+    """The higher-order views of a plan."""
+    return () if planned.dataflow is None else planned.dataflow.auxiliary
 
 
 def _is_kept_for(below: _Known, above: _Known) -> bool:

@@ -67,6 +67,17 @@ _TEXTS: Final = ("text", "varchar", "bpchar", "name")
 _WIDER: Final = ("int2", "int4", "int8")
 
 
+def never_overflows(node: Call) -> bool:
+    """Whether a product, sum or difference of numerics is in its type's range whatever its arguments are."""
+    kinds = [item.type for item in node.arguments]
+    if any(kind.name != "numeric" or kind.is_loose for kind in (node.type, *kinds)):
+        return False
+    left, right = (kind.precision - kind.scale for kind in kinds)
+    before = {"mul": left + right, "add": max(left, right) + 1, "sub": max(left, right) + 1}.get(node.function)
+    scale = sum(kind.scale for kind in kinds) if node.function == "mul" else max(kind.scale for kind in kinds)
+    return before is not None and node.type.scale == scale and before <= node.type.precision - node.type.scale
+
+
 def may_raise(node: Node) -> bool:
     """Whether anything in a tree, nested relations included, may raise an error for some row."""
     return any(not gives_a_value(item) for item in walk(node))

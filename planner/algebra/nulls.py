@@ -9,7 +9,7 @@ from typing import Final
 
 from catalog.values.types import BOOL
 from planner.algebra.construction import conjunction, conjuncts
-from planner.algebra.failures import TOTAL, may_raise
+from planner.algebra.failures import TOTAL, may_raise, never_overflows
 from planner.algebra.functions import OPERATORS
 from planner.algebra.identity import NodeMap
 from planner.algebra.nodes import (
@@ -35,9 +35,6 @@ from planner.algebra.walk import inputs
 
 #: Functions that are NULL whenever an argument is, and only then.
 STRICT: Final = frozenset(OPERATORS) - {"and", "or", "is_distinct", "is_not_distinct"} | {"not", "neg", "abs"}
-
-#: Those of them that fail for no arguments but such as give a value out of its type's range.
-_ARITHMETIC: Final = frozenset(("add", "sub", "mul", "neg", "abs"))
 
 
 def never_null(relation: Relation) -> frozenset[Column]:
@@ -101,7 +98,7 @@ def _has_value(scalar: Scalar, known: frozenset[Column]) -> bool:
 
 def presence(scalar: Scalar, known: frozenset[Column]) -> Scalar:
     """Whether a scalar over columns of which ``known`` are never NULL is not NULL itself, asked of what it is made of:
-    of x * y IS NOT NULL that x and y are not. Arithmetic that is out of its type's range is not computed for it."""
+    of x * y IS NOT NULL that x and y are not, where a product is never out of its type's range."""
     match scalar:
         case Literal(value=value):
             return Literal(value is not None, BOOL)
@@ -111,7 +108,8 @@ def presence(scalar: Scalar, known: frozenset[Column]) -> Scalar:
                 return results[0]
             pairs = zip((condition for condition, _ in branches), results, strict=False)
             return Case(tuple(pairs), results[-1], BOOL)
-        case Call(function=function, arguments=arguments) if function in _ARITHMETIC:
+        case Call(arguments=(left, right)) if never_overflows(scalar):
+            arguments = (left, right)
             parts = dict.fromkeys(part for item in arguments for part in conjuncts(presence(item, known)))
             return conjunction(parts) or Literal(True, BOOL)
         case _ if is_never_null(scalar, known):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import wait
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from executor.database.database import Database
+from executor.queries import maintained_views
 from planner.incremental.dataflow import higher_order
 from tests.executor.client import Client, open_database
 from tests.executor.view_queries import bag
@@ -81,6 +83,26 @@ def test_a_view_is_planned_again_once_its_tables_have_grown(
     for _ in range(3):
         client.run("UPDATE shops SET rate = rate + 1")
         assert bag(client.run("SELECT * FROM totals")) == bag(client.run(QUERY))
+
+
+def test_rows_that_are_kept_are_made_anew_once_there_are_many_more(
+    database: Database, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(higher_order, "MET", 100)
+    monkeypatch.setattr(maintained_views, "FIRST_GROWTH", 100)
+    create(client)
+    fill(client, 60)
+    client.run("SELECT * FROM totals")
+    assert VIEW not in explained(client)
+    fill(client, 600)
+    assert bag(client.run("SELECT * FROM totals")) == bag(client.run(QUERY))
+    client.run("UPDATE shops SET rate = 9 WHERE shop = 1")
+    assert bag(client.run("SELECT * FROM totals")) == bag(client.run(QUERY))  # which begins to make others
+    maintained = database.read_services.maintained
+    wait(tuple(maintained._fills._begun))
+    client.run("UPDATE shops SET name = 'z' WHERE shop = 2")
+    assert bag(client.run("SELECT * FROM totals")) == bag(client.run(QUERY))
+    assert VIEW in explained(client)
 
 
 def test_the_method_forces_them(client: Client) -> None:

@@ -55,14 +55,14 @@ GOLDEN = {
     " GROUP BY 1",
     "existence": "SELECT name, sum(v) FROM sales JOIN shops s ON shop = s.id WHERE EXISTS"
     " (SELECT FROM orders o WHERE o.id = sales.id) GROUP BY name",
-    "products": "SELECT name, sum(n * m) AS a, sum(v * rate) AS b, avg(v * rate) AS c, sum(rate) AS d,"
+    "products": "SELECT name, sum(n * m) AS a, sum(n * rate) AS b, avg(n * m) AS c, sum(rate) AS d,"
     " sum(CASE WHEN ok THEN n ELSE 0 END) AS e, sum(CASE WHEN ok THEN v WHEN w = 'x' THEN rate END) AS f FROM sales"
     " JOIN shops s ON shop = s.id GROUP BY name",
     "filters": "SELECT name, sum(v) FILTER (WHERE ok AND w = 'x'), count(*) FILTER (WHERE v > 1)"
     " FROM sales JOIN shops s ON shop = s.id AND rate > length(w) WHERE v > 0 GROUP BY name",
     "values": "SELECT name, max(rate), min(w), count(DISTINCT w), sum(n) FROM sales JOIN shops s ON shop = s.id"
     " GROUP BY name",
-    "without_keys": "SELECT count(*), sum(v * rate) FROM sales CROSS JOIN shops",
+    "without_keys": "SELECT count(*), sum(n * rate) FROM sales CROSS JOIN shops",
     "distinct": "SELECT DISTINCT name, w FROM sales JOIN shops s ON shop = s.id",
     "times": "SELECT name, extract(year FROM d) AS year, date_trunc('month', d) AS month, sum(v) FROM sales"
     " JOIN shops s ON shop = s.id GROUP BY 1, 2, 3",
@@ -74,6 +74,7 @@ WHOLE = {
     "the view has too many groups": "SELECT name, sales.id, sum(v) FROM sales JOIN shops s ON shop = s.id"
     " GROUP BY name, sales.id",
     "values are keys": "SELECT name, max(v) FROM sales JOIN shops s ON shop = s.id GROUP BY name",
+    "a product may be out of range": "SELECT name, sum(v * rate) FROM sales JOIN shops s ON shop = s.id GROUP BY name",
     "a sum adds both sides": "SELECT name, sum(v + rate) FROM sales JOIN shops s ON shop = s.id GROUP BY name",
     "sums are of doubles": "SELECT name, sum(f) FROM sales JOIN shops s ON shop = s.id GROUP BY name",
     "lists are of rows": "SELECT name, array_agg(w ORDER BY w) FROM sales JOIN shops s ON shop = s.id GROUP BY name",
@@ -206,14 +207,25 @@ _JOINS = (
     "sales LEFT JOIN shops s ON shop = s.id AND s.rate > v",
     "sales JOIN (SELECT * FROM shops WHERE ok) s ON shop = s.id LEFT JOIN items i ON i.id = item AND i.kind = s.name",
     "sales JOIN shops s ON shop = s.id JOIN shops o ON buyer = o.id",
-    "(SELECT v + 1 AS v, shop, w, item FROM sales WHERE v IS NOT NULL) sales JOIN shops s ON shop = s.id",
+    "(SELECT v + 1 AS v, n, shop, w, item FROM sales WHERE v IS NOT NULL) sales JOIN shops s ON shop = s.id",
     "sales JOIN shops s ON shop = s.id AND EXISTS (SELECT FROM orders o WHERE o.id = item)",
     "sales JOIN shops s ON shop = s.id AND NOT EXISTS (SELECT FROM orders o WHERE o.id = item AND o.shop = s.region)",
     "sales CROSS JOIN shops s",
 )
 _KEYS = ("s.name", "s.name, w", "s.ok, v", "")
 _CALLS = (
-    *("count(*)", "count(v)", "count(s.m)", "sum(v)", "sum(s.rate)", "sum(v * s.rate)", "count(v * s.rate)", "max(v)"),
+    *(
+        "count(*)",
+        "count(v)",
+        "count(s.m)",
+        "sum(v)",
+        "sum(s.rate)",
+        "sum(v * s.rate)",
+        "sum(n * s.m)",
+        "count(n * s.m)",
+        "count(v * s.rate)",
+        "max(v)",
+    ),
     *(
         "sum(CASE WHEN s.ok THEN v END)",
         "sum(CASE WHEN s.ok THEN v WHEN v > 1 THEN s.rate ELSE 0 END)",

@@ -1,6 +1,6 @@
-"""The grouping below the joins, of ``live_tables``: its keys, its state columns, and expressions over its rows.
+"""The grouping below the joins, of ``pushed_groupings``: its keys, its state columns, and expressions over its rows.
 
-A key is an expression of the stream's row alone, as large as it may be: date_trunc('hour', ts) and not ts.
+A key is an expression of the source's row alone, as large as it may be: date_trunc('hour', ts) and not ts.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class InnerGrouping:
         self._fills: dict[Hashable, tuple[Column, AggregateCall]] = {}
 
     def is_own(self, node: Node) -> bool:
-        """Whether an expression is one of the stream's row alone."""
+        """Whether an expression is one of the source's row alone."""
         return used_columns(node) <= self._of_source and not has_subquery(node)
 
     def is_safe(self, node: Node) -> bool:
-        """Whether an expression of the stream's row alone may be computed for rows that meet no table's row."""
+        """Whether an expression of the source's row alone may be computed for rows that meet no table's row."""
         return self.is_own(node) and all(map(_is_steady, walk(node)))
 
     def raised(self, node: Any) -> Any:
-        """An expression over the stream's row as one over the grouping's, whose keys are as large as they may be."""
+        """An expression over the source's row as one over the grouping's, whose keys are as large as they may be."""
         return descend(node, self._key)
 
     def _key(self, node: Any) -> Any:
@@ -71,7 +71,7 @@ class InnerGrouping:
         return self._keys[key][0]
 
     def state(self, name: str, fill: AggregateCall) -> Column:
-        """The state column that an aggregate over the stream's rows fills."""
+        """The state column that an aggregate over the source's rows fills."""
         key = key_of(fill)
         if key not in self._fills:
             self._fills[key] = (self._fresh.column(name, fill.type, fill.function != "count"), fill)
@@ -88,7 +88,7 @@ class InnerGrouping:
         return tuple(column for column, _ in (*self._keys.values(), *self._fills.values()))
 
     def relation(self) -> Relation:
-        """Its rows: none where the stream has none."""
+        """Its rows: none where the source has none."""
         if self._keys:
             return self.grouping
         rows = self.rows

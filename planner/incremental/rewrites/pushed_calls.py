@@ -1,9 +1,9 @@
-"""Aggregates over joins, made of what a grouping below the joins has kept (``live_tables``).
+"""Aggregates over joins, made of what a grouping below the joins has kept (``pushed_groupings``).
 
 Each group of the inner grouping stands for ``rows`` rows. An aggregate is taken apart into plain ones
 (``planner.algebra.partial_aggregates``), and for each of these the first way that fits is taken:
 
-    of the stream's row alone     its state column, merged          sum(x)      sum(state of x)
+    of the source's row alone     its state column, merged          sum(x)      sum(state of x)
     nothing counts twice          itself                            max(y)      max(y)
     a count                       the sum of rows                   count(y)    sum(rows) where y is not null
     an exact sum                  the sum of products               sum(y)      sum(y * rows)

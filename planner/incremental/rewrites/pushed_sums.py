@@ -8,8 +8,9 @@ With x of the inner grouping's rows R alone, and y and p of what is the same for
 These are the degree-one terms of DBToaster's calculus (section 3.1, a sum over a join of factors). Both sides are NULL
 for the same groups: a sum over values that are all NULL is NULL, and p is the same for each row.
 
-Guard: the factors are integers and numerics of known scales, and the product has all digits of both. What R's rows add
-may be computed for rows that meet no row of the other side.
+Guard: the values are integers and numerics of known scales. A product is in its type's range whatever its factors are
+(``failures.never_overflows``), since it is not computed. What R's rows add may be computed for rows that meet no row of
+the other side.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from collections.abc import Callable
 from typing import Final
 
 from catalog.values.types import SqlType, numeric
+from planner.algebra.failures import never_overflows
 from planner.algebra.nodes import AggregateCall, Call, Case, Cast, ColumnRef, Literal, Scalar
 from planner.algebra.partial_aggregates import sum_type
 from planner.algebra.walk import used_columns, walk
 from planner.incremental.rewrites.inner_groupings import InnerGrouping
 
-_INTEGERS: Final = ("int2", "int4", "int8")
+_DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19}
 #: Makes what a group adds, once all of it is known to be there.
 _Made = Callable[[], Scalar]
 
@@ -41,15 +43,15 @@ def _total(groups: InnerGrouping, value: Scalar, kind: SqlType) -> _Made | None:
         return None
     if not _of_rows(groups, value):
         return lambda: _times_rows(groups, value, kind)
+    if isinstance(value, Cast) and _widens(value.argument.type, value.type):
+        return _total(groups, value.argument, kind)
     if groups.is_own(value):
         return (lambda: _sum(groups, value, kind)) if groups.is_safe(value) else None
     match value:
         case Case():
             return _chosen(groups, value, kind)
-        case Call(function="mul", arguments=(left, right)):
-            return _product(groups, (left, right), value.type, kind)
-        case Cast(argument=argument) if _is_exact(argument.type) and _scale(argument.type) <= _scale(value.type):
-            return _total(groups, argument, kind)
+        case Call(function="mul", arguments=(left, right)) if never_overflows(value):
+            return _product(groups, (left, right), kind)
         case _:
             return None
 
@@ -85,23 +87,26 @@ def _chosen(groups: InnerGrouping, value: Case, kind: SqlType) -> _Made | None:
     return case
 
 
-def _product(groups: InnerGrouping, factors: tuple[Scalar, Scalar], product: SqlType, kind: SqlType) -> _Made | None:
+def _product(groups: InnerGrouping, factors: tuple[Scalar, Scalar], kind: SqlType) -> _Made | None:
     """The product of a sum over the rows below and a factor that is the same for all of them."""
-    if not all(_is_exact(item.type) for item in factors) or sum(_scale(item.type) for item in factors) != _scale(
-        product
-    ):
-        return None
     for own, other in (factors, factors[::-1]):
         below = None if _of_rows(groups, other) else _total(groups, own, numeric(38, _scale(own.type)))
         if below is not None:
             found, factor = below, other
-            times = factor if factor.type.name == "numeric" else Cast(factor, numeric(19, 0))
-            return lambda: Call("mul", (found(), times), kind)
+            return lambda: Call("mul", (found(), factor), kind)
     return None
 
 
 def _is_exact(kind: SqlType) -> bool:
-    return kind.name in _INTEGERS or (kind.name == "numeric" and not kind.is_loose)
+    return kind.name in _DIGITS or (kind.name == "numeric" and not kind.is_loose)
+
+
+def _widens(source: SqlType, target: SqlType) -> bool:
+    """Whether a type has all values of another as they are."""
+    if not _is_exact(source) or target.name != "numeric" or target.is_loose:
+        return False
+    digits = _DIGITS[source.name] if source.name in _DIGITS else source.precision - source.scale
+    return _scale(source) <= target.scale and digits <= target.precision - target.scale
 
 
 def _scale(kind: SqlType) -> int:
