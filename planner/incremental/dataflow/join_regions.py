@@ -190,24 +190,24 @@ class _Tree:
 
 def _split(region: Region, below: int) -> Split:
     tree = _Tree(region)
-    stays = [item for item in region.beside if item.place is None or below >> item.place & 1]
     for place in region.inner:
         if below >> place & 1:
             tree.join(region.leaves[place], place)
-    for item in stays:
-        tree.put_beside(item)
+    for item in region.beside:
+        if item.place is None or below >> item.place & 1:
+            tree.put_beside(item)
     rest, number = tree.relation, len(tree.operators)
     for place in region.inner:
         if not below >> place & 1:
             tree.join(region.leaves[place], place)
     for item in region.beside:
-        if item not in stays:
+        if item.place is not None and not below >> item.place & 1:
             tree.put_beside(item)
     assert rest is not None
     return Split(rest, tuple(reversed(tree.operators[number:])), tuple(members(below)))
 
 
-# -- taking apart ------------------------------------------------------------------------------------------------------
+# -- from a relation ---------------------------------------------------------------------------------------------------
 
 
 def region_of(root: Relation) -> Region:
