@@ -310,9 +310,9 @@ class Cardinality:
         match value:
             case Literal():
                 return 1.0
-            case Call(function="extract", arguments=(Literal(value=unit), time)) if unit in _PARTS:
+            case Call(function="extract", arguments=(Literal(value=str(unit)), time)) if unit in _PARTS:
                 return min(_PARTS[unit], self.distinct(time) or _PARTS[unit])
-            case Call(function="extract" | "date_trunc", arguments=(Literal(value=unit), time)) if unit in _DAYS:
+            case Call(function="extract" | "date_trunc", arguments=(Literal(value=str(unit)), time)) if unit in _DAYS:
                 return self._spans(time, _DAYS[unit])
             case _ if value.type == BOOL:
                 return 3.0  # with NULL
