@@ -53,6 +53,8 @@ class Moment(Struct, frozen=True):
     lent: Mapping[int, Lending] = field(default_factory=dict)
     #: Whether there is no snapshot, since what is read is kept up to date.
     is_bare: bool = False
+    #: Whether the transaction goes on with the snapshot, in which no statement may fail unnoticed.
+    is_kept: bool = False
 
     def query(
         self, engine: EmbeddedEngine, relation: Relation, bindings: Bindings, parameters: Parameters, time_zone: str
@@ -140,7 +142,7 @@ class Moments:
             versions = self.versions(views, lent)
             if keep and snapshot is not None:
                 self._keep(transaction, lsn, snapshot, catalog)
-        found = Moment(lsn, snapshot, versions, exact or keep, self._owner, catalog, lent=lent)
+        found = Moment(lsn, snapshot, versions, exact or keep, self._owner, catalog, lent=lent, is_kept=keep)
         return replace(found, is_bare=is_bare and snapshot is None), not keep
 
     def _keep(self, transaction: Transaction, lsn: int, snapshot: ReadSnapshot, catalog: Catalog) -> None:

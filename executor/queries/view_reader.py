@@ -95,7 +95,7 @@ class ViewReader:
         engine, zone = self._core.engine, runtime.time_zone
 
         def query(states: Callable[[], Mapping[str, pa.Table]]) -> pa.Table:
-            is_own = moment.versions[oid] < 0 or bool(moment.lent) or bool(moment.elsewhere)
+            is_own = moment.versions[oid] < 0 or bool(moment.lent) or bool(moment.elsewhere) or moment.is_kept
             if is_own or (moment.exact and runtime.has_passed(moment.lsn)):
                 table = compute(states)
             else:

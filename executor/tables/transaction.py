@@ -190,6 +190,10 @@ class WriteTransaction:
     def _begin(self) -> None:
         """Begins the DuckDB transaction, and replays this one's changes in it."""
         assert self._connection is not None
+        if self._connection.makes_nothing:
+            raise SqlError(
+                "40001", "could not serialize access: a statement has failed over the transaction's snapshot"
+            )
         self._connection.may_be_left = False  # the changes must be rolled back at an error
         if not self._connection.in_transaction:
             self._connection.begin()  # takes the snapshot

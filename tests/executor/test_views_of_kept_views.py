@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -244,3 +245,40 @@ def test_rows_that_are_computed_of_what_is_kept_are_no_source(database: Database
 def test_explain_names_the_view(database: Database, chain: Client) -> None:
     shown = "\n".join(row[0] for row in chain.run("EXPLAIN SELECT * FROM three"))
     assert "changes of view two" in shown
+
+
+#: A view that is kept is read by a part that the second view above computes at each read.
+OVER_KEPT = """
+CREATE TABLE t1 (id integer PRIMARY KEY, a integer, b timestamp);
+CREATE TABLE t2 (src integer);
+CREATE TABLE t3 (id integer PRIMARY KEY, a integer, b integer, c integer);
+INSERT INTO t1 VALUES (6, 0, '2024-03-01'), (8, 5, '2024-02-29');
+INSERT INTO t2 VALUES (1);
+INSERT INTO t3 VALUES (2, 5, 0, 1), (10, 1, 3, 0);
+CREATE MATERIALIZED VIEW v0 WITH (method = 'incremental') AS SELECT count(*) AS n FROM t1;
+CREATE MATERIALIZED VIEW v1 WITH (method = 'recompute') AS
+    SELECT t1.b FROM t1 JOIN (SELECT 5 AS c0 FROM t3 x FULL JOIN t3 y ON x.b = y.c
+    WHERE 1 IN (SELECT n FROM v0) OR y.c <> x.id) z ON t1.a IS NOT DISTINCT FROM c0 LIMIT 1;
+CREATE MATERIALIZED VIEW v2 WITH (method = 'incremental') AS
+    SELECT (SELECT b FROM v1) AS b, least FROM t2 CROSS JOIN (SELECT min(a) AS least FROM t3) m;
+"""
+
+
+@pytest.mark.parametrize("isolation", ["REPEATABLE READ", "READ COMMITTED"])
+def test_a_view_that_is_read_beside_kept_rows_is_found(database: Database, isolation: str) -> None:
+    client, other = Client(database), Client(database)
+    client.run(OVER_KEPT)
+    first = [(datetime(2024, 2, 29), 1)]
+    client.run(f"BEGIN ISOLATION LEVEL {isolation}")
+    assert client.run("SELECT * FROM v2") == first
+    assert client.run("DELETE FROM t3 RETURNING id") == [(2,), (10,)]
+    client.run("COMMIT")
+    assert other.run("SELECT count(*) FROM t3") == [(0,)]
+    for session in (client, other):
+        assert session.run("SELECT * FROM v2") == [(None, None)]
+        assert session.run("SELECT * FROM v1") == []
+    assert "v2" in kept(database)
+    other.run("INSERT INTO t3 VALUES (3, 7, 1, 1); UPDATE t1 SET b = NULL WHERE id = 8; INSERT INTO t2 VALUES (2)")
+    assert client.run("SELECT * FROM v2") == other.run(
+        "SELECT (SELECT b FROM v1) AS b, least FROM t2 CROSS JOIN (SELECT min(a) AS least FROM t3) m"
+    )

@@ -74,6 +74,7 @@ from planner.incremental.dataflow.graph import (
     Recomputed,
     Recursive,
     Shared,
+    Source,
     Term,
     TimeBounded,
     every,
@@ -178,7 +179,7 @@ class _Planning:
         relation = self._found.relation
         final = self._presented(self._alike(relation))
         final = self._restored(with_columns(final, relation.columns))
-        reasons, nodes = tuple(self._reasons), self._needed()
+        reasons, nodes = tuple(self._reasons), self._needed(final)
         kept = _kept(nodes, self._outputs)
         if all(self._building.is_plain(self._building.leaf(node)) for node in kept):
             return Planned(None, reasons)
@@ -390,15 +391,26 @@ class _Planning:
         changed: Relation = transform_relations(final, change)
         return changed
 
-    def _needed(self) -> tuple[DataflowNode, ...]:
-        """The nodes that outputs read, in order. What a term fetches is an input of its node, too."""
-        wanted = set(self._outputs)
+    def _needed(self, final: Relation) -> tuple[DataflowNode, ...]:
+        """The nodes that outputs read, in order, and the views that the final relation reads itself. What a term
+        fetches is an input of its node, too."""
+        shown = {scan.oid for scan in find(final, _SCANS) if scan.kind == "view"}
+        wanted = {node.id for node in self._building.nodes if _view_of(node) in shown} | self._outputs.keys()
         found = []
         for node in reversed(self._building.nodes):
             if node.id in wanted:
                 found.append(node)
                 wanted.update(node.inputs if isinstance(node, Operator) else ())
         return tuple(reversed(found))
+
+
+def _view_of(node: DataflowNode) -> int | None:
+    """The view whose rows a source has."""
+    match node:
+        case Source(definition=Scan(kind="view", oid=oid)):
+            return oid
+        case _:
+            return None
 
 
 def _kept(nodes: Sequence[DataflowNode], outputs: Iterable[int]) -> dict[int, tuple[Key, ...]]:
