@@ -41,10 +41,11 @@ class Named(Struct, frozen=True):
 
 
 def named(table: Table) -> Named:
-    """A table as what queries read."""
+    """A table as what queries read. The times of events are for ``interval_joins``: a condition on those of two
+    streams leaves out late rows."""
     key = table.single_key
     references = tuple((column.name, column.references) for column in table.columns if column.references)
-    columns = tuple(Ref(column.name, column.kind) for column in table.columns)
+    columns = tuple(Ref(column.name, column.kind) for column in table.columns if not column.is_time)
     return Named(table.name, columns, key=key.name if key else "", references=references)
 
 

@@ -64,6 +64,8 @@ class Ours:
         #: The servers of views that have left their home.
         self._away: dict[str, str] = {}
         self._there: Session | None = None
+        #: Whether the case has used the other server.
+        self._was_there = False
         self._jobs: set[object] = set()
         self._open()
 
@@ -91,13 +93,15 @@ class Ours:
             assert found.state in ("", "42P01"), found
         self._away.clear()
         _empty(self.sessions[0])
-        if self._there is not None:
+        if self._there is not None and self._was_there:
             _empty(self._there)
+            self._was_there = False
 
     def session(self, number: int, server: str) -> Session:
         """A session of the home, or the one of the other server."""
         if not server:
             return self.sessions[number]
+        self._was_there = True
         if self._there is None:
             self._there = Session(self._servers[server], SCHEMA)
             self._there.answer(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
@@ -178,9 +182,9 @@ def _empty(session: Session) -> None:
     found = [Answer("55000")]
 
     def is_dropped() -> bool:
+        session.answer("BEGIN")
         found[0] = session.answer(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
-        return not found[0].state
+        session.answer(f"CREATE SCHEMA {SCHEMA}")
+        return session.answer("COMMIT").tag == "COMMIT"  # else it was rolled back
 
     wait_until(is_dropped, 60, f"guests that leave: {found[0]}")
-    found[0] = session.answer(f"CREATE SCHEMA {SCHEMA}")
-    assert not found[0].state, found[0]
