@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -89,13 +90,16 @@ class Ours:
             session.cursors.close(None)
             session.notices.clear()
         for name in self._away:
-            found = self.sessions[0].answer(f"DROP VIEW {name} CASCADE")
-            assert found.state in ("", "42P01"), found
+            wait_until(partial(self._is_dropped, name), 60, f"end of view {name}")
         self._away.clear()
         _empty(self.sessions[0])
         if self._there is not None and self._was_there:
             _empty(self._there)
             self._was_there = False
+
+    def _is_dropped(self, view: str) -> bool:
+        """Drops a view; False while a job holds its lock."""
+        return self.sessions[0].answer(f"DROP VIEW {view} CASCADE").state in ("", "42P01")
 
     def session(self, number: int, server: str) -> Session:
         """A session of the home, or the one of the other server."""
