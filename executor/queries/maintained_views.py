@@ -303,9 +303,10 @@ class MaintainedViews:
     def _outgrow(self, known: _Known, at: _Reading) -> None:
         """Makes other rows of a view that has many more than when it was planned, where such a plan has higher-order
         views now; meanwhile the ones that there are follow the changes."""
-        assert known.kept is not None
-        count = known.kept.rows.count
-        if known.fill is not None or count <= GROWTH * max(known.asked, FIRST_GROWTH):
+        kept = known.kept
+        assert kept is not None
+        count = self._attempt(known, lambda: kept.rows.count)  # a view that it reads may have lost its rows
+        if count is None or known.fill is not None or count <= GROWTH * max(known.asked, FIRST_GROWTH):
             return
         known.asked = count
         if not are_alike(known.plan.sized.statistics, self._sized(known.expanded).statistics):

@@ -144,3 +144,20 @@ def test_an_error_of_rows_without_a_partner_is_no_error_of_the_view(client: Clie
     client.run("UPDATE large SET b = 1 WHERE shop = 9")
     client.run("UPDATE shops SET name = 'z' WHERE shop = 1")
     assert client.run("SELECT * FROM totals") == [("z", 6)]
+
+
+def test_a_view_is_read_after_a_view_below_it_has_lost_its_rows(tmp_path: Path) -> None:
+    database = open_database(tmp_path)
+    try:
+        client = Client(database)
+        client.run("CREATE TABLE t (u int); CREATE TABLE e (dst int)")
+        client.run(
+            "CREATE VIEW below WITH (maintained, method = 'incremental') AS SELECT dst FROM t LEFT JOIN e ON u = dst"
+        )
+        client.run("CREATE MATERIALIZED VIEW above WITH (method = 'incremental') AS SELECT dst FROM below")
+        assert client.run("SELECT * FROM above") == []
+        client.run("INSERT INTO e VALUES (1); ALTER TABLE t ADD COLUMN n int; INSERT INTO t VALUES (1, 2), (3, 4)")
+        assert client.run("SELECT * FROM below ORDER BY 1") == [(1,), (None,)]
+        assert client.run("SELECT * FROM above ORDER BY 1") == [(1,), (None,)]
+    finally:
+        database.close()

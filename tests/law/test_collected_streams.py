@@ -76,3 +76,19 @@ def test_views_equal_their_queries(tmp_path: Path, seed: int, method: str, whole
                     assert bag(streams.run(f"SELECT * FROM v{place}")) == bag(client.run(query)), query
     finally:
         database.close()
+
+
+def test_first_rows_of_a_stream_for_each_row_of_a_table_below_a_union(tmp_path: Path) -> None:
+    """They are no grouping, since they are others for each row of the table."""
+    database = open_database(tmp_path)
+    try:
+        client = Client(database)
+        client.run("CREATE TABLE c (k int); CREATE FOREIGN TABLE a (k int, t text) SERVER stream")
+        first = "LATERAL (SELECT a.t FROM a WHERE a.k = c.k ORDER BY a.t LIMIT 2)"
+        client.run(f"CREATE VIEW v AS SELECT k::text AS u FROM c CROSS JOIN {first} l UNION SELECT t FROM a")
+        client.run("INSERT INTO c VALUES (1), (3); INSERT INTO a VALUES (1, 'x'), (1, 'y'), (1, 'z'), (2, 'y')")
+        assert bag(client.run("SELECT * FROM v")) == bag([("1",), ("x",), ("y",), ("z",)])
+        client.run("UPDATE c SET k = 2 WHERE k = 1; INSERT INTO a VALUES (3, 'w')")
+        assert bag(client.run("SELECT * FROM v")) == bag([("2",), ("3",), ("w",), ("x",), ("y",), ("z",)])
+    finally:
+        database.close()

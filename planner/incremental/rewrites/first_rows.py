@@ -39,7 +39,7 @@ from planner.algebra.nodes import (
     Window,
     WindowCall,
 )
-from planner.algebra.walk import transform, walk
+from planner.algebra.walk import free_columns, transform, walk
 from planner.incremental.properties import Kinds
 from planner.incremental.rewrites.orders import below_projections
 from planner.lowering.outer_values import has_equal_values
@@ -88,14 +88,15 @@ def _changed(node: Any, kinds: Kinds, fresh: Fresh) -> Any:
 
 
 def _wanted(node: Any, kinds: Kinds) -> _Wanted | None:
-    """What a filter or a limit wants of a stream's rows."""
+    """What a filter or a limit wants of a stream's rows, which are the same for all rows of other relations."""
     found = None
     if isinstance(node, Filter):
         found = _of_filter(node)
     elif isinstance(node, Limit):
         found = _of_limit(node)
-    is_possible = found is not None and 0 < found.count <= _MOST and kinds.of(found.relation) == kinds.of(node)
-    return found if is_possible and kinds.of(node) == "stream" else None
+    if found is None or not 0 < found.count <= _MOST or free_columns(found.relation):
+        return None
+    return found if kinds.of(found.relation) == kinds.of(node) == "stream" else None
 
 
 def _of_filter(node: Filter) -> _Wanted | None:

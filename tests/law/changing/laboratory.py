@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from itertools import count, islice
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,8 @@ from tests.rig.postgres import Postgres
 
 #: How many cases share a database.
 _SHARED: Final = 150
+#: The first seeds of shares are so far from each other.
+_APART: Final = 10_000
 #: A folder in memory where there is one, since no data need survive.
 _MEMORY: Final = Path("/dev/shm")
 
@@ -65,7 +68,7 @@ class Laboratory:
             self._end()
             self._begin()
         case = draw_case(seed)
-        if self._spark is not None and not any(" SERVER stream" in step.text for step in case.steps):
+        if self._spark is not None and not case.has_streams:
             return None
         found = self.difference(case, self.counts)
         if found is None:
@@ -73,6 +76,11 @@ class Laboratory:
         case, found = Shrinking(case, found, lambda smaller: self.difference(smaller, Counts())).run()
         self._used = _SHARED
         return case, found
+
+    def failure_of_share(self, share: int, number: int, with_streams: bool) -> tuple[Case, Difference] | None:
+        """Runs so many cases with streams, or without: the first ones from a seed on that is the share's."""
+        seeds = (seed for seed in count(_APART * share) if draw_case(seed).has_streams == with_streams)
+        return next((found for seed in islice(seeds, number) if (found := self.failure(seed)) is not None), None)
 
     def difference(self, case: Case, counts: Counts) -> Difference | None:
         """The first difference of a case."""

@@ -31,21 +31,25 @@ class Select(Struct, frozen=True):
 
 
 class Named(Struct, frozen=True):
-    """A table or view; ``references`` says which columns reference which other table's key."""
+    """A table or view; ``references`` says which columns reference which other table's key. It ``has_more`` columns
+    where some are not for queries."""
 
     name: str
     columns: tuple[Ref, ...]
     size: int = _TABLE
     key: str = ""
     references: tuple[tuple[str, str], ...] = ()
+    has_more: bool = False
 
 
 def named(table: Table) -> Named:
-    """A table as what queries read."""
+    """A table as what queries read. The times of events are for ``interval_joins``: a condition on those of two
+    streams leaves out late rows."""
     key = table.single_key
     references = tuple((column.name, column.references) for column in table.columns if column.references)
-    columns = tuple(Ref(column.name, column.kind) for column in table.columns)
-    return Named(table.name, columns, key=key.name if key else "", references=references)
+    columns = tuple(Ref(column.name, column.kind) for column in table.columns if not column.is_time)
+    has_more = len(columns) < len(table.columns)
+    return Named(table.name, columns, key=key.name if key else "", references=references, has_more=has_more)
 
 
 class From(Struct, frozen=True):
@@ -227,8 +231,8 @@ class Relations:
             for item in right.scope
             if (found := names.get(item.text.partition(".")[2])) is not None and found.kind == item.kind and item.exact
         ]
-        if not both:
-            return left
+        if not both or any(item.table is not None and item.table.has_more for item in (left, right)):
+            return left  # the new names are given by place
         name, kind, alias = self._source.choice(both), self._source.choice(_JOINS), self.alias()
         self._seen.append(f"{kind.lower()} with USING")
         rest = [item for side in (left, right) for item in side.scope if item.text.partition(".")[2] != name]

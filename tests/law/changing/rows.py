@@ -29,6 +29,8 @@ VALUES: Final[dict[str, tuple[str, ...]]] = {
     "range": ("[1,3)", "empty", "[2,)", "[2,6)", "(,)"),
     "mood": ("sad", "ok", "happy"),
 }
+#: The minutes of events: most are early, so that few rows are late, and many lie on the bounds of an interval.
+_MINUTES: Final = (0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 7, 9)
 #: Keys are numbered from 1 to this number.
 KEYS: Final = 12
 #: Kinds whose literals need no quotes.
@@ -58,6 +60,8 @@ def _value(source: random.Random, table: Table, column: Column) -> str | None:
         return None
     if column.name in table.key or column.is_unique or column.references:
         return key(source, column.kind)
+    if column.is_time:
+        return f"2024-02-29 00:{source.choice(_MINUTES):02}:00"
     return source.choice(VALUES[column.kind])
 
 

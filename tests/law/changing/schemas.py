@@ -42,7 +42,7 @@ _DEFERRED: Final = " DEFERRABLE INITIALLY DEFERRED"
 
 
 class Column(Struct, frozen=True):
-    """A column of a table; ``is_unique`` if it alone is a key."""
+    """A column of a table; ``is_unique`` if it alone is a key, ``is_time`` if it has the times of a stream's events."""
 
     name: str
     kind: str
@@ -50,6 +50,7 @@ class Column(Struct, frozen=True):
     is_nullable: bool = True
     constraint: str = ""
     references: str = ""
+    is_time: bool = False
 
     @property
     def declaration(self) -> str:
@@ -58,13 +59,15 @@ class Column(Struct, frozen=True):
 
 
 class Table(Struct, frozen=True):
-    """A table or a stream, which may keep its rows; ``key`` names the columns of its primary key."""
+    """A table or a stream, which may keep its rows; ``key`` names the columns of its primary key. A stream's watermark
+    is so many minutes (``delay``) behind the latest time; None: there is none."""
 
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
     is_stream: bool = False
     keeps_rows: bool = False
+    delay: int | None = None
 
     @property
     def single_key(self) -> Column | None:
@@ -81,11 +84,33 @@ class Table(Struct, frozen=True):
         items = [item.declaration for item in self.columns]
         if len(self.key) > 1:
             items.append(f"PRIMARY KEY ({', '.join(self.key)})")
-        listed = ", ".join(items)
-        if self.is_stream and not judged:
-            options = " OPTIONS (history 'all')" if self.keeps_rows else ""
-            return f"CREATE FOREIGN TABLE {self.name} ({listed}) SERVER stream{options}"
-        return f"CREATE TABLE {self.name} ({listed})"
+        if not self.is_stream:
+            return f"CREATE TABLE {self.name} ({', '.join(items)})"
+        if judged:
+            return _judged_stream(self, items)
+        options = ["history 'all'"] if self.keeps_rows else []
+        if self.delay is not None:
+            watermark = f"at - interval '{self.delay} min'".replace("'", 2 * "'")
+            options.append(f"watermark '{watermark}'")
+        words = f" OPTIONS ({', '.join(options)})" if options else ""
+        return f"CREATE FOREIGN TABLE {self.name} ({', '.join(items)}) SERVER stream{words}"
+
+
+def _judged_stream(stream: Table, items: list[str]) -> str:
+    """PostgreSQL's table for a stream. With a watermark it says at each transaction's end which of its rows are in
+    time: the watermark is that of the transactions before."""
+    name = stream.name
+    if stream.delay is None:
+        return f"CREATE TABLE {name} ({', '.join(items)})"
+    before = f"(SELECT max(b.at) FROM {name} b WHERE b.tx <> NEW.tx)"
+    in_time = f"NEW.at IS NOT NULL AND ({before} IS NULL OR NEW.at > {before} - interval '{stream.delay} min')"
+    return (
+        f"CREATE TABLE {name} ({', '.join(items)}, n bigserial, tx bigint DEFAULT txid_current(), in_time boolean); "
+        f"CREATE FUNCTION {name}_comes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        f" UPDATE {name} SET in_time = {in_time} WHERE n = NEW.n; RETURN NULL; END $$; "
+        f"CREATE CONSTRAINT TRIGGER {name}_comes AFTER INSERT ON {name} DEFERRABLE INITIALLY DEFERRED"
+        f" FOR EACH ROW EXECUTE FUNCTION {name}_comes()"
+    )
 
 
 def draw_tables(source: random.Random) -> list[Table]:
@@ -93,10 +118,13 @@ def draw_tables(source: random.Random) -> list[Table]:
     found: list[Table] = []
     for number in range(source.choice((1, 2, 2, 3, 3, 4, 5))):
         found.append(_edges(number) if source.random() < 0.12 else _table(source, number, found))
-    keeps_rows = source.random() < 0.5
-    for name in source.choice((("s",), ("s",), ("s", "z"), (), (), ())):
+    keeps_rows, has_times = source.random() < 0.5, source.random() < 0.3
+    several = (("s", "z"),) * 3 if has_times else ()
+    for name in source.choice((("s",), ("s",), ("s", "z"), (), (), (), *several)):
         columns = [Column("k", "int"), *(Column(f"v{place}", draw_kind(source, but="arr")) for place in range(3))]
-        found.append(Table(name, tuple(columns), is_stream=True, keeps_rows=keeps_rows))
+        columns += [Column("at", "ts", is_time=True)] if has_times else []
+        delay = source.choice((0, 2, 4, 4, 7, None)) if has_times else None
+        found.append(Table(name, tuple(columns), is_stream=True, keeps_rows=keeps_rows, delay=delay))
     return found
 
 

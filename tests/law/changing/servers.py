@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,6 +65,8 @@ class Ours:
         #: The servers of views that have left their home.
         self._away: dict[str, str] = {}
         self._there: Session | None = None
+        #: Whether the case has used the other server.
+        self._was_there = False
         self._jobs: set[object] = set()
         self._open()
 
@@ -87,17 +90,22 @@ class Ours:
             session.cursors.close(None)
             session.notices.clear()
         for name in self._away:
-            found = self.sessions[0].answer(f"DROP VIEW {name} CASCADE")
-            assert found.state in ("", "42P01"), found
+            wait_until(partial(self._is_dropped, name), 60, f"end of view {name}")
         self._away.clear()
         _empty(self.sessions[0])
-        if self._there is not None:
+        if self._there is not None and self._was_there:
             _empty(self._there)
+            self._was_there = False
+
+    def _is_dropped(self, view: str) -> bool:
+        """Drops a view; False while a job holds its lock."""
+        return self.sessions[0].answer(f"DROP VIEW {view} CASCADE").state in ("", "42P01")
 
     def session(self, number: int, server: str) -> Session:
         """A session of the home, or the one of the other server."""
         if not server:
             return self.sessions[number]
+        self._was_there = True
         if self._there is None:
             self._there = Session(self._servers[server], SCHEMA)
             self._there.answer(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
@@ -178,9 +186,9 @@ def _empty(session: Session) -> None:
     found = [Answer("55000")]
 
     def is_dropped() -> bool:
+        session.answer("BEGIN")
         found[0] = session.answer(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
-        return not found[0].state
+        session.answer(f"CREATE SCHEMA {SCHEMA}")
+        return session.answer("COMMIT").tag == "COMMIT"  # else it was rolled back
 
     wait_until(is_dropped, 60, f"guests that leave: {found[0]}")
-    found[0] = session.answer(f"CREATE SCHEMA {SCHEMA}")
-    assert not found[0].state, found[0]

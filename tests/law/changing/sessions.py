@@ -136,9 +136,8 @@ class Theirs:
         for connection in self._connections:
             connection.exec_(b"ROLLBACK")
             connection.exec_(b"CLOSE ALL")
-        for text in (f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", f"CREATE SCHEMA {SCHEMA}"):
-            found = self.answer(0, text)
-            assert not found.state, found
+        found = self.answer(0, f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE; CREATE SCHEMA {SCHEMA}")
+        assert not found.state, found
 
     def answer(self, session: int, text: str, data: bytes | None = None) -> Answer:
         """Runs a statement; ``data`` are COPY's."""

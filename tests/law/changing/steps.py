@@ -58,6 +58,11 @@ class Case(Struct, frozen=True):
     seed: int
     steps: tuple[Step, ...]
 
+    @property
+    def has_streams(self) -> bool:
+        """Whether some table is a stream."""
+        return any(" SERVER stream" in step.text for step in self.steps)
+
 
 def control(text: str, construct: str = "", session: int = 0) -> Step:
     """A statement about transactions or cursors."""

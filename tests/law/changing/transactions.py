@@ -40,7 +40,9 @@ class Transactions:
         return list(self._source.choices(forms, (9, 5, 3, 1, 1))[0]())
 
     def _alone(self) -> Iterator[Step]:
-        yield self._changes.draw(self._source.choice(self._tables))
+        """Statements that are a transaction each. A change costs less than a read, and many change no view."""
+        for _ in range(self._source.choice((1, 2, 2, 3))):
+            yield self._changes.draw(self._source.choice(self._tables))
 
     def _block(self) -> Iterator[Step]:
         block = _Block(self._source, 0, "in a block", is_alone=True)

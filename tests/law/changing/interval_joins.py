@@ -1,0 +1,98 @@
+"""Random views of two streams whose times bound each other: late rows are left out, and others leave by themselves.
+
+The judge reads the rows that are in time of each stream whose watermark lets the other one's rows leave
+(``schemas`` has it tell which these are).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from tests.law.changing.relations import From, Named, Select, named, under
+from tests.law.changing.scalars import Ref, Scalars
+from tests.law.changing.schemas import Table
+from tests.law.changing.views import Queries
+
+#: Bounds on both sides, between the streams x and y, with minutes m and n.
+_BOTH: Final = (
+    "y.at BETWEEN x.at - interval '{m} min' AND x.at + interval '{n} min'",
+    "y.at >= x.at AND y.at < x.at + interval '{n} min'",
+    "y.at - x.at BETWEEN interval '-{m} min' AND interval '{n} min'",
+    "x.at > y.at - interval '{n} min' AND y.at + interval '{m} min' >= x.at",
+    "x.at = y.at",
+)
+#: A bound on how long rows of x meet those of y.
+_ONE: Final = ("y.at <= x.at + interval '{n} min'", "y.at - interval '{n} min' < x.at")
+#: Where the joined rows stand in the view's text, and each stream in theirs.
+_ROWS: Final = "<rows>"
+_STREAMS: Final = ("<x>", "<y>")
+
+
+class IntervalView(Struct, frozen=True):
+    """A view's query in Millstream, and its equal in PostgreSQL."""
+
+    query: Select
+    judged: str
+
+
+class IntervalJoins:
+    """Draws such views; ``queries`` collects their constructs."""
+
+    def __init__(self, source: random.Random, queries: Queries) -> None:
+        self._source, self._queries = source, queries
+        self._scalars = Scalars(source)
+
+    def draw(self, streams: Sequence[Table], tables: Sequence[Named]) -> IntervalView | None:
+        """A view of two of the streams, which may be one and the same; None where neither has a watermark."""
+        left, right = (self._source.choice(streams) for _ in _STREAMS)
+        by = {stream.name for stream in (left, right) if stream.delay is not None}
+        if not by:
+            return None
+        form, construct = self._source.choice(_BOTH), "interval join"
+        if left is right:
+            construct = "interval join of a stream with itself"
+        elif right.name in by and self._source.random() < 0.2:
+            form, construct, by = self._source.choice(_ONE), "interval join bounded on one side", {right.name}
+        self._queries.seen.append(construct)
+        bound = form.format(m=self._source.randint(0, 4), n=self._source.randint(1, 5))
+        item = self._beside(self._joined(named(left), named(right), bound), tables)
+        inner = self._rows(item)
+        outer = self._queries.above(From(_ROWS, under("r", inner.columns), 14, item.reads))
+        text = judged = outer.text.replace(_ROWS, f"({inner.text}) r")
+        for place, stream in zip(_STREAMS, (left, right), strict=True):
+            in_time = f"(SELECT * FROM {stream.name} WHERE in_time)"
+            text = text.replace(place, stream.name)
+            judged = judged.replace(place, in_time if stream.name in by else stream.name)
+        return IntervalView(Select(text, outer.columns, 14, item.reads, "filter"), judged)
+
+    def _joined(self, left: Named, right: Named, bound: str) -> From:
+        scopes = under("x", left.columns), under("y", right.columns)
+        on = [bound]
+        if self._source.random() < 0.8 and (pair := self._scalars.pair(*scopes, True)) is not None:
+            on.append(pair)
+        if self._source.random() < 0.2:
+            on.append(self._scalars.condition(scopes[0] + scopes[1], 0))
+        self._source.shuffle(on)
+        text = f"{_STREAMS[0]} x JOIN {_STREAMS[1]} y ON {' AND '.join(on)}"
+        return From(text, scopes[0] + scopes[1], 14, frozenset((left.name, right.name)))
+
+    def _beside(self, item: From, tables: Sequence[Named]) -> From:
+        """The joined rows, or these joined with a table."""
+        if not tables or self._source.random() < 0.7:
+            return item
+        table, kind = self._source.choice(tables), self._source.choice(("JOIN", "LEFT JOIN"))
+        other = under("t", table.columns)
+        on = self._scalars.pair(other, item.scope, True) or "true"
+        self._queries.seen.append(f"interval join and {kind.lower()} of a table")
+        return From(f"{item.text} {kind} {table.name} t ON {on}", item.scope + other, 14, item.reads | {table.name})
+
+    def _rows(self, item: From) -> Select:
+        outputs = [self._scalars.any(item.scope) for _ in range(self._source.randint(1, 4))]
+        listed = ", ".join(f"{output.text} AS c{place}" for place, output in enumerate(outputs))
+        columns = tuple(Ref(f"c{place}", output.kind, output.exact) for place, output in enumerate(outputs))
+        where = f" WHERE {self._scalars.condition(item.scope)}" if self._source.random() < 0.2 else ""
+        return Select(f"SELECT {listed} FROM {item.text}{where}", columns, 14, item.reads, "filter")
