@@ -28,9 +28,9 @@ from catalog.objects import Table
 from catalog.values.errors import SqlError, undefined_table
 from catalog.values.times.infinite_dates import require_finite
 from executor.core.core import Core
-from executor.dataflow.hashing import NO_HASHES
-from executor.dataflow.multiset import Multiset
-from executor.dataflow.weighted_rows import Inconsistent, consolidated, negated, repeated, weighted
+from executor.dataflow.rows.hashing import NO_HASHES
+from executor.dataflow.rows.multiset import Multiset
+from executor.dataflow.rows.weighted_rows import Inconsistent, consolidated, negated, repeated, weighted
 from executor.small import table_of
 from executor.tables.change_trace import TableChanges
 from executor.tables.store import ReadSnapshot

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from executor.dataflow.hashing import hashes_of
-from executor.dataflow.weighted_rows import WEIGHT, Consolidate, by_sign, consolidated, repeated
+from executor.dataflow.rows.hashing import hashes_of
+from executor.dataflow.rows.weighted_rows import WEIGHT, Consolidate, by_sign, consolidated, repeated
 from executor.small import table_of
 from planner.incremental.dataflow.graph import FirstOfPartitions
 from planner.incremental.names import stored_name

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from executor.dataflow.weighted_rows import WEIGHT, Consolidate, by_sign, consolidated, weights_of
+from executor.dataflow.rows.weighted_rows import WEIGHT, Consolidate, by_sign, consolidated, weights_of
 from planner.algebra.nodes import Relation
 from planner.incremental.dataflow.graph import FirstRows
 from planner.incremental.names import stored_name

@@ -13,15 +13,16 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from executor.dataflow.first_rows import FirstRowsState
-from executor.dataflow.hashing import Hashes, hashes_of
-from executor.dataflow.multiset import Multiset, Range
 from executor.dataflow.node_rows import NodeRows
 from executor.dataflow.operators import Changes, Merge, NodeStates, Query, change_schema, schema_of, typed
 from executor.dataflow.ordered_windows import OrderedRows
 from executor.dataflow.recursion import Rounds, SupportedRows, Surroundings
+from executor.dataflow.rows.hashing import Hashes, hashes_of
+from executor.dataflow.rows.multiset import Multiset
+from executor.dataflow.rows.segments import Range
+from executor.dataflow.rows.weighted_rows import WEIGHT, repeated, weighted
 from executor.dataflow.time_bounds import TimeBoundedRows, Times
 from executor.dataflow.view_rows import ViewRows
-from executor.dataflow.weighted_rows import WEIGHT, repeated, weighted
 from executor.small import AnyTable, table_of
 from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Snapshot, Sort
 from planner.algebra.walk import find, kinds_of

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from executor.dataflow.hashing import NO_HASHES, Hashes
-from executor.dataflow.multiset import Multiset, Range
+from executor.dataflow.rows.hashing import NO_HASHES, Hashes
+from executor.dataflow.rows.multiset import Multiset
+from executor.dataflow.rows.segments import Range
+from executor.dataflow.rows.weighted_rows import WEIGHT
 from executor.dataflow.view_rows import ViewRows
-from executor.dataflow.weighted_rows import WEIGHT
 from executor.small import AnyTable
 from planner.incremental.dataflow.graph import Key, Recursive, Shared, names_of
 

@@ -17,13 +17,12 @@ from msgspec import Struct, field
 from executor.dataflow.first_of_partitions import candidates
 from executor.dataflow.first_rows import FirstRowsState
 from executor.dataflow.group_sums import added_up
-from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
-from executor.dataflow.multiset import Multiset
 from executor.dataflow.node_rows import NodeRows, shown
 from executor.dataflow.ordered_windows import OrderedRows
 from executor.dataflow.recursion import Rounds, SupportedRows
-from executor.dataflow.time_bounds import TimeBoundedRows, Times
-from executor.dataflow.weighted_rows import (
+from executor.dataflow.rows.hashing import NO_HASHES, Hashes, hashes_of
+from executor.dataflow.rows.multiset import Multiset
+from executor.dataflow.rows.weighted_rows import (
     WEIGHT,
     Consolidate,
     chosen,
@@ -33,6 +32,7 @@ from executor.dataflow.weighted_rows import (
     weighted,
     weighted_once,
 )
+from executor.dataflow.time_bounds import TimeBoundedRows, Times
 from executor.identity_cache import Remembered
 from executor.small import AnyTable, SmallTable, few, table_of, together
 from planner.algebra.nodes import Column, Relation

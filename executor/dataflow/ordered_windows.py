@@ -13,10 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec import Struct
 
-from executor.dataflow.hashing import Hashes, hashes_of
-from executor.dataflow.multiset import KeyRanges, Multiset
-from executor.dataflow.order_keys import Keys, Ordering
-from executor.dataflow.weighted_rows import (
+from executor.dataflow.rows.hashing import Hashes, hashes_of
+from executor.dataflow.rows.multiset import Multiset
+from executor.dataflow.rows.order_keys import Keys, Ordering
+from executor.dataflow.rows.segments import KeyRanges
+from executor.dataflow.rows.weighted_rows import (
     WEIGHT,
     Consolidate,
     Inconsistent,

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from executor.dataflow.hashing import NO_HASHES, hashes_of
-from executor.dataflow.multiset import Multiset
-from executor.dataflow.weighted_rows import (
+from executor.dataflow.rows.hashing import NO_HASHES, hashes_of
+from executor.dataflow.rows.multiset import Multiset
+from executor.dataflow.rows.weighted_rows import (
     WEIGHT,
     Consolidate,
     Inconsistent,

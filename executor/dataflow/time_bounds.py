@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from executor.dataflow.multiset import Range
-from executor.dataflow.ordered_values import in_order
-from executor.dataflow.weighted_rows import negated
+from executor.dataflow.rows.ordered_values import in_order
+from executor.dataflow.rows.segments import Range
+from executor.dataflow.rows.weighted_rows import negated
 from planner.incremental.dataflow.graph import TimeBound, TimeBounded
 
 #: A value for each bound, in the order of the values of its type; None for NULL, on whose right side no row is.

@@ -13,9 +13,9 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from executor.dataflow.hashing import NO_HASHES, Hashes, hashes_of
-from executor.dataflow.multiset import Range
-from executor.dataflow.weighted_rows import WEIGHT, Consolidate, consolidated
+from executor.dataflow.rows.hashing import NO_HASHES, Hashes, hashes_of
+from executor.dataflow.rows.segments import Range
+from executor.dataflow.rows.weighted_rows import WEIGHT, Consolidate, consolidated
 from executor.small import AnyTable, table_of
 from planner.incremental.dataflow.graph import Key
 

@@ -21,9 +21,9 @@ from executor.views.runtime import ViewRuntime
 from planner.algebra.construction import Fresh
 from planner.algebra.nodes import ColumnRef, Project, Relation, Scan, Snapshot
 from planner.algebra.walk import descend, find, is_larger, kinds_of, transform
-from planner.incremental.dataflow.counted_keys import asks_for_partners
-from planner.incremental.dataflow.higher_order import Sized, may_have_views
 from planner.incremental.dataflow.planning import Planned, dataflow_of, joined
+from planner.incremental.dataflow.rewrites.counted_keys import asks_for_partners
+from planner.incremental.dataflow.rewrites.higher_order import Sized, may_have_views
 from planner.incremental.programs.program import Program
 from planner.statistics import Statistics, TableStatistics
 

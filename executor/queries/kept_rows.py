@@ -17,12 +17,12 @@ from msgspec import Struct, field
 from catalog.objects import Table
 from executor.core.core import Core
 from executor.core.plans import PlanCache
-from executor.dataflow.hashing import NO_HASHES, hashes_of
 from executor.dataflow.maintained import MaintainedRows, TooLarge, Whole
-from executor.dataflow.multiset import Multiset
-from executor.dataflow.value_bits import by_bits
+from executor.dataflow.rows.hashing import NO_HASHES, hashes_of
+from executor.dataflow.rows.multiset import Multiset
+from executor.dataflow.rows.value_bits import by_bits
+from executor.dataflow.rows.weighted_rows import WEIGHT, Inconsistent, consolidated, negated, repeated, weighted
 from executor.dataflow.view_rows import ViewRows
-from executor.dataflow.weighted_rows import WEIGHT, Inconsistent, consolidated, negated, repeated, weighted
 from executor.identity_cache import Remembered
 from executor.queries.expanded_views import Expanded
 from executor.small import AnyTable, few, few_of, table_of, together
@@ -36,8 +36,8 @@ from planner.algebra.nodes import Column, Relation, Scan, Snapshot
 from planner.algebra.walk import find, kinds_of
 from planner.cancellation import leave
 from planner.incremental.dataflow.graph import Source, TimeBounded
-from planner.incremental.dataflow.higher_order import Sized
 from planner.incremental.dataflow.planning import Planned
+from planner.incremental.dataflow.rewrites.higher_order import Sized
 from planner.incremental.names import stored_name
 from planner.incremental.programs.state_relations import weighted as weights_of
 

@@ -45,8 +45,8 @@ from executor.traces.budget import Held
 from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Column
 from planner.explain.views import Measured
-from planner.incremental.dataflow.higher_order import Sized
 from planner.incremental.dataflow.planning import Planned
+from planner.incremental.dataflow.rewrites.higher_order import Sized
 from planner.statistics import are_alike
 
 _LOGGER: Final = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ import pytest
 
 from executor.database.database import Database
 from executor.queries import maintained_views
-from planner.incremental.dataflow import higher_order
+from planner.incremental.dataflow.rewrites import higher_order
 from tests.executor.client import Client, open_database
 from tests.executor.view_queries import bag
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from executor.dataflow.hashing import NO_HASHES, hashes_of
-from executor.dataflow.multiset import Multiset
-from executor.dataflow.weighted_rows import WEIGHT, Inconsistent, consolidated, repeated
+from executor.dataflow.rows.hashing import NO_HASHES, hashes_of
+from executor.dataflow.rows.multiset import Multiset
+from executor.dataflow.rows.weighted_rows import WEIGHT, Inconsistent, consolidated, repeated
 from executor.small import AnyTable, SmallTable, few, table_of
 
 SCHEMA = pa.schema([("k", pa.int64()), ("t", pa.string()), ("n", pa.decimal128(12, 2)), (WEIGHT, pa.int64())])

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from executor.dataflow.multiset import Multiset
-from executor.dataflow.order_keys import WIDEST, Ordering
-from executor.dataflow.weighted_rows import weighted
+from executor.dataflow.rows.multiset import Multiset
+from executor.dataflow.rows.order_keys import WIDEST, Ordering
+from executor.dataflow.rows.weighted_rows import weighted
 from planner.incremental.dataflow.graph import OrderKey
 
 VALUES: dict[str, tuple[pa.DataType, Sequence[Any]]] = {

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from executor.database.database import Database
-from executor.dataflow.multiset import Multiset
 from executor.dataflow.ordered_windows import OrderedRows, Reached
+from executor.dataflow.rows.multiset import Multiset
 from tests.executor.client import Client, open_database
 from tests.executor.view_queries import bag
 

@@ -12,9 +12,9 @@ from planner.algebra.nodes import Relation
 from planner.algebra.validate import validate
 from planner.explain.dataflows import explain_dataflow
 from planner.explain.plans import explain_relation
-from planner.incremental.dataflow.counted_keys import with_counted_keys
-from planner.incremental.dataflow.higher_order import Sized
 from planner.incremental.dataflow.planning import dataflow_of, joined
+from planner.incremental.dataflow.rewrites.counted_keys import with_counted_keys
+from planner.incremental.dataflow.rewrites.higher_order import Sized
 from planner.statistics import ColumnStatistics, Statistics, TableStatistics
 from tests.planner import golden
 from tests.planner.bound import catalog_of, query_of

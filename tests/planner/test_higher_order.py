@@ -15,8 +15,8 @@ from planner.algebra.validate import validate
 from planner.explain.dataflows import explain_dataflow
 from planner.explain.plans import explain_relation
 from planner.incremental.dataflow.graph import Retracted
-from planner.incremental.dataflow.higher_order import Sized, with_views
 from planner.incremental.dataflow.planning import dataflow_of, joined
+from planner.incremental.dataflow.rewrites.higher_order import Sized, with_views
 from planner.statistics import ColumnStatistics, Statistics, TableStatistics, are_alike
 from tests.planner import golden
 from tests.planner.bound import catalog_of, query_of

@@ -1,8 +1,8 @@
 """The dataflow of a relation over changing inputs: how its rows follow the changes of tables and states.
 
-1. ``higher_order`` puts groupings below their joins with small relations (``join_regions``). ``planning.dataflow_of``
-   walks the relation from its leaves up. It leaves joins, filters and projections in place, and makes a node
-   (``graph``) of everything below an operator that they end at.
+1. ``rewrites`` put groupings below their joins with small relations, and let joins that ask for partners ask for
+   counted keys. ``planning.dataflow_of`` walks the relation from its leaves up. It leaves joins, filters and
+   projections in place, and makes a node (``graph``) of everything below an operator that they end at.
 2. Each method is a file with its equation and guard: ``propagation`` (filters, projections and joins of changed rows),
    ``retraction`` (groupings whose aggregates can be taken back, ``float_sums`` among them), ``first_rows`` (LIMIT, and
    the least and the greatest value), ``first_of_partitions`` (the first rows of each partition), ``ordered_windows``

@@ -60,7 +60,6 @@ from planner.incremental.dataflow import (
     time_bounds,
 )
 from planner.incremental.dataflow.building import Building, NotMaintained, with_columns
-from planner.incremental.dataflow.counted_keys import with_counted_keys
 from planner.incremental.dataflow.float_sums import with_counted_checks
 from planner.incremental.dataflow.graph import (
     Dataflow,
@@ -80,7 +79,8 @@ from planner.incremental.dataflow.graph import (
     every,
     references,
 )
-from planner.incremental.dataflow.higher_order import UNSIZED, Sized, WithViews, with_views
+from planner.incremental.dataflow.rewrites.counted_keys import with_counted_keys
+from planner.incremental.dataflow.rewrites.higher_order import UNSIZED, Sized, WithViews, with_views
 from planner.rules import optimise, unnest
 from planner.rules.row_order.forget_orders import forget_orders
 from planner.rules.subqueries.counted_rows import count_rows

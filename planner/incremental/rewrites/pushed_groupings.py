@@ -1,5 +1,5 @@
 """A grouping below the operators of its pipeline: the shared core of ``live_tables`` and of the higher-order views of
-maintained dataflows (``planner.incremental.dataflow.higher_order``).
+maintained dataflows (``planner.incremental.dataflow.rewrites.higher_order``).
 
     Aggregate(P(S, T), k, a)  =  Project(Aggregate(P'(Aggregate(S, e, s), T), k', m), f)
 

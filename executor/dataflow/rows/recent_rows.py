@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from executor.dataflow.hashing import hashes_of
-from executor.dataflow.weighted_rows import WEIGHT
+from executor.dataflow.rows.hashing import hashes_of
+from executor.dataflow.rows.weighted_rows import WEIGHT
 from executor.small import SmallTable
 
 Row = tuple[Any, ...]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
-from executor.dataflow.hashing import hashes_of
+from executor.dataflow.rows.hashing import hashes_of
 from executor.small import AnyTable, SmallTable, few, table_of
 from executor.small.small_table import FEW
 
@@ -201,8 +201,8 @@ def weighted_once(rows: AnyTable) -> AnyTable:
     weights = weights_of(rows)
     if not weights.size or np.abs(weights).max() <= 1:
         return rows
-    rows = table_of(rows)
-    many = rows.take(pa.array(np.repeat(np.arange(len(weights)), np.abs(weights))))
+    plain: pa.Table = table_of(rows)
+    many = plain.take(pa.array(np.repeat(np.arange(len(weights)), np.abs(weights))))
     signs = pa.array(np.sign(many.column(WEIGHT).to_numpy()))
     return few(many.set_column(many.schema.get_field_index(WEIGHT), WEIGHT, signs))
 

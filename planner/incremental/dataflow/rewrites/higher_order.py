@@ -49,7 +49,7 @@ from planner.algebra.signature import key_of
 from planner.algebra.walk import contains, find, free_columns, kinds_of, transform_relations
 from planner.incremental.dataflow import groupings, retraction
 from planner.incremental.dataflow.graph import DataflowNode, Retracted
-from planner.incremental.dataflow.join_regions import Region, Split, is_plain, region_of
+from planner.incremental.dataflow.rewrites.join_regions import Region, Split, is_plain, region_of
 from planner.incremental.rewrites.pushed_groupings import PushedGrouping
 from planner.rules.joins.cardinality import Cardinality
 from planner.statistics import Statistics

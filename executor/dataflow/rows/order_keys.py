@@ -22,8 +22,8 @@ import pyarrow.compute
 from msgspec import Struct
 from msgspec.structs import replace
 
-from executor.dataflow.hashing import hashes_of
-from executor.dataflow.ordered_values import in_order
+from executor.dataflow.rows.hashing import hashes_of
+from executor.dataflow.rows.ordered_values import in_order
 from planner.incremental.dataflow.graph import Key, OrderKey
 
 Keys = npt.NDArray[np.bytes_]
