@@ -56,7 +56,7 @@ def test_views_equal_their_queries(tmp_path: Path, seed: int, method: str, whole
         streams.session.search_path = ("arriving", "public")
         for place, query in enumerate(QUERIES):
             listed = names(client, query)
-            streams.run(f"CREATE VIEW v{place}{listed} WITH (method = '{method}') AS {query}")
+            streams.run(f"CREATE VIEW v{place}{listed} WITH (maintained, method = '{method}') AS {query}")
         for step in range(steps):
             for _ in range(drawn.randint(1, 3)):
                 table = drawn.choice("aabbc")
