@@ -42,7 +42,7 @@ def added_up(states: AnyTable, group: Sequence[str]) -> AnyTable | None:
 
 
 def _few_added_up(states: SmallTable, width: int) -> SmallTable | None:
-    """``added_up`` of a few states, whose first columns are the group."""
+    """``added_up`` of a few states. So many first columns as ``width`` are the group."""
     if not width or not all(map(_is_exact, states.types[:width])):
         return None
     found: dict[tuple[Any, ...], list[Any]] = {}
@@ -55,10 +55,9 @@ def _few_added_up(states: SmallTable, width: int) -> SmallTable | None:
         else:
             known[:] = map(_sum, known, row[width:])
     rows = [(*key, *sums) for key, sums in found.items() if sums[0]]
-    cells = [*map(list, zip(*rows, strict=True))] or [[] for _ in states.types]
+    found_cells = [*map(list, zip(*rows, strict=True))] or [[] for _ in states.types]
     try:
-        for kind, column in zip(states.types[width:], cells[width:], strict=True):
-            computed(column, kind)
+        cells = [computed(column, kind).cells for column, kind in zip(found_cells, states.types, strict=True)]
     except FAILURES:
         return None
     return SmallTable(states.column_names, states.types, cells, len(rows))

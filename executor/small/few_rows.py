@@ -61,7 +61,8 @@ class FewRows(Struct, frozen=True):
             return None
         try:
             rows = self.step(bindings, ())
-            return self._exact(rows) or self._table(rows)
+            small = self._exact(rows)
+            return self._table(rows) if small is None else small
         except FAILURES:
             return None
 

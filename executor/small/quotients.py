@@ -81,7 +81,7 @@ def average_of(total: SqlType) -> Callable[[Any, Any], Any] | None:
     def average(value: Any, count: Any) -> Any:
         if value is None or not count:
             return None
-        units = int(EXACT.scaleb(value, scale)) if type(value) is Decimal else value
+        units = int(EXACT.scaleb(value, scale)) if type(value) is Decimal else value * power
         result = quotient(units, count * power, scale, shown)
         if abs(result) >= _LARGEST:
             raise Unusual

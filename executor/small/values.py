@@ -167,7 +167,7 @@ def as_cells(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     return column.view(whole)
 
 
-def cells_of(column: pa.ChunkedArray) -> Cells:
+def cells_of(column: pa.ChunkedArray | pa.Array) -> Cells:
     """A column's values. Raises ``Unusual`` for values that Python lacks or compares differently."""
     values: Cells = as_cells(column).to_pylist()
     _require_finite(values, column.type)
@@ -255,11 +255,12 @@ class Values:
 
 
 def computed(cells: Cells, type_: pa.DataType) -> Values:
-    """A column of values that Python has computed; raises for a value that does not fit."""
+    """A column of values that Python has computed; raises for a value that does not fit. Its cells are those of the
+    type: an integer is a decimal in a column of numerics, and a double is rounded in one of float4."""
     if _fit(cells, type_):
         return stored(cells, type_)
     array = array_of(cells, type_)
-    return Values(type_, lambda: cells, lambda: array)
+    return Values(type_, lambda: cells_of(array), lambda: array)
 
 
 def stored(cells: Cells, type_: pa.DataType) -> Values:
@@ -268,7 +269,7 @@ def stored(cells: Cells, type_: pa.DataType) -> Values:
 
 
 def _fit(cells: Cells, type_: pa.DataType) -> bool:
-    """Whether values are known to fit a type, without making a column of them: that takes ten times as long."""
+    """Whether values are known to be cells of a type, without making a column of them: that takes ten times as long."""
     kind = type_.id
     if kind in _BITS:
         limit = _BITS[kind]

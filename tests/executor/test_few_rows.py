@@ -16,6 +16,7 @@ from executor.embedded.engine import EmbeddedEngine
 from executor.small import SmallTable, few_of, table_of
 from executor.small import few as as_small
 from executor.small.few_rows import CELLS
+from executor.small.small_table import FEW
 from executor.small.values import as_cells
 from planner.algebra.nodes import Relation, Scan, Snapshot
 from planner.algebra.walk import find, kinds_of, transform_relations
@@ -43,6 +44,8 @@ QUERIES: Final = (
     "SELECT extract(year FROM y) AS x, sum(CASE WHEN c = 'ab' THEN d ELSE -d END) AS s FROM a GROUP BY 1",
     "SELECT z.t, sum(a.d) AS s, count(*) AS n FROM a JOIN z ON a.k = z.k WHERE a.t LIKE 'a%' GROUP BY z.t",
     "SELECT count(*) AS n, sum(d) AS s, min(y) AS y FROM a WHERE k > 2",
+    "SELECT k::numeric(9,2) AS k, sum(b)::numeric(38,3) AS b, sum(CASE WHEN o THEN d ELSE 0 END) AS d FROM a"
+    " GROUP BY k",
     "SELECT k, t, rank() OVER (PARTITION BY t, o ORDER BY y DESC, d) AS r, dense_rank() OVER (ORDER BY k) AS n FROM a",
     "SELECT k, max(d) OVER (PARTITION BY t) AS m, min(y) FILTER (WHERE o) OVER (PARTITION BY y, k) AS n FROM a",
     "SELECT k, b FROM (SELECT *, row_number() OVER (PARTITION BY k ORDER BY b, t, v, c, d, e, y) AS n FROM a) x"
@@ -95,6 +98,10 @@ def _rows(leaf: Snapshot, count: int, chance: random.Random, are_finite: bool = 
     return pa.Table.from_arrays(arrays, names=list(leaf.sources))
 
 
+def _shown(cells: list[Any]) -> list[tuple[type, Any]]:
+    return [(type(cell), cell) for cell in cells]
+
+
 def _sorted(table: pa.Table) -> list[str]:
     return sorted(map(repr, pa.table([*map(as_cells, table.columns)], table.column_names).to_pylist()))
 
@@ -112,7 +119,10 @@ def test_rows_are_those_of_the_engine(engine: EmbeddedEngine, query: str) -> Non
         assert all(isinstance(rows, SmallTable) for rows in small.values())
         for given in (bindings, small):
             found = few.run(given)
-            assert found is not None
+            assert isinstance(found, SmallTable) == (found.num_rows <= FEW)
+            if isinstance(found, SmallTable):
+                values = [as_cells(column).to_pylist() for column in found.table.columns]
+                assert [*map(_shown, found.cells)] == [*map(_shown, values)]  # those of the columns' types
             found = table_of(found)
             assert found.schema == expected.schema
             assert _sorted(found) == _sorted(expected)

@@ -392,3 +392,17 @@ def test_rows_with_values_that_python_lacks_follow_changes(database: Database, s
             shown = "SELECT v::text FROM ({}) v ORDER BY 1"
             assert client.run(shown.format(f"SELECT * FROM v{place}")) == client.run(shown.format(query)), query
     assert kept(database) == {"v0", "v1", "v2", "v3"}
+
+
+def test_an_integer_is_a_decimal_in_a_column_of_numerics(database: Database) -> None:
+    """The average of a group that a change makes was a thousandth: the grouping below had its sum as an integer."""
+    client = Client(database)
+    client.run("CREATE TABLE h (g integer, k integer)")
+    sums = "SELECT g, k, sum(k)::numeric(12,3) AS s FROM h GROUP BY g, k"
+    query = f"SELECT g, avg(s) AS a, sum(s) AS s FROM ({sums}) x GROUP BY g"
+    client.run(f"CREATE MATERIALIZED VIEW averages WITH (method = 'incremental') AS {query}")
+    assert client.run("SELECT * FROM averages") == []
+    client.run("INSERT INTO h VALUES (3, 5)")
+    assert bag(client.run("SELECT g, a::text, s::text FROM averages")) == bag([(3, "5.0000000000000000", "5.000")])
+    client.run("INSERT INTO h VALUES (3, 5), (3, 4)")
+    assert bag(client.run("SELECT g, a::text, s::text FROM averages")) == bag([(3, "7.0000000000000000", "14.000")])
