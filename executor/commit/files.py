@@ -120,9 +120,9 @@ def read_document(path: Path) -> bytes:
 
 
 def _open_replaced(path: Path) -> BinaryIO:
-    """A file that others replace meanwhile. Where a process serves the file system (FUSE), it cannot open a file that
-    went between the look-up of its name and the opening, as if the name were missing. Whether that is there says the
-    look-up alone. Raises as ``open_plain``."""
+    """A file that others replace meanwhile. Where a process serves the file system (FUSE), a file that is replaced
+    between the look-up of its name and the opening cannot be opened, as if the name were missing. The look-up alone
+    tells whether the name is there. Raises as ``open_plain``."""
     for _ in range(_REPLACEMENTS):
         with contextlib.suppress(FileNotFoundError):
             return open_plain(path)

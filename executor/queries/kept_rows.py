@@ -408,8 +408,8 @@ class KeptRows:
 
 def _of_few(relation: Relation, bindings: Mapping[str, AnyTable]) -> AnyTable | None:
     """The rows of a relation over few rows; None if an engine must compute them."""
-    few = _OF_FEW(relation)
-    return None if few is None else leave(few.run, bindings)
+    evaluation = _OF_FEW(relation)
+    return None if evaluation is None else leave(evaluation.run, bindings)
 
 
 def _leaves(relation: Relation) -> set[str]:

@@ -105,7 +105,7 @@ def dataflow_of(
     relation: Relation, scope: str, constants: frozenset[str] = frozenset(), sized: Sized = UNSIZED
 ) -> Planned:
     """The dataflow of a relation over tables, states and views whose rows are kept; ``constants`` are traces that never
-    change. The ``scope`` is unlike that of any other dataflow. ``sized`` decides about higher-order views.
+    change. The ``scope`` is unlike that of any other dataflow. ``sized`` is what the rewrites know of the rows.
 
     The relation has no subqueries in expressions where these are to be maintained
     (``joined``)."""

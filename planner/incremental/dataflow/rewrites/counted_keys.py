@@ -1,5 +1,5 @@
-"""Joins that ask whether a row has partners, by keys that are counted (DBToaster, section 3.2.2, Exists of a domain;
-Tempura, section 4.1, IM-2, the positive and the negative part).
+"""Joins that ask whether a row has partners, by keys that are counted (DBToaster, section 3.2.2, Exists of a sum;
+Tempura, section 4.2, equation 3, the positive and the negative part of a left join).
 
     L semi R on j and c  =  L semi D on j                             D = the values of j in R where c, each once
     L anti R on j and c  =  L anti D on j
@@ -7,7 +7,8 @@ Tempura, section 4.1, IM-2, the positive and the negative part).
 
 D is a grouping as any other, which counts the rows of R with each key. A change of R changes D where the first row with
 a key comes, or the last one goes, and so do the rows of L that are met: without D, all rows of R with the key are met
-twice, as they were and as they are. Of a left join, the joined rows follow each change of either side alone.
+twice, as they were and as they are. Of a left join, the joined rows follow each change of either side alone. Tempura
+computes the negative part when all rows are there; here it follows changes as well.
 
 Guard of soundness: j are equalities between expressions over L and over R, c is about R alone. Guard of cost: no unique
 key of R is among the columns of j, since D would be R. A left join, which D costs one node more, has ``PARTNERS`` rows
