@@ -47,6 +47,8 @@ from planner.scales.nested import written_kind
 _DOUBTFUL: Final = (duckdb.FatalException, duckdb.InternalException)
 #: The begin of DuckDB's message for a failed assertion.
 _ASSERTION: Final = "INTERNAL Error"
+#: Setting: up to how many first rows of an order are looked up by their row ids.
+FIRST_ROWS: Final = "late_materialization_max_rows"
 #: Settings of a connection that measures the progress of its statements without printing it.
 MEASURING: Final = {"enable_progress_bar_print": False, "enable_progress_bar": True}
 _PLANS: Final = 256
@@ -146,6 +148,7 @@ class Connection:
         self.is_lost = False
         self._apart: Apart[Any] | None = None
         self.in_transaction = False
+        self._has_own_rows = False
         #: Whether the transaction will be rolled back at its end, which drops its temporary objects at no cost.
         self.makes_nothing = False
         self._registered: set[str] = set()  # inputs registered in this transaction, dropped by a rollback
@@ -249,11 +252,25 @@ class Connection:
         self._guarded(self._cursor.begin)
         self.in_transaction = True
 
+    def expect_own_rows(self) -> None:
+        """The transaction is about to change rows, and may read them again. Until its end, the first rows of an order
+        are read as they are: DuckDB otherwise looks up the row ids of those that it has chosen, and a look-up by row
+        ids that has rows of the transaction among them loses rows (2.0)."""
+        if not self._has_own_rows:
+            self.execute(f"SET SESSION {FIRST_ROWS} = 0")
+            self._has_own_rows = True
+
+    def _forget_own_rows(self) -> None:
+        if self._has_own_rows:
+            self._has_own_rows = False
+            self.execute(f"RESET SESSION {FIRST_ROWS}")
+
     def commit(self) -> None:
         """Commits."""
         makes_nothing = self.makes_nothing
         self.in_transaction = self.makes_nothing = False
         self._guarded(self._cursor.rollback if makes_nothing else self._cursor.commit)
+        self._forget_own_rows()
         for name in self._registered if makes_nothing else ():
             self.release(name)
         self._registered.clear()
@@ -265,6 +282,7 @@ class Connection:
             return
         with contextlib.suppress(duckdb.Error):  # DuckDB may have ended the transaction already
             self._cursor.execute("ROLLBACK")
+        self._forget_own_rows()
         self.forget()
 
     def interrupt(self) -> None:

@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from catalog.values.errors import SqlError
-from executor.embedded.connection import MEASURING, Bindings, Connection
+from executor.embedded.connection import FIRST_ROWS, MEASURING, Bindings, Connection
 from executor.embedded.errors import translate
 from executor.embedded.functions import forgiveness, library
 from executor.embedded.functions.batches import Batches
@@ -44,8 +44,9 @@ _SETTINGS: Final[dict[str, Any]] = {
     "disable_database_invalidation": True,
 }
 
-#: Settings that change after the start; setting the memory limit again makes DuckDB return freed memory.
-_LATER: Final = [*MEASURING, "memory_limit"]
+#: Settings that change after the start, the last for a connection alone; setting the memory limit again makes DuckDB
+#: return freed memory.
+_LATER: Final = [*MEASURING, "memory_limit", FIRST_ROWS]
 _RESTART: Final = "Restart the server."
 
 

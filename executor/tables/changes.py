@@ -14,6 +14,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.objects import Table
+from catalog.values.errors import SqlError
 from executor.embedded.connection import Connection
 from executor.embedded.printing.dialect import STORE
 from executor.printing.nodes import quoted
@@ -159,11 +160,25 @@ def bound(connection: Connection, table: Table, change: Change) -> dict[str, pa.
 
 
 def apply_by_id(connection: Connection, table: Table, change: Change) -> None:
-    """Deletes by row id and inserts; the change must be bound."""
+    """Deletes by row id and inserts; the change must be bound. Raises XX000 where a row to delete is not found."""
     if len(change.row_ids):
-        connection.rows(f'DELETE FROM {stored(table)} WHERE rowid IN (SELECT {ROW_ID} FROM "__gone{table.oid}")')
+        _delete(connection, table, change.row_ids, f"__gone{table.oid}")
     if change.inserted.num_rows:
         connection.rows(_arrival(table))
+
+
+def _delete(connection: Connection, table: Table, row_ids: pa.ChunkedArray | pa.Array, name: str) -> None:
+    """Deletes the rows with these different row ids, which are bound by a name.
+
+    A join by ``rowid`` itself loses rows where some of them are the transaction's own (DuckDB 2.0 filters the scan by
+    the ids on the other side); by an expression it does not, and the bounds keep it from reading the whole table.
+    """
+    ids = row_ids.to_numpy()
+    among = f'xor(rowid, 1) IN (SELECT xor({ROW_ID}, 1) FROM "{name}")'
+    where = f"rowid BETWEEN {ids.min()} AND {ids.max()} AND {among}"
+    ((count,),) = connection.execute(f"DELETE FROM {stored(table)} WHERE {where}").fetchall()
+    if count != len(ids):
+        raise SqlError("XX000", f'table "{table.name}": {count} of {len(ids)} changed rows were found')
 
 
 def _arrival(table: Table) -> str:
@@ -176,7 +191,12 @@ def apply_by_value(connection: Connection, table: Table, deleted: pa.Table, inse
     if deleted.num_rows:
         name = f"__old{table.oid}"
         connection.bind({name: deleted})
-        connection.rows(f"DELETE FROM {stored(table)} WHERE rowid IN ({_matching(table, name)})")
+        primary = next((key for key in table.keys if key.primary), None)
+        if primary is not None:
+            same = " AND ".join(f"t.{quoted(column)} = o.{quoted(column)}" for column in primary.columns)
+            connection.rows(f'DELETE FROM {stored(table)} t WHERE EXISTS (FROM "{name}" o WHERE {same})')
+        else:
+            _delete_matching(connection, table, name)
         connection.unbind({name: deleted})
     if inserted.num_rows:
         names = bound(connection, table, insertion(table, inserted))
@@ -184,18 +204,19 @@ def apply_by_value(connection: Connection, table: Table, deleted: pa.Table, inse
         connection.unbind(names)
 
 
-def _matching(table: Table, name: str) -> str:
-    """The row ids of the stored rows with the values in ``name``, found by the primary key if there is one."""
-    primary = next((key for key in table.keys if key.primary), None)
-    if primary is not None:
-        same = " AND ".join(f"t.{quoted(column)} = o.{quoted(column)}" for column in primary.columns)
-        return f'SELECT t.rowid FROM {stored(table)} t SEMI JOIN "{name}" o ON {same}'
+def _delete_matching(connection: Connection, table: Table, name: str) -> None:
+    """Deletes as many rows with each value as the table with a name has."""
     names = names_of(table)
     same = " AND ".join(f"t.{quoted(column)} IS NOT DISTINCT FROM o.{quoted(column)}" for column in names)
     counted = f'SELECT {listed(names)}, count(*) AS __count FROM "{name}" GROUP BY ALL'
     place = f"row_number() OVER (PARTITION BY {listed(names, 't')})"
     rows = f"SELECT t.rowid AS __id, {place} AS __place, o.__count FROM {stored(table)} t JOIN ({counted}) o ON {same}"
-    return f"SELECT __id FROM ({rows}) WHERE __place <= __count"
+    schema = pa.schema([pa.field(ROW_ID, pa.int64())])
+    gone = connection.table(f"SELECT __id AS {ROW_ID} FROM ({rows}) WHERE __place <= __count", schema)
+    if gone.num_rows:
+        connection.bind({f"__gone{table.oid}": gone})
+        _delete(connection, table, gone.column(ROW_ID), f"__gone{table.oid}")
+        connection.unbind({f"__gone{table.oid}": gone})
 
 
 def net(

@@ -197,6 +197,7 @@ class WriteTransaction:
         self._connection.may_be_left = False  # the changes must be rolled back at an error
         if not self._connection.in_transaction:
             self._connection.begin()  # takes the snapshot
+        self._connection.expect_own_rows()
         for entry in self.journal:
             self._replay(entry)
 

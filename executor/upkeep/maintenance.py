@@ -25,7 +25,7 @@ from executor.upkeep.embedded_jobs import EmbeddedJobs
 from executor.upkeep.frontiers import Frontiers
 from executor.upkeep.history_jobs import HistoryJobs
 from executor.upkeep.jobs import EngineName, JobList
-from executor.upkeep.paths import PathTask, Sources, all_paths, are_read, filled, is_due
+from executor.upkeep.paths import PathTask, Sources, Standing, all_paths, are_read, filled, is_due
 from executor.upkeep.spark_jobs import SparkJobs
 from planner.incremental.programs.program import Path, Program, State, Statement
 
@@ -126,7 +126,12 @@ class Maintenance:
         for sources, tasks in all_paths(self._core):
             if is_ended():
                 return False
-            worked |= self._maintain(engine, sources, tasks)
+            standing = Standing.of(tasks)
+            try:
+                worked |= self._maintain(engine, sources, tasks)
+            except SqlError:
+                if standing.is_still_so(self._core):
+                    raise
         if engine == "embedded":
             worked |= self._histories.run()
         if engine == "embedded" and (worked or time.monotonic() >= self._next_release):

@@ -93,11 +93,37 @@ def all_paths(core: Core) -> list[tuple[Sources, list[PathTask]]]:
     for runtime in core.runtimes():
         if runtime.may_go_on:
             runtime.go_on()
-        if runtime.error is None and runtime.away is None:
+        if _is_maintained(runtime):
             for progress in runtime.paths:
                 found.setdefault(progress.path.inputs, []).append(PathTask(runtime, progress))
     gathered = ((_sources(core, oids), tasks) for oids, tasks in found.items())
     return [(sources, tasks) for sources, tasks in gathered if sources is not None]
+
+
+class Standing(Struct, frozen=True):
+    """How far some paths were when a queue looked at them. Rows that it is about to read may be gone once one of them
+    has moved, or its view was dropped, has failed or has left."""
+
+    tasks: Sequence[PathTask]
+    frontiers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tasks: Sequence[PathTask]) -> Standing:
+        """How far paths are now."""
+        return cls(tasks, _frontiers(tasks))
+
+    def is_still_so(self, core: Core) -> bool:
+        """Whether they are there yet."""
+        are_there = all(core.is_live(task.runtime) and _is_maintained(task.runtime) for task in self.tasks)
+        return are_there and _frontiers(self.tasks) == self.frontiers
+
+
+def _frontiers(tasks: Iterable[PathTask]) -> tuple[int, ...]:
+    return tuple(task.progress.durable for task in tasks)
+
+
+def _is_maintained(runtime: ViewRuntime) -> bool:
+    return runtime.error is None and runtime.away is None
 
 
 def _sources(core: Core, oids: Sequence[int]) -> Sources | None:

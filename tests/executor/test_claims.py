@@ -10,9 +10,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from catalog.values.errors import SqlError
+from executor.core.core import Core
 from executor.database.database import Database
 from executor.options import Options
 from executor.spark.engine import SparkEngine
+from executor.upkeep import maintenance as maintenance_module
 from executor.upkeep.commits import Retries
 from executor.upkeep.embedded_jobs import EmbeddedJobs
 from executor.upkeep.jobs import JobList, JobRecord
@@ -97,6 +100,26 @@ def test_background_work_waits_for_readers_that_do_it(tmp_path: Path, monkeypatc
         assert opened.maintenance.round("embedded")
         assert progress.durable == opened.core.sequencer.visible
         assert total(opened) == [(1,)]
+
+
+def test_a_round_goes_on_where_another_queue_has_committed_what_it_looks_at(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows behind the frontier that it has seen may be gone then."""
+    runtime, progress = path_of(database)
+    start = progress.durable
+    last = insert(database)
+
+    def overtaken(core: Core, sources: Sources, task: PathTask, pressed: bool) -> bool:
+        if progress.durable == start:
+            commit(database, start, last, runtime.run_path(progress.path, start, last))
+        return sources.rows(start, last) > 0
+
+    monkeypatch.setattr(maintenance_module, "is_due", overtaken)
+    assert not database.maintenance.round("embedded")
+    with pytest.raises(SqlError, match="overwritten"):
+        database.maintenance.round("embedded")
+    assert total(database) == [(1,)]
 
 
 @pytest.mark.slow
