@@ -98,6 +98,8 @@ MAINTAINED = (
     "SELECT count(*) FROM (SELECT k FROM a LIMIT 3) x",
     "SELECT k, v > (SELECT DISTINCT k FROM c WHERE k = 2) FROM a",
     "SELECT k, (SELECT DISTINCT d FROM c WHERE c.k = a.k GROUP BY d HAVING count(*) > 99) FROM a",
+    "SELECT k FROM a WHERE v NOT IN (SELECT n FROM (SELECT count(*) n, min(w) m FROM b) x WHERE x.m = a.g)",
+    "SELECT k, v IN (SELECT count(*) FROM c WHERE c.k = a.g HAVING count(d) > 1) IS NULL FROM a",
     "SELECT max(s), max(2.25) FROM (SELECT g, sum(v) s FROM a GROUP BY g) x HAVING max(1) < 3",
     "SELECT sum(s), count(*), avg(s) FROM (SELECT g, sum(f) s FROM b GROUP BY g) x",
     "SELECT g, sum(f), avg(f), min(f), sum(f / 3) FILTER (WHERE w > 2), avg(f::float4) FROM b GROUP BY g",

@@ -195,12 +195,12 @@ CREATE MACRO ms_fraction(q) AS CASE WHEN q < 0 OR q > 1
     ELSE q END;
 CREATE MACRO ms_percentile_cont_at(s, q) AS ms_percentile_cont(s, ms_fraction(q));
 CREATE MACRO ms_percentile_disc_at(s, q) AS ms_percentile_disc(s, ms_fraction(q));
-CREATE MACRO ms_mode(s) AS {
+CREATE MACRO ms_mode(s, x) AS {
     let(
-        "s: s, n: map_entries(list_histogram(s))",
+        "s: s, x: x, n: map_entries(list_histogram(s))",
         let(
-            "s: v.s, n: v.n, m: list_max(list_transform(v.n, lambda e: e.value))",
-            "v.s[list_min(list_transform(list_filter(v.n, lambda e: e.value = v.m),"
+            "s: v.s, x: v.x, n: v.n, m: list_max(list_transform(v.n, lambda e: e.value))",
+            "v.x[list_min(list_transform(list_filter(v.n, lambda e: e.value = v.m),"
             " lambda e: list_position(v.s, e.key)))]",
         ),
     )

@@ -14,7 +14,7 @@ from sqlglot import exp
 from catalog.values.errors import unsupported
 from catalog.values.types import MULTIRANGES, SqlType
 from executor.embedded.printing.composites import multiranges
-from executor.embedded.printing.composites.documents import sort_key
+from executor.embedded.printing.composites.documents import keyed_value, sort_key
 from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import macro
 from executor.embedded.printing.numbers import arithmetic
@@ -295,23 +295,24 @@ def _merged_spread(_: Any, node: AggregateCall, around: Surroundings, arguments:
     return macro(f"ms_{node.function}", around.call("list", state, where=counted))
 
 
-def _set_of(around: Surroundings) -> tuple[Expr, Expr]:
-    """The list of a group's values in order, without NULLs, and the sort order."""
+def _set_of(around: Surroundings, item: Expr) -> Expr:
+    """A list with an item for each of a group's values that is not NULL, in the order of the values."""
     ordered = around.order[0]  # further sort keys are the order of arrival
     values = Surroundings(False, around.where, [ordered.copy()], None)
     present = exp.Not(this=exp.Paren(this=exp.Is(this=operand(ordered.this.copy()), expression=exp.null())))
-    return values.call("list", ordered.this.copy(), where=present), ordered
+    return values.call("list", item.copy(), where=present)
 
 
 def _percentile(printer: EntryPoints, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
-    values, _ = _set_of(around)
-    return macro(f"ms_{node.function}", values, arguments[0])
+    value = keyed_value(around.order[0].this, node.order_by[0].expression.type)
+    return macro(f"ms_{node.function}", _set_of(around, value), arguments[0])
 
 
 def _mode(printer: EntryPoints, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
-    """The most frequent value; of several, the first in sort order."""
-    values, _ = _set_of(around)
-    return macro("ms_mode", values)
+    """The most frequent value; of several, the first in sort order. Values are counted by what they are compared by."""
+    key, kind = around.order[0].this, node.order_by[0].expression.type
+    compared = function("normalized_interval", key) if kind.name == "interval" else key
+    return macro("ms_mode", _set_of(around, compared), _set_of(around, keyed_value(key, kind)))
 
 
 AGGREGATES: Final[dict[str, Aggregation]] = {

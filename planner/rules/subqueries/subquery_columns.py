@@ -192,8 +192,10 @@ class Lift:
 
     def _membership(self, node: InSubquery) -> Scalar:
         """IN, three-valued: true with a match, false over no rows, NULL with a NULL on either side, else false."""
-        if free_columns(node.relation) and single_row(node.relation) is not None:
-            return equality(node.argument, self._value(ScalarSubquery(node.relation)))
+        single = single_row(node.relation) if free_columns(node.relation) else None
+        if single is not None:  # the row may be missing, and then nothing is among the rows
+            value = equality(node.argument, single.value)
+            return self._single(SingleRow(single.aggregate, value, single.conditions), FALSE)
         relation = node.relation
         pulled = pull(relation, self._fresh)
         item = ColumnRef(relation.columns[0])

@@ -22,3 +22,17 @@ SELECT mode() WITHIN GROUP (ORDER BY 'b') FROM generate_series(1, 3);
 SELECT mode() WITHIN GROUP (ORDER BY NULL::text) FROM generate_series(1, 3);
 SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY '2.5') FROM generate_series(1, 3);
 SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY 'b') FROM generate_series(1, 3);
+
+-- Values that are sorted by keys: the result is a value, and values that compare as equal count together.
+CREATE TABLE keyed_percentiles (g integer, j jsonb, v interval, m macaddr, p inet);
+INSERT INTO keyed_percentiles VALUES
+    (1, '{"a": [2]}', '1 day', '08:00:2b:01:02:03', '10.0.0.1'), (1, '"x"', '1 month', '08:00:2b:01:02:04', NULL),
+    (1, '"x"', '1 mon', '08:00:2b:01:02:04', NULL), (2, 'null', NULL, NULL, NULL), (2, '[1, 2]', '2 days', NULL, NULL),
+    (3, NULL, NULL, NULL, NULL);
+SELECT g, mode() WITHIN GROUP (ORDER BY j), mode() WITHIN GROUP (ORDER BY v), mode() WITHIN GROUP (ORDER BY m)
+FROM keyed_percentiles GROUP BY g ORDER BY g;
+SELECT g, percentile_disc(0.5) WITHIN GROUP (ORDER BY j), percentile_disc(ARRAY[0, 1]) WITHIN GROUP (ORDER BY j DESC),
+    percentile_disc(0.9) WITHIN GROUP (ORDER BY v), percentile_disc(0.1) WITHIN GROUP (ORDER BY m)
+FROM keyed_percentiles GROUP BY g ORDER BY g;
+SELECT mode() WITHIN GROUP (ORDER BY v) = '1 month' FROM (VALUES (interval '30 days'), ('1 day'), ('1 month')) t(v);
+DROP TABLE keyed_percentiles;

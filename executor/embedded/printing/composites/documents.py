@@ -172,6 +172,14 @@ def sort_key(value: Expr, kind: SqlType) -> Expr:
     return function(f"{KEYED[kind.name]}_order", found) if kind.name in KEYED else found
 
 
+def keyed_value(key: Expr, kind: SqlType) -> Expr:
+    """The value of which ``sort_key`` has made a key."""
+    if kind.name != "jsonb" and kind.name not in KEYED:
+        return key
+    value: Expr = key.expressions[0]
+    return value
+
+
 def _silent(name: str) -> Build:
     return lambda printer, arguments, node: function(name, *arguments, text("{}"), exp.true(), text(""))
 
