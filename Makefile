@@ -38,7 +38,7 @@ test-law: $(VENV)/.installed-dev postgres  ## random views over random changes, 
 	$(BIN)/python -m tests.law.changing $(ARGS)
 
 .PHONY: test-cluster
-test-cluster: $(VENV)/.installed-dev java $(VENV)/spark.jsa  ## servers with one storage and one Spark cluster, killed at every step (part of make test)
+test-cluster: $(VENV)/.installed-dev java $(VENV)/spark.jsa  ## servers with one storage and one Spark cluster, killed at every step (ARGS="--whole": on a Spark cluster, too)
 	$(BIN)/python -m pytest $(ARGS) tests/executor/test_cluster.py tests/executor/test_migration.py tests/cluster \
 		tests/server/test_cluster*.py tests/server/test_named_views.py \
 		tests/server/test_unreachable_storage.py tests/server/test_hanging_storage.py \

@@ -25,7 +25,9 @@ from tests.server.test_cluster_views import SETUP, Writer, require
 from tests.server.test_separation import BRIEF, NUMBERS, begun
 from tests.spark.test_maintenance import driver
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+# Servers with one storage, and Spark's drivers and workers, are tested apart in every run: tests/server/test_cluster*,
+# tests/spark. Ten JVMs together take three minutes.
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.whole, pytest.mark.timeout(600)]
 
 Client = psycopg.Connection[Any]
 ROWS = 200
@@ -92,7 +94,6 @@ def test_both_servers_compute_on_one_spark(cluster: Cluster) -> None:
             assert client.execute("SELECT * FROM v ORDER BY k").fetchall() == [(0, 100), (1, 100), (2, 100)]
 
 
-@pytest.mark.whole  # tests/server/test_cluster_views has one server without Spark
 def test_a_view_changes_engines_and_servers_under_copy(cluster: Cluster) -> None:
     """The view changes repeatedly while rows arrive: it has every acknowledged row once and in order."""
     one, two = cluster.one, cluster.two
@@ -118,7 +119,6 @@ def _is_maintained_by(client: Client, engine: str) -> bool:
     return client.execute(last).fetchone() == (engine,)
 
 
-@pytest.mark.whole
 def test_spark_maintains_a_guest_that_has_read_another_view(cluster: Cluster) -> None:
     """One job has the view's own groups and those of the other view."""
     with cluster.one.connect() as client, cluster.two.connect() as there:

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(900)]
 SHARE = 50
 #: How many tests there are, and how many run without ``--whole``.
 SHARES = 20
-FEW = 4
+FEW = 6
 
 
 @pytest.fixture(scope="module")
