@@ -32,7 +32,7 @@ from executor.views.failure import is_of_the_rows
 from planner.algebra.nodes import Delta, Relation
 from planner.algebra.walk import walk
 from planner.incremental.names import stored_name
-from planner.incremental.programs.program import Path, Program, State, Statement, states_read
+from planner.incremental.programs.program import Path, Program, State, Statement, needed_deltas, states_read
 from planner.incremental.programs.rejected import REJECTED
 from planner.incremental.programs.row_failures import PLACE, tests_of, with_nulls
 
@@ -92,8 +92,12 @@ class PathRunner:
         self._placed = {path.id for path in program.paths if reads_places(path.statements)}
         #: By the paths' ids, the states that their statements read as they were before a delta.
         self._standing = {path.id: states_read(path.statements) for path in program.paths}
-        #: By the ids of paths over several inputs, the oids of those that each statement reads.
-        self._deltas = {path.id: tuple(map(_deltas, path.statements)) for path in program.paths if path.inputs[1:]}
+        #: By the ids of paths over several inputs, the oids of those without whose changes a statement adds nothing.
+        self._needed = {
+            path.id: tuple(needed_deltas(item.relation) for item in path.statements)
+            for path in program.paths
+            if path.inputs[1:]
+        }
         self._past = past
         #: By the paths' ids, the statics that their rows meet as of their own LSNs.
         arrival = {static.name for static in program.arrival_statics}
@@ -239,20 +243,15 @@ class PathRunner:
         statements: tuple[Statement, ...],
         deltas: Mapping[int, pa.Table],
     ) -> Runs:
-        if len(path.inputs) > 1:  # a statement adds nothing where one of its deltas is empty
+        if len(path.inputs) > 1:  # a statement adds nothing where a delta that it needs is empty
             given = {oid for oid, delta in deltas.items() if delta.num_rows}
-            pairs = zip(statements, self._deltas[path.id], strict=True)
+            pairs = zip(statements, self._needed[path.id], strict=True)
             statements = tuple(statement for statement, read in pairs if read <= given)
         targets = {statement.target for statement in statements}
         states = tuple(state for state in self._states if state.name in targets)
         inputs = Inputs(deltas, traces)
         job = Job(next(self._jobs), statements, states, inputs, after, upto, timezone=self._time_zone)
         return {name: named(states, name, run) for name, run in self.engine.run(job).runs.items()}
-
-
-def _deltas(statement: Statement) -> frozenset[int]:
-    """The oids of the streams whose changes a statement reads."""
-    return frozenset(item.oid for item in walk(statement.relation) if isinstance(item, Delta))
 
 
 def _forgiving(path: Path) -> Forgiving:

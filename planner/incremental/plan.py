@@ -20,7 +20,7 @@ from planner.algebra.validate import validate
 from planner.algebra.walk import transform, walk
 from planner.incremental.clock_bounds import clock_expiries
 from planner.incremental.methods.collect import Collected, CollectedRows
-from planner.incremental.methods.interval.joins import NO_WATERMARKS, IntervalJoin, Watermarks, interval_joins
+from planner.incremental.methods.interval.joins import NO_WATERMARKS, Found, Watermarks, interval_joins
 from planner.incremental.methods.interval.states import IntervalJoins, JoinedRows
 from planner.incremental.methods.method import Gathered, Method
 from planner.incremental.methods.split.groupings import Groupings
@@ -104,7 +104,7 @@ def plan(
     final = optimise(keep_columns(final, query.relation.columns))
     rows.gather(gathered, [final, *(statement.relation for _, statement in gathered.statements)], regions)
     bounded = IntervalJoins(joins, watermarks, groupings, fresh)
-    statements, leaving = bounded.expanded(gathered)
+    statements, leaving = bounded.expanded(gathered, final)
     states = tuple(gathered.states)
     paths = paths_of(statements)
     relations = [statement.relation for path in paths for statement in path.statements]
@@ -128,11 +128,11 @@ def plan(
 
 def _grouped(
     query: Query, keeping: Keeping | None, once: bool, joined: bool, watermarks: Watermarks
-) -> tuple[Relation, CollectedRows, Fresh, tuple[Collected, ...], tuple[IntervalJoin, ...]]:
+) -> tuple[Relation, CollectedRows, Fresh, tuple[Collected, ...], Found]:
     """The query in the form that methods expect, over collected rows where no grouping takes a stream in, and over
     joins of streams that bound each other; all streams are collected where the query has no such form. ``joined``: rows
     meet tables before they are collected."""
-    joins: tuple[IntervalJoin, ...] = ()
+    joins = Found()
     times: dict[int, str] = {}
     if keeping is not None and keeping.retention is not None:
         times = {oid: item.column for oid, item in keeping.watermarks.items()}

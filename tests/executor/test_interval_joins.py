@@ -1,5 +1,5 @@
-"""Joins of streams whose times bound each other: which conditions do, what leaves the states, late rows, and what such
-a view may not have."""
+"""Joins of streams whose times bound each other: which conditions do, what leaves the states, rows without partners,
+late rows, and what such a view may not have."""
 
 from __future__ import annotations
 
@@ -115,7 +115,19 @@ BETWEEN = "b.at BETWEEN a.at AND a.at + interval '1 minute'"
             "ab",
         ),
         ("SELECT count(*) FROM p JOIN b ON p.k = b.k AND b.at <= p.at AND p.at <= b.at", "p"),
-        (f"SELECT count(*) FROM a LEFT JOIN b ON {BETWEEN}", ""),
+        (f"SELECT count(*) FROM a LEFT JOIN b ON {BETWEEN}", "ab"),
+        (f"SELECT b.x FROM a RIGHT JOIN b ON {BETWEEN}", "ab"),
+        (f"SELECT a.x, b.x AS y FROM a FULL JOIN b ON {BETWEEN}", "ab"),
+        (f"SELECT x FROM a WHERE NOT EXISTS (SELECT FROM b WHERE b.k = a.k AND {BETWEEN})", "ab"),
+        (f"SELECT a.k, name FROM a LEFT JOIN b ON a.k = b.k AND {BETWEEN} JOIN t ON id = a.x", "ab"),
+        ("SELECT count(*) FROM p LEFT JOIN b ON p.k = b.k AND b.at <= p.at AND p.at <= b.at", "p"),
+        ("SELECT count(*) FROM b LEFT JOIN p ON p.k = b.k AND b.at <= p.at AND p.at <= b.at", ""),
+        (f"SELECT count(*) FROM a LEFT JOIN b ON {BETWEEN} AND EXISTS (SELECT FROM t WHERE id = b.x)", ""),
+        (f"SELECT a.x FROM a JOIN t ON id = a.k LEFT JOIN b ON {BETWEEN}", ""),
+        (f"SELECT a.x, b.x AS y FROM a LEFT JOIN (SELECT b.* FROM b JOIN t ON id = k) b ON {BETWEEN}", ""),
+        (f"SELECT a.x, z.x AS y FROM a LEFT JOIN b ON {BETWEEN} LEFT JOIN z ON z.k = a.k", ""),
+        (f"SELECT a.x FROM a LEFT JOIN b ON {BETWEEN} UNION ALL SELECT x FROM p", ""),
+        (f"SELECT a.k, lag(b.x) OVER (ORDER BY a.at, b.at, b.x) FROM a LEFT JOIN b ON {BETWEEN}", ""),
         (f"SELECT count(*) FROM a WHERE EXISTS (SELECT FROM b WHERE {BETWEEN})", ""),
         (f"SELECT count(*) FROM a JOIN b ON {BETWEEN} JOIN z ON z.k = a.k", ""),
         (f"SELECT a.k, lag(b.x) OVER (ORDER BY a.at, b.at, b.x) FROM a JOIN b ON {BETWEEN}", ""),
@@ -251,6 +263,83 @@ def test_the_kept_rows_do_not_grow(database: Database, tmp_path: Path, reads: bo
         assert rows(again) == [(1, pairs, pairs)]
         insert(again, "b", 2 * number + 3, x=10)
         assert rows(again) == [(1, pairs + 29, pairs + 290)]
+
+
+OUTER = "CREATE VIEW v AS SELECT a.k, a.x, b.x AS y FROM a {} JOIN b ON a.k = b.k AND " + BETWEEN
+
+
+def test_a_row_without_partner_is_there_until_one_comes(database: Database) -> None:
+    client = Client(database)
+    client.run(OUTER.format("LEFT"))
+    insert(database, "a", 100, x=1)
+    insert(database, "a", 100, x=1)
+    insert(database, "a", 101, k=2, x=2)
+    assert rows(database) == [(1, 1, None), (1, 1, None), (2, 2, None)]
+    insert(database, "b", 130, x=5)
+    assert rows(database) == [(1, 1, 5), (1, 1, 5), (2, 2, None)]
+    settle(database)
+    insert(database, "a", 102, x=3)  # b has the row still
+    insert(database, "b", 165, k=9)  # no partner of those at 100 to 104 comes any more
+    assert rows(database) == [(1, 1, 5), (1, 1, 5), (1, 3, 5), (2, 2, None)]
+    settle(database)
+    insert(database, "b", 160, k=2)  # late
+    insert(database, "a", 103, k=2, x=4)  # in time, though none of its partners can be
+    client.run("INSERT INTO a VALUES (3, NULL, NULL, 6)")
+    assert rows(database) == [(1, 1, 5), (1, 1, 5), (1, 3, 5), (2, 2, None), (2, 4, None), (3, 6, None)]
+
+
+def test_a_transaction_of_both_streams(database: Database) -> None:
+    client = Client(database)
+    client.run(OUTER.format("FULL"))
+    client.run("BEGIN")
+    client.run("INSERT INTO a (k, at, x) VALUES (1, '2024-01-01 00:00', 1), (2, '2024-01-01 00:00', 2)")
+    client.run("INSERT INTO b (k, at, x) VALUES (1, '2024-01-01 00:01', 5), (3, '2024-01-01 00:09', 6)")
+    client.run("COMMIT")
+    assert rows(database) == [(1, 1, 5), (2, 2, None), (None, None, 6)]
+    settle(database)
+    assert rows(database) == [(1, 1, 5), (2, 2, None), (None, None, 6)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("query", sample([OUTER.format("LEFT"), OUTER.format("FULL")], range(1, 2)))
+def test_what_tells_of_partners_does_not_grow(database: Database, tmp_path: Path, query: str) -> None:
+    """Every fourth row of a has two partners, and half the rows of b have one; the states have those of a minute."""
+    counts = "SELECT count(y), count(*) FROM v"
+
+    def expected(last: int) -> list[tuple[int, int]]:
+        every = range(last + 1)
+        paired = sum(number % 4 < 2 for number in every)
+        alone = sum(number % 4 > 0 for number in every), ("FULL" in query) * sum(number % 4 > 1 for number in every)
+        return [(paired + alone[1], paired + sum(alone))]
+
+    client = Client(database)
+    client.run(query)
+    last = 30 * (RUNS + 2) - 1
+    for number in range(last + 1):
+        insert(database, "a", 2 * number, k=number)
+        insert(database, "b", 2 * number + 1, k=number - number % 4 if number % 4 < 2 else -1)
+        if number % 10 == 0:
+            assert client.run(counts) == expected(number)
+            runtime = settle(database)
+    settle(database)
+    database.core.storage.compact(runtime.view.oid, runtime.program.states, database.core.engine)
+    expiring = {item.state for item in runtime.program.expiries}
+    kept = [item for item in runtime.program.states if item.name in expiring]
+    stored = [sum(run.num_rows for run in database.core.storage.read(runtime.view.oid, item)) for item in kept]
+    assert len(stored) == (4 if "FULL" in query else 3)
+    assert max(stored) <= 30 + 10 * (RUNS + 1) + 10
+    database.close()
+    with closing(Database(Options(tmp_path, spark_enabled=False))) as again:
+        assert Client(again).run(counts) == expected(last)
+        insert(again, "b", 2 * last + 3, k=last)
+        ((paired, every),) = expected(last)
+        assert Client(again).run(counts) == [(paired + 1, every)]
+
+
+def test_rows_without_partners_are_computed_at_each_read(database: Database) -> None:
+    view = OUTER.format("LEFT").replace("VIEW v", "VIEW v WITH (refresh_policy = 'incremental')")
+    with pytest.raises(SqlError, match=r"a part is computed at each read \(rows of its states expire"):
+        Client(database).run(view)
 
 
 @pytest.mark.slow

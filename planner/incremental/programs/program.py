@@ -12,8 +12,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from planner.algebra.nodes import AggregateCall, Column, Relation, Snapshot
-from planner.algebra.walk import walk
+from planner.algebra.nodes import AggregateCall, Column, Delta, Join, Relation, Snapshot
+from planner.algebra.walk import Node, children, walk
 
 #: How two rows of equal key become one. 'concatenate' keeps both (value states in arrival order).
 StateKind = Literal["aggregate", "distinct", "concatenate"]
@@ -56,7 +56,7 @@ class Statement(Struct, frozen=True):
     """``target`` trace += ``relation``, as ``method`` plans it.
 
     The relation's leaves are Delta of the path's inputs, Snapshot of statics, and Snapshot of states: a state as it was
-    before the path's interval. Where one of its deltas is empty, it adds nothing.
+    before the path's interval. Where one of its deltas is empty, it adds nothing (``needed_deltas``).
     """
 
     target: str
@@ -180,6 +180,20 @@ def readers_first(statements: Iterable[Statement]) -> tuple[Statement, ...]:
 def bounds_joins(program: Program) -> bool:
     """Whether rows leave the states of joined streams by the streams' times (``methods.interval``)."""
     return any(item.method == "interval" for path in program.paths for item in path.statements)
+
+
+def needed_deltas(relation: Relation) -> frozenset[int]:
+    """The oids of the inputs without whose changes a statement's relation adds nothing: of all whose deltas it reads,
+    but for the rows that others must not meet, or may."""
+    found: set[int] = set()
+    stack: list[Node] = [relation]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Delta):
+            found.add(node.oid)
+        one_sided = isinstance(node, Join) and node.kind in ("left", "anti")
+        stack.extend([node.left] if one_sided and isinstance(node, Join) else children(node))
+    return frozenset(found)
 
 
 def states_read(statements: Iterable[Statement]) -> set[str]:
