@@ -20,7 +20,8 @@ from planner.algebra.validate import validate
 from planner.algebra.walk import transform, walk
 from planner.incremental.clock_bounds import clock_expiries
 from planner.incremental.methods.collect import Collected, CollectedRows
-from planner.incremental.methods.interval.joins import NO_WATERMARKS, Found, Watermarks, interval_joins
+from planner.incremental.methods.interval.joins import interval_joins
+from planner.incremental.methods.interval.sides import NO_WATERMARKS, Found, Watermarks
 from planner.incremental.methods.interval.states import IntervalJoins, JoinedRows
 from planner.incremental.methods.method import Gathered, Method
 from planner.incremental.methods.split.groupings import Groupings

@@ -55,7 +55,7 @@ def planned(client: Client, query: str) -> Planned:
 
 def ages(found: Planned) -> dict[str, int | None]:
     """By stream, how long after its rows the other stream's latest time is when they leave."""
-    return {item.stream: item.age for item in found.joined}
+    return {item.stream: max((mark.age for mark in item.marks), default=None) for item in found.joined}
 
 
 # Which conditions bound what ------------------------------------------------------------------------------------------
@@ -99,6 +99,29 @@ def test_a_day_may_be_longer_in_a_time_zone(database: Database) -> None:
     assert ages(planned(Client(database), query.format(condition.partition(" AND ")[0]))) == {"a": 2 * DAY, "z": None}
 
 
+@pytest.mark.parametrize(
+    ("conditions", "found"),
+    [
+        (
+            "b.at BETWEEN a.at AND a.at + interval '1 hour' AND c.at BETWEEN b.at AND b.at + interval '1 minute'",
+            {"a": [HOUR, HOUR + MINUTE], "b": [10 * SECOND, MINUTE], "c": [10 * SECOND, 0]},
+        ),
+        (
+            "b.at <= a.at + interval '1 hour' AND c.at <= b.at AND c.at <= a.at + interval '1 minute'",
+            {"a": [HOUR, MINUTE], "b": [], "c": []},
+        ),
+        ("b.at <= a.at AND c.at <= a.tz::timestamp", {}),
+        ("b.at = a.at AND c.at <= b.at AND a.x = c.x", {"a": [0, 0], "b": [10 * SECOND, 0], "c": []}),
+        ("b.at = a.at AND c.x = b.x", {}),
+    ],
+)
+def test_when_rows_of_three_streams_leave(database: Database, conditions: str, found: dict[str, list[int]]) -> None:
+    client = Client(database)
+    client.run("CREATE FOREIGN TABLE c (k int, at timestamp, x int) SERVER stream OPTIONS (watermark 'at')")
+    joined = planned(client, f"SELECT count(*) FROM a, b, c WHERE {conditions}").joined
+    assert {item.stream: [mark.age for mark in item.marks] for item in joined} == found
+
+
 BETWEEN = "b.at BETWEEN a.at AND a.at + interval '1 minute'"
 
 
@@ -130,6 +153,10 @@ BETWEEN = "b.at BETWEEN a.at AND a.at + interval '1 minute'"
         (f"SELECT a.k, lag(b.x) OVER (ORDER BY a.at, b.at, b.x) FROM a LEFT JOIN b ON {BETWEEN}", ""),
         (f"SELECT count(*) FROM a WHERE EXISTS (SELECT FROM b WHERE {BETWEEN})", ""),
         (f"SELECT count(*) FROM a JOIN b ON {BETWEEN} JOIN z ON z.k = a.k", ""),
+        (f"SELECT count(*) FROM a JOIN b ON {BETWEEN} JOIN z ON z.tz = a.tz AND a.tz >= z.tz", ""),
+        (f"SELECT count(*) FROM a JOIN b ON {BETWEEN} JOIN b c ON c.at BETWEEN b.at AND b.at + interval '1 min'", "ab"),
+        (f"SELECT a.x, b.x AS y, c.x AS z FROM a JOIN b ON {BETWEEN} JOIN b c ON c.at = a.at", "ab"),
+        (f"SELECT count(*) FROM a JOIN b ON {BETWEEN}, b c, b d WHERE c.at = b.at AND d.at = c.at", ""),
         (f"SELECT a.k, lag(b.x) OVER (ORDER BY a.at, b.at, b.x) FROM a JOIN b ON {BETWEEN}", ""),
         (f"SELECT b.x FROM a JOIN b ON {BETWEEN} UNION ALL SELECT x FROM p", ""),
         ("SELECT count(*) FROM a JOIN b ON a.k = b.k", ""),
@@ -137,7 +164,7 @@ BETWEEN = "b.at BETWEEN a.at AND a.at + interval '1 minute'"
 )
 def test_which_joins_let_rows_go(database: Database, query: str, streams: str) -> None:
     found = planned(Client(database), query)
-    assert {item.stream for item in found.joined if item.age is not None} == set(streams)
+    assert {item.stream for item in found.joined if item.marks} == set(streams)
     assert found.program == plan_without(database, query) or streams
 
 
@@ -334,6 +361,38 @@ def test_what_tells_of_partners_does_not_grow(database: Database, tmp_path: Path
         insert(again, "b", 2 * last + 3, k=last)
         ((paired, every),) = expected(last)
         assert Client(again).run(counts) == [(paired + 1, every)]
+
+
+@pytest.mark.slow
+def test_the_kept_rows_of_three_streams_do_not_grow(database: Database, tmp_path: Path) -> None:
+    """Rows leave once both other streams have passed them."""
+    client = Client(database)
+    client.run("CREATE FOREIGN TABLE c (k int, at timestamp, x int) SERVER stream OPTIONS (watermark 'at')")
+    client.run(
+        "CREATE VIEW v AS SELECT count(*) AS n FROM a JOIN b ON a.k = b.k AND b.at BETWEEN a.at "
+        "AND a.at + interval '30 seconds' JOIN c ON c.k = b.k AND c.at BETWEEN b.at AND b.at + interval '30 seconds'"
+    )
+    assert client.notices[0] == (
+        'the view keeps the rows of stream "a" until those of "b" and "c" that may still come join none of them'
+    )
+    found = 0
+    for number in range(30 * (RUNS + 2)):
+        for stream in "abc":
+            insert(database, stream, 2 * number, k=number % 3)
+        found += sum(1 for b in range(16) for a in range(16) if a % 3 == b % 3 == 0 and a + b <= number and b <= number)
+        if number % 10 == 0:
+            assert rows(database) == [(found,)]
+            runtime = settle(database)
+    settle(database)
+    database.core.storage.compact(runtime.view.oid, runtime.program.states, database.core.engine)
+    kept = [item for item in runtime.program.states if item.kind == "concatenate"]
+    stored = [sum(run.num_rows for run in database.core.storage.read(runtime.view.oid, item)) for item in kept]
+    assert len(stored) == 3
+    assert max(stored) <= 40 + 10 * (RUNS + 1) + 10
+    assert len([mark for item in runtime.program.expiries for mark in item.marks]) == 6
+    database.close()
+    with closing(Database(Options(tmp_path, spark_enabled=False))) as again:
+        assert rows(again) == [(found,)]
 
 
 def test_rows_without_partners_are_computed_at_each_read(database: Database) -> None:

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 
 COLUMNS: Final = "k int, at timestamp, tz timestamptz, x int, t text"
 #: By stream, the watermark's column and its delay in minutes.
-WATERMARKS: Final = {"a": ("at", 2), "b": ("at", 0), "c": ("tz", 5), "plain": None}
+WATERMARKS: Final = {"a": ("at", 2), "b": ("at", 0), "c": ("tz", 5), "d": ("at", 3), "plain": None}
 #: By view, the streams of which rows in time alone count, and the query.
 VIEWS: Final = {
     "grouped": ("ab", "SELECT a.k, count(*), sum(b.x), max(a.t) AS t FROM a JOIN b ON a.k = b.k "
@@ -62,6 +62,30 @@ VIEWS: Final = {
                    "b.at BETWEEN a.at AND a.at + interval '5 minutes' ORDER BY a.k, b.at DESC, b.x, a.x"),
     "latest_too": ("ab", "SELECT (SELECT max(at) FROM b) AS latest, count(*) FROM a JOIN b ON a.k = b.k AND "
                    "b.at BETWEEN a.at AND a.at + interval '5 minutes'"),
+}  # fmt: skip
+
+
+#: Those of three streams.
+THREE: Final = {
+    "three": ("abd", "SELECT a.k, count(*), sum(b.x), max(d.x) AS x FROM a JOIN b ON a.k = b.k AND b.at BETWEEN a.at "
+              "AND a.at + interval '5 min' JOIN d ON d.k = b.k AND d.at BETWEEN b.at AND b.at + interval '4 min' "
+              "GROUP BY a.k"),
+    "three_rows": ("abd", "SELECT a.k, a.at, b.at AS u, d.at AS v, d.t FROM a, b, d WHERE a.k = b.k AND b.k = d.k "
+                   "AND a.at - d.at BETWEEN interval '-3 min' AND interval '2 min' AND b.at <= d.at + interval '2 min' "
+                   "AND b.at >= d.at AND a.x + b.x > d.x"),
+    "three_equal": ("abd", "SELECT a.at, count(*), array_agg(d.x ORDER BY d.x, a.x, b.x) FROM a JOIN b ON a.at = b.at "
+                    "JOIN d ON d.at = b.at GROUP BY a.at"),
+    "three_partly": ("bd", "SELECT a.k, count(*), sum(d.x) FROM a JOIN b ON a.k = b.k "
+                     "AND b.at <= a.at + interval '3 min' JOIN d ON d.k = b.k AND d.at < b.at + interval '2 min' "
+                     "GROUP BY a.k"),
+    "three_itself": ("a", "SELECT l.k, l.t, m.t AS u, r.t AS v, count(*) FROM a l JOIN a m ON l.k = m.k "
+                     "AND m.at > l.at AND m.at <= l.at + interval '3 min' JOIN a r ON r.k = m.k AND r.at > m.at "
+                     "AND r.at <= m.at + interval '3 min' GROUP BY 1, 2, 3, 4"),
+    "three_of_two": ("ab", "SELECT l.x, b.x AS y, r.x AS z FROM a l JOIN b ON l.k = b.k AND b.at BETWEEN l.at AND l.at "
+                     "+ interval '3 min' JOIN a r ON r.k = b.k AND r.at BETWEEN b.at AND l.at + interval '6 min'"),
+    "three_tables": ("abd", "SELECT name, count(*), sum(a.x * w) FROM a JOIN names ON a.k = id JOIN b ON a.k = b.k AND "
+                     "b.at BETWEEN a.at AND a.at + interval '6 min' JOIN d ON d.k = id "
+                     "AND d.at >= b.at - interval '1 min' AND d.at <= b.at + interval '2 min' GROUP BY name"),
 }  # fmt: skip
 
 
@@ -148,8 +172,8 @@ def _create(mirror: Mirror) -> None:
         option = "" if watermark is None else f"OPTIONS (watermark '{watermark[0]} - interval ''{watermark[1]} min''')"
         mirror.client.execute(f"CREATE FOREIGN TABLE {stream} ({COLUMNS}) SERVER stream {option}".encode())
         mirror.judge.execute(f"CREATE TABLE all_{stream} (n int, {COLUMNS})".encode())
-    for place, (name, (streams, query)) in enumerate((VIEWS | OUTER).items()):
-        is_followed = place % 2 and name in VIEWS
+    for place, (name, (streams, query)) in enumerate((VIEWS | OUTER | THREE).items()):
+        is_followed = place % 2 and name not in OUTER
         options = "WITH (method = 'incremental', refresh_policy = 'incremental')" if is_followed else ""
         mirror.client.execute(f"CREATE VIEW v_{name} {options} AS {query}".encode())
         rows = (f"{stream} AS ({_in_time(stream, stream in streams)})" for stream in WATERMARKS)

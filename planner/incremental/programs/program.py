@@ -76,9 +76,18 @@ class Path(Struct, frozen=True):
     statements: tuple[Statement, ...]
 
 
+class Mark(Struct, frozen=True):
+    """The latest time of a stream, column ``latest`` of state ``watermark``, less ``age`` microseconds."""
+
+    watermark: str
+    latest: Column
+    age: int
+
+
 class Expiry(Struct, frozen=True):
     """Rows of ``state`` that no result needs any more: whose ``column`` lies ``age`` microseconds or more before the
-    ``latest`` of state ``watermark``, or is NULL. It only grows, so they need not be kept.
+    ``latest`` of state ``watermark``, and at or before all marks that ``also`` count, or is NULL. These only grow, so
+    the rows need not be kept.
 
     Without a watermark (``''``) the clock counts, and ``latest`` is of no account. With a ``gap`` it is the last row of
     the row's session that lies so long before; ``others`` are the columns beside the time within which rows are of one
@@ -91,6 +100,12 @@ class Expiry(Struct, frozen=True):
     age: int
     gap: int | None = None
     others: tuple[Column, ...] = ()
+    also: tuple[Mark, ...] = ()
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """All that count; none where the clock does."""
+        return () if self.by_clock else (Mark(self.watermark, self.latest, self.age), *self.also)
 
     @property
     def by_clock(self) -> bool:

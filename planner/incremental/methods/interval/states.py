@@ -1,20 +1,21 @@
-"""Joins of two streams bounded by their times: the states of both sides, and the joined rows that a delta adds.
+"""Joins of streams bounded by their times: the states of the sides, and the joined rows that a delta adds.
 
     dJ       =  (dA join B)  +  (A join dB)  +  (dA join dB)      A, B: the kept rows of before the delta
     A       +=  dA                                                dA: the delta's rows in time, filtered and projected
     latest  +=  max(time of the delta)
 
-The first equation is the delta of a join (DBToaster, section 3.1, delta queries). That rows leave by watermarks is
-Millstream's own rule, as interval joins of stream processors have it: the papers know no event time.
+The first equation is the delta of a join (DBToaster, section 3.1, delta queries); that of three has a part for each of
+the seven ways to take at least one delta. That rows leave by watermarks is Millstream's own rule, as interval joins of
+stream processors have it: the papers know no event time.
 
 What reads dJ becomes a statement for each part, which adds nothing where one of its streams got no rows. The
-statements of both streams are one path, so that all of them see one LSN and commit together: a pair of rows counts
-once, whichever process dies.
+statements of all streams are one path, so that all of them see one LSN and commit together: joined rows
+count once, whichever process dies.
 
-A row of A leaves its state once B's watermark has passed the time up to which it can be joined (``Expiry``): whenever
-that is done, no row of B that still comes can meet it. This is so since late rows are left out (``lateness``): where
-rows of A leave by B's watermark, a row of B counts only if its time lies above the watermark of the transactions before
-its own. So the view equals its query over the rows in time, however they are batched.
+A row of A leaves its state once the watermark of each other stream has passed the time up to which it can be joined
+(``Expiry``): whenever that is done, no row that still comes can meet it. This is so since late rows are left out
+(``lateness``): where rows leave by B's watermark, a row of B counts only if its time lies above the watermark of the
+transactions before its own. So the view equals its query over the rows in time, however they are batched.
 
 Of a side whose rows an outer join keeps, ``unmatched`` says what becomes of those without partners.
 """
@@ -22,6 +23,7 @@ Of a side whose rows an outer join keeps, ``unmatched`` says what becomes of tho
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import ClassVar
 
 from msgspec import Struct
@@ -35,7 +37,7 @@ from planner.algebra.nodes import (
     Column,
     ColumnRef,
     Delta,
-    Join,
+    Filter,
     Literal,
     Project,
     Relation,
@@ -47,7 +49,7 @@ from planner.algebra.walk import transform, used_columns, walk
 from planner.incremental.checks import UNGROUPED
 from planner.incremental.lateness import Horizon, in_time, late, latest_time
 from planner.incremental.methods.collect import Collected
-from planner.incremental.methods.interval.joins import Found, IntervalJoin, Side, Watermarks
+from planner.incremental.methods.interval.sides import Found, IntervalJoin, Side, Watermarks, all_combinations
 from planner.incremental.methods.interval.unmatched import (
     Alone,
     Passing,
@@ -62,22 +64,29 @@ from planner.incremental.methods.method import Gathered
 from planner.incremental.methods.split.groupings import Groupings
 from planner.incremental.methods.stream_parts import over, scan_of
 from planner.incremental.names import LSN, stored_name
-from planner.incremental.programs.program import Expiry, MethodName, State, Statement
+from planner.incremental.programs.program import Expiry, Mark, MethodName, State, Statement
 from planner.rules import optimise
 
 #: A statement with the oids of the streams whose changes it reads.
 Placed = tuple[tuple[int, ...], Statement]
 
 
-class JoinedRows(Struct, frozen=True):
-    """A stream whose rows a view keeps to join them with those of ``other``: until the latest ``mark`` of that one is
-    ``age`` microseconds after the row's ``column``. Without an age, for ever."""
+class MarkedStream(Struct, frozen=True):
+    """A stream whose latest ``column`` is ``age`` microseconds after something."""
 
     stream: str
-    other: str
+    column: str
+    age: int
+
+
+class JoinedRows(Struct, frozen=True):
+    """A stream whose rows a view keeps to join them with those of ``others``: until all ``marks`` are after the row's
+    ``column``. Without marks, for ever."""
+
+    stream: str
+    others: tuple[str, ...]
     column: str = ""
-    mark: str = ""
-    age: int | None = None
+    marks: tuple[MarkedStream, ...] = ()
 
 
 class _Kept(Struct, frozen=True):
@@ -100,7 +109,7 @@ class _Kept(Struct, frozen=True):
         return Passing(self.time, self.until.age)
 
 
-_Pair = tuple[_Kept, _Kept]
+_Sides = tuple[_Kept, ...]
 
 
 class IntervalJoins:
@@ -153,51 +162,54 @@ class IntervalJoins:
     def told(self) -> tuple[JoinedRows, ...]:
         """What is to be said of the streams."""
         pairs = (pair for join in self._joins.values() for pair in _each_beside(join.sides))
-        return tuple(dict.fromkeys(self._told(side, other) for side, other in pairs))
+        return tuple(dict.fromkeys(self._told(side, others) for side, others in pairs))
 
-    def _told(self, side: Side, other: Side) -> JoinedRows:
-        mine, theirs = scan_of(side.part), scan_of(other.part)
+    def _told(self, side: Side, others: Iterable[Side]) -> JoinedRows:
+        scans = {scan.oid: scan for scan in (scan_of(other.part) for other in others)}
+        stream, names = scan_of(side.part).name, tuple(scan.name for scan in scans.values())
         if side.until is None:
-            return JoinedRows(mine.name, theirs.name)
-        watermark = self._watermarks[theirs.oid]
-        age = side.until.age + watermark.delay
-        return JoinedRows(mine.name, theirs.name, side.until.column, watermark.column, age)
+            return JoinedRows(stream, names)
+        marks = (
+            MarkedStream(scans[oid].name, self._watermarks[oid].column, age + self._watermarks[oid].delay)
+            for oid, age in side.until.ages
+        )
+        return JoinedRows(stream, names, side.until.column, tuple(marks))
 
     def collected(self, item: Collected) -> Collected:
         """What is to be said of rows that are kept, where they are those of a join."""
         join = next((join for join in self._joins.values() if join.name == item.stream), None)
         if join is None:
             return item
-        left, right = (scan_of(side.part).name for side in (join.left, join.right))
+        first, *others = (scan_of(side.part).name for side in join.sides)
         reason = "no grouping takes them in" if item.reason == UNGROUPED else item.reason
-        return replace(item, stream=left, other=right, reason=reason)
+        return replace(item, stream=first, others=tuple(others), reason=reason)
 
     def _inputs(self, oid: int) -> tuple[int, ...]:
-        if oid not in self._origins:
-            return (oid,)
-        join, _ = self._origins[oid]
-        return tuple(dict.fromkeys(scan_of(side.part).oid for side in join.sides))
+        return self._origins[oid][0].inputs if oid in self._origins else (oid,)
 
     # The states -------------------------------------------------------------------------------------------------
 
-    def _kept(self, join: IntervalJoin, used: frozenset[Column]) -> _Pair:
-        """Both sides of a join of which some columns are used."""
-        left, right = (self._side(side, other, used) for side, other in _each_beside(join.sides))
-        return left, right
+    def _kept(self, join: IntervalJoin, used: frozenset[Column]) -> _Sides:
+        """The sides of a join of which some columns are used."""
+        return tuple(self._side(side, others, used) for side, others in _each_beside(join.sides))
 
-    def _side(self, side: Side, other: Side, used: frozenset[Column]) -> _Kept:
-        """One side, beside the other one: its rows leave by the other's watermark, and the other's by its own."""
+    def _side(self, side: Side, others: Sequence[Side], used: frozenset[Column]) -> _Kept:
+        """One side, beside others: its rows leave by the watermarks of these, and theirs by its own."""
         pairs = zip(side.part.columns, side.columns, strict=True)
         columns = {part: column for part, column in pairs if part in used or part == side.time}
         state = State(side.state, "concatenate", tuple(columns.values()), ())
-        horizon = None if other.until is None else self._horizon(scan_of(side.part))
+        horizon = None if all(other.until is None for other in others) else self._horizon(scan_of(side.part))
         until = None
         if side.until is not None and side.time is not None:
-            theirs = scan_of(other.part)
-            (mark,) = self._groupings.plan(self._latest_of(theirs)).sources
-            age = side.until.age + self._watermarks[theirs.oid].delay
-            until = Expiry(side.state, columns[side.time], mark.trace, mark.columns[0], age)
+            streams = {scan.oid: scan for scan in (scan_of(other.part) for other in others)}
+            first, *also = (self._mark(streams[oid], age) for oid, age in side.until.ages)
+            until = Expiry(side.state, columns[side.time], first.watermark, first.latest, first.age, also=tuple(also))
         return _Kept(state, side.part, columns, horizon, until, side.time, side.alone)
+
+    def _mark(self, stream: Scan, age: int) -> Mark:
+        """A stream's watermark less an age."""
+        (mark,) = self._groupings.plan(self._latest_of(stream)).sources
+        return Mark(mark.trace, mark.columns[0], age + self._watermarks[stream.oid].delay)
 
     def _used(self, relations: Iterable[Relation], join: IntervalJoin) -> frozenset[Column]:
         """The columns of a join that its condition and what reads its rows use."""
@@ -235,7 +247,7 @@ class IntervalJoins:
 
     # The joined rows, and those without partners ----------------------------------------------------------------
 
-    def _over_streams(self, relation: Relation, kept: Mapping[int, _Pair]) -> list[Relation]:
+    def _over_streams(self, relation: Relation, kept: Mapping[int, _Sides]) -> list[Relation]:
         """A relation over changes of a stream; one over those of joined rows, or of rows without partners, as parts,
         which are over changes of streams, too."""
         delta = next((node for node in walk(relation) if isinstance(node, Delta) and node.oid in self._origins), None)
@@ -244,33 +256,36 @@ class IntervalJoins:
         join, place = self._origins[delta.oid]
         sides = kept[join.oid]
         if place is None:
-            parts = [self._joined(delta, *pair) for pair in self._pairs(sides)]
+            parts = [self._joined(delta, rows) for rows in self._combinations(sides)]
         else:
             own = _by_place(join.sides[place])
             parts = [_read(delta, rows, own) for rows in self._passed(join, sides, place)]
         return [optimise(_instead(relation, delta, part)) for part in parts]
 
-    def _pairs(self, sides: Sequence[_Kept]) -> tuple[tuple[Rows, Rows], ...]:
-        """Of both sides the rows that may be partners since a delta has come."""
-        left, right = sides
-        old, new = self._standing, self._coming
-        return (new(left), old(right)), (old(left), new(right)), (new(left), new(right))
+    def _combinations(self, sides: _Sides) -> Iterator[tuple[Rows, ...]]:
+        """Of the sides the rows that may be partners since a delta has come: of one side at least those of the
+        delta, of the others these or those of before."""
+        for are_new in sorted(product((True, False), repeat=len(sides)), key=sum):
+            if any(are_new):
+                pairs = zip(sides, are_new, strict=True)
+                yield tuple(self._coming(side) if is_new else self._standing(side) for side, is_new in pairs)
 
-    def _joined(self, delta: Delta, left: Rows, right: Rows) -> Relation:
-        """Some rows of both sides joined, under the columns of ``delta``."""
-        join, columns = self._joins[delta.oid], {**left.columns, **right.columns}
-        joined = Join("inner", left.relation, right.relation, rename_columns(join.predicate, columns))
+    def _joined(self, delta: Delta, sides: Sequence[Rows]) -> Relation:
+        """Some rows of the sides joined, under the columns of ``delta``."""
+        join = self._joins[delta.oid]
+        columns = {part: column for rows in sides for part, column in rows.columns.items()}
+        joined = Filter(all_combinations([rows.relation for rows in sides]), rename_columns(join.predicate, columns))
         return _read(delta, Rows(joined, columns), dict(zip(join.sources, join.columns, strict=True)))
 
-    def _matching(self, oid: int, sides: _Pair, place: int) -> Iterator[Statement]:
+    def _matching(self, oid: int, sides: _Sides, place: int) -> Iterator[Statement]:
         """What tells of rows of a side that they have partners."""
         alone, predicate = sides[place].alone, self._joins[oid].predicate
         assert alone is not None
-        for pair in self._pairs(sides):
-            own, other = pair[place], pair[1 - place]
+        for rows in self._combinations(sides):
+            own, other = rows[place], rows[1 - place]
             yield Statement(alone.matched, optimise(with_partner(own, other, predicate, alone)), self.name)
 
-    def _passed(self, join: IntervalJoin, sides: _Pair, place: int) -> tuple[Rows, Rows]:
+    def _passed(self, join: IntervalJoin, sides: _Sides, place: int) -> tuple[Rows, Rows]:
         """The rows of a side that will have no partner and were there before the delta, and those of the delta."""
         own, other, predicate = sides[place], sides[1 - place], join.predicate
         assert own.alone is not None
@@ -342,10 +357,10 @@ class IntervalJoins:
         return state, Statement(state.name, relation, "late")
 
 
-def _each_beside(sides: tuple[Side, Side]) -> tuple[tuple[Side, Side], ...]:
-    """Each side with the other one."""
-    left, right = sides
-    return (left, right), (right, left)
+def _each_beside(sides: tuple[Side, ...]) -> Iterator[tuple[Side, tuple[Side, ...]]]:
+    """Each side with the others."""
+    for place, side in enumerate(sides):
+        yield side, (*sides[:place], *sides[place + 1 :])
 
 
 def _by_place(side: Side) -> dict[str, Column]:
