@@ -58,8 +58,10 @@ def planned_view(core: Core, catalog: Catalog, statement: CreateView) -> ViewPla
         found = ViewPlan(derived(query, origin_of(core, view)))
     else:
         _refuse_files(query)
-        watermarks = _watermarks(statement) if _begin_alike(core, catalog, statement) else NO_WATERMARKS
+        watermarks = statement.watermarks if _begin_alike(core, catalog, statement) else NO_WATERMARKS
         planned = _planned(core, catalog, statement, query, watermarks)
+        if planned.blames_pairs and view.on_error != "fail":
+            planned = _planned(core, catalog, statement, query, NO_WATERMARKS)
         require_row_policy(view, planned.program)
         for oid in planned.program.inputs:
             require_own(catalog.objects[oid])
@@ -91,7 +93,7 @@ def altered_program(core: Core, catalog: Catalog, statement: AlterView, before: 
     """What a view over streams would be planned as with its new options. Raises 0A000. A view whose joins keep all rows
     goes on to keep them."""
     assert statement.query is not None
-    watermarks = _watermarks(statement) if bounds_joins(before) else NO_WATERMARKS
+    watermarks = statement.watermarks if bounds_joins(before) else NO_WATERMARKS
     return _planned(core, catalog, statement, statement.query, watermarks).program
 
 
@@ -100,12 +102,6 @@ def require_unused_watermark(core: Core, stream: Stream) -> None:
     for runtime in core.views_on(stream.oid):
         if bounds_joins(runtime.program):
             raise in_use(stream, runtime.view)
-
-
-def _watermarks(statement: CreateView | AlterView) -> Watermarks:
-    """The watermarks by which rows leave the joins of a view: none where rows that fail are left out or have NULL,
-    since it is not known which row of a pair fails."""
-    return statement.watermarks if statement.view.on_error == "fail" else NO_WATERMARKS
 
 
 def _begin_alike(core: Core, catalog: Catalog, statement: CreateView) -> bool:
@@ -126,7 +122,9 @@ def _planned(
     statistics = statistics_of(query.relation, catalog, core.tables, {})
     tables: Tables | None = _TABLES.get(dict(view.options).get("tables", ""))
     try:
-        return plan(query, keeping, False, statistics, origin_of(core, view), tables, watermarks)
+        return plan(
+            query, keeping, False, statistics, origin_of(core, view), tables, watermarks, view.on_error != "fail"
+        )
     except SqlError as error:
         if error.position is None:
             error.position = position

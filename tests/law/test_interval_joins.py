@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 from typing import Final
 
 import pytest
@@ -139,6 +140,24 @@ OUTER: Final = {
                    "WHERE n > 1"),
 }  # fmt: skip
 
+#: Those of which some rows fail, by the option: in a stream's own rows, in conditions on both, and beside late rows.
+FAILING: Final = {
+    "skip": ("SELECT a.k, count(*), sum(b.q) FROM a JOIN (SELECT k, at, 12 / x AS q FROM b) b ON a.k = b.k "
+             "AND b.at BETWEEN a.at AND a.at + interval '5 minutes' GROUP BY a.k"),
+    "skip_rows": ("SELECT a.k, a.at, b.x, b.at AS u FROM a JOIN b ON a.k = b.k AND b.at BETWEEN a.at AND a.at "
+                  "+ interval '4 minutes' AND 12 / b.x > a.x WHERE 7 % b.x < 3"),
+    "skip_three": ("SELECT count(*), sum(a.x) FROM a JOIN b ON a.at = b.at AND a.k < 12 / b.x JOIN d ON d.k = b.k "
+                   "AND d.at BETWEEN a.at AND a.at + interval '5 minutes'"),
+    "skip_itself": ("SELECT l.k, count(*) FROM b l JOIN b r ON l.k = r.k AND r.at > l.at AND 12 / l.x >= 12 / r.x "
+                    "AND r.at <= l.at + interval '5 minutes' GROUP BY l.k"),
+    "null": ("SELECT a.k, count(*), count(b.q) AS m, sum(b.q) FROM a JOIN (SELECT k, at, 12 / x AS q FROM b) b "
+             "ON a.k = b.k AND b.at BETWEEN a.at AND a.at + interval '5 minutes' GROUP BY a.k"),
+    "null_rows": ("SELECT a.k, a.at, b.x, b.q FROM a JOIN (SELECT k, at, x, 7 % x AS q FROM b) b ON a.k = b.k "
+                  "AND b.at BETWEEN a.at AND a.at + interval '4 minutes' AND 12 / b.x > a.x"),
+    "null_itself": ("SELECT l.k, count(*) FROM b l JOIN b r ON l.k = r.k AND r.at > l.at AND (12 / l.x IS DISTINCT "
+                    "FROM 12 / r.x) AND r.at <= l.at + interval '5 minutes' GROUP BY l.k"),
+}  # fmt: skip
+
 
 SETTINGS: Final = {"maintenance_rows": 15, "maintenance_idle": 0.05, "spark_enabled": False}
 NAMES: Final = (
@@ -178,18 +197,26 @@ def _create(mirror: Mirror) -> None:
         mirror.client.execute(f"CREATE VIEW v_{name} {options} AS {query}".encode())
         rows = (f"{stream} AS ({_in_time(stream, stream in streams)})" for stream in WATERMARKS)
         mirror.views[f"v_{name}"] = f"WITH {', '.join(rows)} {query}"
+    for name, query in FAILING.items():
+        policy = name.partition("_")[0]
+        mirror.client.execute(f"CREATE VIEW v_{name} WITH (on_error = '{policy}') AS {query}".encode())
+        come = {"b": "x <> 0"} if policy == "skip" else {}
+        rows = (f"{item} AS ({_in_time(item, item in 'abd', come.get(item, 'true'))})" for item in WATERMARKS)
+        judged = re.sub(r"([/%]) ((?:[blr]\.)?x)", r"\1 nullif(\2, 0)", query) if policy == "null" else query
+        mirror.views[f"v_{name}"] = f"WITH {', '.join(rows)} {judged}"
 
 
-def _in_time(stream: str, is_judged: bool) -> str:
-    """The rows of a stream that count."""
+def _in_time(stream: str, is_judged: bool, has_come: str = "true") -> str:
+    """The rows of a stream that count, of those that are there for the view."""
     watermark = WATERMARKS[stream]
     if not is_judged or watermark is None:
         return f"SELECT * FROM all_{stream}"
     column, delay = watermark
-    before = f"(SELECT max({column}) FROM all_{stream} b WHERE b.n < r.n)"
+    before = f"(SELECT max({column}) FROM all_{stream} b WHERE b.n < r.n AND b.{has_come})"
+    before = before.replace("b.true", "true")
     return (
-        f"SELECT * FROM all_{stream} r WHERE {column} IS NULL "
-        f"OR {before} IS NULL OR {column} > {before} - interval '{delay} min'"
+        f"SELECT * FROM all_{stream} r WHERE {has_come} AND ({column} IS NULL "
+        f"OR {before} IS NULL OR {column} > {before} - interval '{delay} min')"
     )
 
 

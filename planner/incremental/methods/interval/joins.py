@@ -49,6 +49,7 @@ from planner.algebra.signature import key_of
 from planner.algebra.walk import Node, children, descend, free_columns, inputs, is_relation, used_columns
 from planner.incremental.checks import obstacle
 from planner.incremental.lateness import latest_time
+from planner.incremental.methods.interval.fallible import computed_by_sides
 from planner.incremental.methods.interval.sides import (
     Found,
     IntervalJoin,
@@ -77,10 +78,12 @@ _Sides = Sequence[Relation]
 _Untils = tuple[Until | None, ...]
 
 
-def interval_joins(relation: Relation, watermarks: Watermarks, fresh: Fresh) -> tuple[Relation, Found]:
+def interval_joins(
+    relation: Relation, watermarks: Watermarks, fresh: Fresh, forgiving: bool = False
+) -> tuple[Relation, Found]:
     """The plan over streams of joined rows, and what these are; the plan itself where there are none. ``watermarks`` by
-    the streams' oids."""
-    finding = _Finding(relation, watermarks, fresh)
+    the streams' oids. ``forgiving``: rows that fail do not make the view fail."""
+    finding = _Finding(relation, watermarks, fresh, forgiving)
     found: Relation = descend(relation, finding.change)
     if not finding.joins or not _are_taken_in(found, finding.joins.values()):
         return relation, Found()
@@ -90,8 +93,9 @@ def interval_joins(relation: Relation, watermarks: Watermarks, fresh: Fresh) -> 
 class _Finding:
     """Puts scans in the place of the joins of one plan, from the top."""
 
-    def __init__(self, relation: Relation, watermarks: Watermarks, fresh: Fresh) -> None:
+    def __init__(self, relation: Relation, watermarks: Watermarks, fresh: Fresh, forgiving: bool) -> None:
         self._relation = relation
+        self._forgiving = forgiving
         self._watermarks = watermarks
         self._fresh = fresh
         self._kinds = Kinds()
@@ -106,7 +110,7 @@ class _Finding:
         match node:
             case Join(kind="inner") | Filter(input=Join(kind="inner")):
                 return self._region(node) or node
-            case Join(kind="left" | "right" | "full" | "anti"):
+            case Join(kind="left" | "right" | "full" | "anti") if not self._forgiving:
                 return self._outer(node) or node
             case _:
                 return node
@@ -121,13 +125,19 @@ class _Finding:
             return None
         given = {column for stream in streams for column in stream.columns}
         own = [part for part in parts if used_columns(part) <= given and is_steady(part)]
+        above = [part for part in parts if part not in own]
+        if self._forgiving:
+            computed = computed_by_sides(streams, own, self._fresh)
+            if computed is None:
+                return None
+            streams, own = computed
         found = untils(streams, own, self._watermarks)
         if not any(found):
             return None
         joined: Relation = self._joined(self._timed(streams, found), found, own)
         for leaf in others:
             joined = Join("inner", joined, leaf, None)
-        return keep_columns(filtered(joined, (part for part in parts if part not in own)), node.columns)
+        return keep_columns(filtered(joined, above), node.columns)
 
     def _outer(self, node: Join) -> Relation | None:
         """J union all the rows without partners, which have NULL in the columns of the other side."""

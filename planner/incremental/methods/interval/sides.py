@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from planner.algebra.construction import has_subquery, volatility
 from planner.algebra.event_time import Watermark
-from planner.algebra.nodes import Aggregate, Column, Filter, Join, Project, Relation, Scalar, Scan
+from planner.algebra.nodes import Aggregate, Column, ColumnRef, Filter, Join, Project, Relation, Scalar, Scan
 from planner.algebra.walk import free_columns, walk
 from planner.incremental.methods.interval.unmatched import Alone
 from planner.incremental.methods.stream_parts import scan_of
@@ -90,9 +90,9 @@ class Found(Struct, frozen=True):
 
 def untils(streams: Sequence[Relation], parts: Iterable[Scalar], watermarks: Watermarks) -> tuple[Until | None, ...]:
     """Until when rows of each side can be joined; None where that never ends."""
-    computed = dict(
-        output for side in streams for item in walk(side) if isinstance(item, Project) for output in item.outputs
-    )
+    projects = (item for side in streams for item in walk(side) if isinstance(item, Project))
+    outputs = (output for item in projects for output in item.outputs)
+    computed = {column: value for column, value in outputs if value != ColumnRef(column)}
     most = closed(differences(parts, computed))
     scans = [scan_of(side) for side in streams]
     return tuple(_until(own, [other for other in scans if other is not own], most, watermarks) for own in scans)

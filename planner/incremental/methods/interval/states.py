@@ -31,6 +31,7 @@ from msgspec.structs import replace
 
 from catalog.values.types import INT8
 from planner.algebra.construction import Fresh, rename_columns
+from planner.algebra.failures import may_raise
 from planner.algebra.nodes import (
     Aggregate,
     AggregateCall,
@@ -132,6 +133,15 @@ class IntervalJoins:
             for place, side in enumerate(join.sides):
                 if side.alone is not None:
                     self._origins[side.alone.oid] = join, place
+
+    def may_raise(self, gathered: Gathered) -> bool:
+        """Whether an expression over rows that have been joined may raise, so that no row of a stream is to blame."""
+        over_joined = (
+            statement.relation
+            for _, statement in gathered.statements
+            if any(isinstance(node, Delta) and node.oid in self._origins for node in walk(statement.relation))
+        )
+        return any(map(may_raise, (*over_joined, *(join.predicate for join in self._joins.values()))))
 
     def expanded(self, gathered: Gathered, final: Relation) -> tuple[list[Placed], tuple[Expiry, ...]]:
         """The statements over streams alone, with those that fill the states of the joins, which are added, and when
