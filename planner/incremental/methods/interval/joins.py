@@ -264,7 +264,7 @@ def _used(relation: Relation, join: Join) -> tuple[Column, ...]:
             found.add(node.column)
         if isinstance(node, SetOperation | Fixpoint):
             found.update(column for below in inputs(node) for column in below.columns)
-        stack.extend((node.left, node.right) if node is join else children(node))
+        stack.extend((join.left, join.right) if node is join else children(node))
     return tuple(column for column in join.columns if column in found) or join.columns[:1]
 
 
