@@ -16,9 +16,6 @@ from planner.incremental.programs.row_failures import computed_at_reads
 def require_row_policy(view: View, program: Program) -> None:
     """Raises 0A000 where an expression over the stream's rows is computed when the view is read, so that its error is
     none of a row that arrives."""
-    if view.on_error != "fail" and bounds_joins(program):
-        what = f"on_error = '{view.on_error}' of a view whose joined streams leave its state by their times"
-        raise unsupported(what, "Drop the view and create it with the option: it then keeps all rows of the streams.")
     found = None if view.on_error == "fail" else computed_at_reads(program)
     if found is None:
         return
@@ -36,6 +33,9 @@ def alter_row_policy(core: Core, view: View) -> None:
     runtime = core.find_view(view.oid)
     if runtime is None or runtime.view.on_error == view.on_error:
         return
+    if view.on_error != "fail" and bounds_joins(runtime.program):
+        what = f"on_error = '{view.on_error}' of a view whose joined streams leave its state by their times"
+        raise unsupported(what, "Drop the view and create it with the option.")
     require_row_policy(view, runtime.program)
     if runtime.error is None or runtime.away is not None:
         return

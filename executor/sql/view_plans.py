@@ -6,7 +6,7 @@ becomes of a program is ``ddl``'s, ``view_options``' and ``explain``'s.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -28,8 +28,8 @@ from planner.algebra.walk import walk
 from planner.bind.definitions.relations.watermarks import in_use
 from planner.incremental.dataflow.planning import refuse_recomputation, require_incremental
 from planner.incremental.methods.collect import Collected
-from planner.incremental.methods.interval.joins import NO_WATERMARKS, Watermarks
-from planner.incremental.methods.interval.states import JoinedRows
+from planner.incremental.methods.interval.sides import NO_WATERMARKS, Watermarks
+from planner.incremental.methods.interval.states import JoinedRows, MarkedStream
 from planner.incremental.plan import Planned, Tables, derived, plan
 from planner.incremental.programs.canonical import Origin
 from planner.incremental.programs.program import Program, bounds_joins
@@ -58,8 +58,10 @@ def planned_view(core: Core, catalog: Catalog, statement: CreateView) -> ViewPla
         found = ViewPlan(derived(query, origin_of(core, view)))
     else:
         _refuse_files(query)
-        watermarks = _watermarks(statement) if _begin_alike(core, catalog, statement) else NO_WATERMARKS
+        watermarks = statement.watermarks if _begin_alike(core, catalog, statement) else NO_WATERMARKS
         planned = _planned(core, catalog, statement, query, watermarks)
+        if planned.blames_pairs and view.on_error != "fail":
+            planned = _planned(core, catalog, statement, query, NO_WATERMARKS)
         require_row_policy(view, planned.program)
         for oid in planned.program.inputs:
             require_own(catalog.objects[oid])
@@ -91,7 +93,7 @@ def altered_program(core: Core, catalog: Catalog, statement: AlterView, before: 
     """What a view over streams would be planned as with its new options. Raises 0A000. A view whose joins keep all rows
     goes on to keep them."""
     assert statement.query is not None
-    watermarks = _watermarks(statement) if bounds_joins(before) else NO_WATERMARKS
+    watermarks = statement.watermarks if bounds_joins(before) else NO_WATERMARKS
     return _planned(core, catalog, statement, statement.query, watermarks).program
 
 
@@ -100,12 +102,6 @@ def require_unused_watermark(core: Core, stream: Stream) -> None:
     for runtime in core.views_on(stream.oid):
         if bounds_joins(runtime.program):
             raise in_use(stream, runtime.view)
-
-
-def _watermarks(statement: CreateView | AlterView) -> Watermarks:
-    """The watermarks by which rows leave the joins of a view: none where rows that fail are left out or have NULL,
-    since it is not known which row of a pair fails."""
-    return statement.watermarks if statement.view.on_error == "fail" else NO_WATERMARKS
 
 
 def _begin_alike(core: Core, catalog: Catalog, statement: CreateView) -> bool:
@@ -126,7 +122,9 @@ def _planned(
     statistics = statistics_of(query.relation, catalog, core.tables, {})
     tables: Tables | None = _TABLES.get(dict(view.options).get("tables", ""))
     try:
-        return plan(query, keeping, False, statistics, origin_of(core, view), tables, watermarks)
+        return plan(
+            query, keeping, False, statistics, origin_of(core, view), tables, watermarks, view.on_error != "fail"
+        )
     except SqlError as error:
         if error.position is None:
             error.position = position
@@ -169,8 +167,8 @@ def _frozen(planned: Planned) -> Iterator[SqlError]:
 def _growing(collected: Collected) -> SqlError:
     """A notice of a stream whose rows the view keeps."""
     kept = f'the rows of stream "{collected.stream}"'
-    if collected.other:
-        kept = f'the joined rows of streams "{collected.stream}" and "{collected.other}"'
+    if collected.others:
+        kept = f"the joined rows of streams {_listed((collected.stream, *collected.others))}"
     text = f"the view keeps {kept}: {collected.reason}"
     if not collected.grows:
         return SqlError("00000", text, "Rows leave its state once they are older than the query looks back.")
@@ -179,20 +177,28 @@ def _growing(collected: Collected) -> SqlError:
 
 
 def _joined(rows: JoinedRows) -> SqlError:
-    """A notice of a stream whose rows the view keeps to join them with those of another one."""
-    text = f'the view keeps the rows of stream "{rows.stream}" '
-    if rows.age is None:
-        hint = (
-            f'Rows leave the state where "{rows.other}" has a watermark, and its time is at most that of '
-            f'"{rows.stream}" and a constant interval.'
-        )
-        return SqlError("00000", f'{text}to join them with those of "{rows.other}"', _GROWS, hint)
-    age = f"{'-' if rows.age < 0 else ''}{timedelta(microseconds=abs(rows.age))}"
-    detail = (
-        f'They leave its state once the latest "{rows.mark}" of "{rows.other}" is {age} after their "{rows.column}". '
-        f'Rows of "{rows.other}" that come at or below its watermark are not joined.'
-    )
-    return SqlError("00000", f'{text}until those of "{rows.other}" that may still come join none of them', detail)
+    """A notice of a stream whose rows the view keeps to join them with those of others."""
+    text, others = f'the view keeps the rows of stream "{rows.stream}" ', _listed(rows.others)
+    if not rows.marks:
+        has = "has a watermark, and its time is" if len(rows.others) == 1 else "have watermarks, and their times are"
+        hint = f'Rows leave the state where {others} {has} at most that of "{rows.stream}" and a constant interval.'
+        return SqlError("00000", f"{text}to join them with those of {others}", _GROWS, hint)
+    latest = " and ".join(_passed(mark, rows.column) for mark in rows.marks)
+    late = "its watermark" if len(rows.marks) == 1 else "their stream's watermark"
+    marked = _listed([mark.stream for mark in rows.marks])
+    detail = f"They leave its state once {latest}. Rows of {marked} that come at or below {late} are not joined."
+    return SqlError("00000", f"{text}until those of {others} that may still come join none of them", detail)
+
+
+def _passed(mark: MarkedStream, column: str) -> str:
+    age = f"{'-' if mark.age < 0 else ''}{timedelta(microseconds=abs(mark.age))}"
+    return f'the latest "{mark.column}" of "{mark.stream}" is {age} after their "{column}"'
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in quotes: "a", "b" and "c"."""
+    *first, last = (f'"{name}"' for name in dict.fromkeys(names))
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _refuse_files(query: Query) -> None:

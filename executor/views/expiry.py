@@ -25,32 +25,43 @@ from planner.algebra.nodes import (
     Relation,
 )
 from planner.incremental.names import stored_name
-from planner.incremental.programs.program import Expiry
+from planner.incremental.programs.program import Expiry, Mark
 from planner.incremental.programs.state_relations import PLACE, RUNS, expiry_columns, unexpired_sessions
 
 _compute: Any = pyarrow.compute  # made at its import, where no type checker sees its functions
 
 
 Query = Callable[[Relation, Mapping[str, pa.Table]], pa.Table]
+Rows = Callable[[str], Iterable[pa.Table]]
 
 
-def unexpired(table: pa.Table, expiry: Expiry, marks: Iterable[pa.Table], query: Query) -> pa.Table:
-    """The rows of a state that a result may need; ``marks`` are the watermark's state, in any number of runs."""
-    latest = time.time_ns() // 1000 if expiry.by_clock else _latest(expiry, marks)
-    if latest is None or not table.num_rows:
+def unexpired(table: pa.Table, expiry: Expiry, rows: Rows, query: Query) -> pa.Table:
+    """The rows of a state that a result may need; ``rows`` has those of the watermarks' states, in any number of
+    runs."""
+    if not table.num_rows:
+        return table
+    bounds = [_bound(mark, rows(mark.watermark)) for mark in expiry.marks]
+    if expiry.by_clock:
+        bounds = [time.time_ns() // 1000 - expiry.age]
+    known = [bound for bound in bounds if bound is not None]
+    if len(known) < len(bounds):
         return table
     starts = table.column(stored_name(expiry.column)).cast(pa.int64())
-    stays = _compute.fill_null(_compute.greater(starts, latest - expiry.age), False)
+    stays = _compute.fill_null(_compute.greater(starts, min(known)), False)
     if _compute.all(stays).as_py():
         return table
     if expiry.gap is None:
         return table.filter(stays).combine_chunks()
     numbered = table.append_column(PLACE, pa.array(np.arange(table.num_rows)))
-    left = query(unexpired_sessions(expiry, latest), {f"s_{RUNS}": numbered.select([*expiry_columns(expiry), PLACE])})
+    left = query(
+        unexpired_sessions(expiry, min(known) + expiry.age),
+        {f"s_{RUNS}": numbered.select([*expiry_columns(expiry), PLACE])},
+    )
     return table if left.num_rows == table.num_rows else table.take(left.column(0).sort()).combine_chunks()
 
 
-def _latest(expiry: Expiry, marks: Iterable[pa.Table]) -> int | None:
-    """The watermark, in microseconds since 1970; None before there is one."""
-    columns = [mark.column(stored_name(expiry.latest)).cast(pa.int64()) for mark in marks]
-    return max((each for column in columns for each in column.to_pylist() if each is not None), default=None)
+def _bound(mark: Mark, tables: Iterable[pa.Table]) -> int | None:
+    """Where a mark is, in microseconds since 1970; None before there is a watermark."""
+    columns = [table.column(stored_name(mark.latest)).cast(pa.int64()) for table in tables]
+    latest = max((each for column in columns for each in column.to_pylist() if each is not None), default=None)
+    return None if latest is None else latest - mark.age

@@ -35,7 +35,10 @@ _compute: Any = pyarrow.compute  # made at its import, where no type checker see
 
 #: Runs of states by name.
 Runs = dict[str, pa.Table]
+#: Rows of streams by oid, and places of such rows.
+Deltas = Mapping[int, pa.Table]
 _Places = npt.NDArray[np.int64]
+Places = dict[int, _Places]
 #: The most characters of a value that are remembered.
 _LONGEST: Final = 1000
 _SCHEMA: Final = pa.schema([pa.field(stored_name(column), column.type.arrow) for column in REJECTED.columns])
@@ -43,24 +46,32 @@ _STREAM, _NUMBER = (stored_name(column) for column in REJECTED.columns[:2])
 
 
 def run_without(
-    rows: pa.Table, tests: Callable[[pa.Table], Iterable[int]], run: Callable[[pa.Table], Runs]
-) -> tuple[Runs, _Places]:
-    """What the statements make of the rows on which they do not fail, and the places of the others, in order.
+    rows: Deltas, tests: Callable[[int], Iterable[int]], run: Callable[[Deltas], Runs]
+) -> tuple[Runs, Places]:
+    """What the statements make of the rows on which they do not fail, and the places of the others, in order, both by
+    the oids of the streams.
 
-    ``tests`` gives the places of rows that fail. Raises an error that no row has by itself."""
-    fails = np.zeros(rows.num_rows, np.bool_)
-    fails[list(tests(rows))] = True
+    ``tests`` gives the places of a stream's rows that fail. Raises an error that no row has by itself."""
+    fails = {oid: np.zeros(table.num_rows, np.bool_) for oid, table in rows.items()}
+    for oid in rows:
+        fails[oid][list(tests(oid))] = True
     while True:
-        left = rows.filter(pa.array(~fails))
+        left = {oid: table.filter(pa.array(~fails[oid])) for oid, table in rows.items()}
         try:
-            return run(left), np.flatnonzero(fails)
+            return run(left), {oid: np.flatnonzero(found) for oid, found in fails.items()}
         except SqlError as error:
             if not is_of_the_rows(error):
                 raise
-            alone = _failing_alone(left, run)
-            if not alone:
+            alone = {oid: _failing_alone(table, of_one(rows, oid, run)) for oid, table in left.items()}
+            if not any(alone.values()):
                 raise
-            fails[np.flatnonzero(~fails)[alone]] = True
+            for oid, places in alone.items():
+                fails[oid][np.flatnonzero(~fails[oid])[places]] = True
+
+
+def of_one(rows: Deltas, oid: int, run: Callable[[Deltas], Runs]) -> Callable[[pa.Table], Runs]:
+    """The statements over rows of one stream, as if none of the others had come."""
+    return lambda some: run({other: some if other == oid else table.slice(0, 0) for other, table in rows.items()})
 
 
 def _failing_alone(rows: pa.Table, run: Callable[[pa.Table], Runs]) -> list[int]:

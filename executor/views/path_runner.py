@@ -27,22 +27,22 @@ from catalog.values.errors import SqlError
 from executor.engine import Inputs, Job, MemoryEngine
 from executor.traces.layout import LSN, ORDINAL
 from executor.traces.trace import InputTrace
-from executor.views.failing_rows import Runs, error_of, rejections, run_without
+from executor.views.failing_rows import Runs, error_of, of_one, rejections, run_without
 from executor.views.failure import is_of_the_rows
 from planner.algebra.nodes import Delta, Relation
 from planner.algebra.walk import walk
 from planner.incremental.names import stored_name
-from planner.incremental.programs.program import Path, Program, State, Statement, states_read
+from planner.incremental.programs.program import Path, Program, State, Statement, needed_deltas, states_read
 from planner.incremental.programs.rejected import REJECTED
-from planner.incremental.programs.row_failures import PLACE, tests_of, with_nulls
+from planner.incremental.programs.row_failures import PLACE, tests_of, with_nulls, with_nulls_throughout
 
 
 class Forgiving(Struct, frozen=True):
     """What takes the place of a path's statements where they fail: ``statements`` with NULL for what fails, and
-    ``tests`` that give the places of the rows on which something does."""
+    ``tests``, by the oids of the inputs, that give the places of the rows on which something does."""
 
     statements: tuple[Statement, ...]
-    tests: tuple[Relation, ...]
+    tests: Mapping[int, tuple[Relation, ...]]
 
 
 class PastRows(Protocol):
@@ -92,8 +92,12 @@ class PathRunner:
         self._placed = {path.id for path in program.paths if reads_places(path.statements)}
         #: By the paths' ids, the states that their statements read as they were before a delta.
         self._standing = {path.id: states_read(path.statements) for path in program.paths}
-        #: By the ids of paths over several inputs, the oids of those that each statement reads.
-        self._deltas = {path.id: tuple(map(_deltas, path.statements)) for path in program.paths if path.inputs[1:]}
+        #: By the ids of paths over several inputs, the oids of those without whose changes a statement adds nothing.
+        self._needed = {
+            path.id: tuple(needed_deltas(item.relation) for item in path.statements)
+            for path in program.paths
+            if path.inputs[1:]
+        }
         self._past = past
         #: By the paths' ids, the statics that their rows meet as of their own LSNs.
         arrival = {static.name for static in program.arrival_statics}
@@ -181,38 +185,34 @@ class PathRunner:
                 raise
         if policy == "null":
             return run(self._forgiving_of(path).statements, deltas)
-        return self._skipping(path, self._delta(path, after, upto), before, traces, partial(run, path.statements))
-
-    def _delta(self, path: Path, after: int, upto: int) -> tuple[int, pa.Table]:
-        """The one input of a path, and its rows with their places in the log."""
-        (oid,) = path.inputs
-        return oid, self.inputs[oid].delta(after, upto)
+        placed = {oid: self.inputs[oid].delta(after, upto) for oid in path.inputs}
+        return self._skipping(path, placed, before, traces, partial(run, path.statements))
 
     def _skipping(
         self,
         path: Path,
-        delta: tuple[int, pa.Table],
+        deltas: Mapping[int, pa.Table],
         before: Callable[[State], list[pa.Table]],
         traces: Mapping[str, pa.Table],
         run: Callable[[Mapping[int, pa.Table]], Runs],
     ) -> Runs:
-        """The runs without the rows that fail, and a run of these."""
-        oid, rows = delta
-
-        def run_rows(some: pa.Table) -> Runs:
-            return run({oid: some})
-
+        """The runs without the rows that fail, and a run of these; ``deltas`` have the rows' places in the log."""
         leaves = {f"s_{name}": table for name, table in traces.items()}
 
-        def failing(some: pa.Table) -> set[int]:
-            placed = {**leaves, f"d{oid}": some.append_column(PLACE, pa.array(np.arange(some.num_rows)))}
-            tests = self._forgiving_of(path).tests
+        def failing(oid: int) -> set[int]:
+            numbers = pa.array(np.arange(deltas[oid].num_rows))
+            placed = {**leaves, f"d{oid}": deltas[oid].append_column(PLACE, numbers)}
+            tests = self._forgiving_of(path).tests.get(oid, ())
             found = (self.engine.query_forgiving(test, placed, self._time_zone) for test in tests)
             return {place for places in found for place in places.column(0).to_pylist()}
 
-        runs, places = run_without(rows, failing, run_rows)
-        why = partial(error_of, run=run_rows)
-        return {**runs, REJECTED.name: rejections(self._streams(oid), rows, places, before(REJECTED), why)}
+        runs, places = run_without(deltas, failing, run)
+        rejected = []
+        for oid in (oid for oid in path.inputs if len(places[oid])):
+            why = partial(error_of, run=of_one(deltas, oid, run))
+            known = before(REJECTED)
+            rejected.append(rejections(self._streams(oid), deltas[oid], places[oid], known, why))
+        return {**runs, REJECTED.name: pa.concat_tables(rejected)} if rejected else runs
 
     def _forgiving_of(self, path: Path) -> Forgiving:
         known = self._forgiving.get(id(path))
@@ -239,9 +239,9 @@ class PathRunner:
         statements: tuple[Statement, ...],
         deltas: Mapping[int, pa.Table],
     ) -> Runs:
-        if len(path.inputs) > 1:  # a statement adds nothing where one of its deltas is empty
+        if len(path.inputs) > 1:  # a statement adds nothing where a delta that it needs is empty
             given = {oid for oid, delta in deltas.items() if delta.num_rows}
-            pairs = zip(statements, self._deltas[path.id], strict=True)
+            pairs = zip(statements, self._needed[path.id], strict=True)
             statements = tuple(statement for statement, read in pairs if read <= given)
         targets = {statement.target for statement in statements}
         states = tuple(state for state in self._states if state.name in targets)
@@ -250,14 +250,16 @@ class PathRunner:
         return {name: named(states, name, run) for name, run in self.engine.run(job).runs.items()}
 
 
-def _deltas(statement: Statement) -> frozenset[int]:
-    """The oids of the streams whose changes a statement reads."""
-    return frozenset(item.oid for item in walk(statement.relation) if isinstance(item, Delta))
-
-
 def _forgiving(path: Path) -> Forgiving:
-    statements = tuple(replace(item, relation=with_nulls(item.relation)) for item in path.statements)
-    return Forgiving(statements, tuple(test for item in path.statements for test in tests_of(item.relation)))
+    is_joined = any(item.method == "interval" for item in path.statements)
+    forgiving = with_nulls_throughout if is_joined else with_nulls
+    statements = tuple(replace(item, relation=forgiving(item.relation)) for item in path.statements)
+    tests: dict[int, tuple[Relation, ...]] = {}
+    for item in path.statements:
+        oids = {node.oid for node in walk(item.relation) if isinstance(node, Delta)}
+        if len(oids) == 1:
+            tests[min(oids)] = (*tests.get(min(oids), ()), *tests_of(item.relation))
+    return Forgiving(statements, tests)
 
 
 def reads_places(statements: Iterable[Statement]) -> bool:

@@ -190,8 +190,7 @@ class ViewRuntime:
         expiry = self._expiries.get(state.name)
         if expiry is None:
             return table
-        marks = () if expiry.by_clock else self.states[expiry.watermark].tables
-        return unexpired(table, expiry, marks, self.runner.engine.query_few)
+        return unexpired(table, expiry, lambda name: self.states[name].tables, self.runner.engine.query_few)
 
     @property
     def time_zone(self) -> str:

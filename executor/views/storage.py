@@ -508,8 +508,7 @@ class ViewStore:
         if expiry is None:
             return table
         # By the durable watermark: what readers saw may be lost with its rows.
-        marks = () if expiry.by_clock else self.read(oid, self._state(oid, expiry.watermark))
-        return unexpired(table, expiry, marks, engine.query_few)
+        return unexpired(table, expiry, lambda name: self.read(oid, self._state(oid, name)), engine.query_few)
 
     def fail(self, oid: int, failed: ViewError | None) -> None:
         """An error becomes the view's value, or is taken back."""

@@ -139,12 +139,16 @@ def _kept(program: Program, state: State) -> Iterator[tuple[str, str]]:
     """For how long a state keeps its rows."""
     for expiry in program.expiries:
         if expiry.state == state.name:
-            age = Literal((0, 0, expiry.age), INTERVAL)
             if expiry.by_clock:
+                age = Literal((0, 0, expiry.age), INTERVAL)
                 yield "Kept", f"until the time is {deparse(age)} after {expiry.column.name}"
                 continue
             name = expiry.column.name if expiry.gap is None else f"the last {expiry.column.name} of its session"
-            yield "Kept", f"until {expiry.latest.name} of {expiry.watermark} is {deparse(age)} after {name}"
+            marks = (
+                f"{mark.latest.name} of {mark.watermark} is {deparse(Literal((0, 0, mark.age), INTERVAL))} after {name}"
+                for mark in expiry.marks
+            )
+            yield "Kept", f"until {' and '.join(marks)}"
 
 
 def _how(state: State, statement: Statement) -> str:

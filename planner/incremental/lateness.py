@@ -60,8 +60,11 @@ def latest_time(stream: Scan, watermark: Watermark, fresh: Fresh) -> Aggregate:
     return Aggregate(scan, (), ((latest, AggregateCall("max", (ColumnRef(time),), time.type)),))
 
 
-def in_time(delta: Delta, horizon: Horizon, trace: str, latest: Column, fresh: Fresh) -> Relation:
-    """The delta's rows that count; ``latest`` is the column of state ``trace`` with the latest time."""
+def in_time(
+    delta: Delta, horizon: Horizon, trace: str, latest: Column, fresh: Fresh, timeless: bool = False
+) -> Relation:
+    """The delta's rows that count; ``latest`` is the column of state ``trace`` with the latest time. Rows without a
+    time count if ``timeless`` says so."""
     columns = dict(zip(delta.sources, delta.columns, strict=True))
     time, lsn = columns[horizon.column], columns[LSN]
     before = _before(delta, time, lsn, horizon, fresh)
@@ -78,7 +81,7 @@ def in_time(delta: Delta, horizon: Horizon, trace: str, latest: Column, fresh: F
     later_than = Call("gt", (later(ColumnRef(time), horizon.age), ColumnRef(top)), BOOL)
     counts: tuple[Scalar, ...] = (
         equality(ColumnRef(lsn), ColumnRef(own)),
-        Call("is_not_null", (ColumnRef(time),), BOOL),
+        *(() if timeless else (Call("is_not_null", (ColumnRef(time),), BOOL),)),
         Call("coalesce", (later_than, _TRUE), BOOL),
     )
     return keep_columns(Join("inner", delta, marks, conjunction(counts)), delta.columns)

@@ -20,7 +20,8 @@ from planner.algebra.validate import validate
 from planner.algebra.walk import transform, walk
 from planner.incremental.clock_bounds import clock_expiries
 from planner.incremental.methods.collect import Collected, CollectedRows
-from planner.incremental.methods.interval.joins import NO_WATERMARKS, IntervalJoin, Watermarks, interval_joins
+from planner.incremental.methods.interval.joins import interval_joins
+from planner.incremental.methods.interval.sides import NO_WATERMARKS, Found, Watermarks
 from planner.incremental.methods.interval.states import IntervalJoins, JoinedRows
 from planner.incremental.methods.method import Gathered, Method
 from planner.incremental.methods.split.groupings import Groupings
@@ -61,13 +62,15 @@ Tables = Literal["live", "frozen", "arrival"]
 
 class Planned(Struct, frozen=True):
     """A program, and what CREATE VIEW tells the client about it: of tables that are not live, and why they are not, and
-    of streams whose rows are kept, or are until they can be joined no more."""
+    of streams whose rows are kept, or are until they can be joined no more. ``blames_pairs``: an expression over
+    joined rows of streams may raise, so that no row of a stream is to blame."""
 
     program: Program
     notices: tuple[str, ...]
     obstacles: tuple[Obstacle, ...] = ()
     collected: tuple[Collected, ...] = ()
     joined: tuple[JoinedRows, ...] = ()
+    blames_pairs: bool = False
 
 
 def plan(
@@ -78,16 +81,18 @@ def plan(
     origin: Origin = _ANY_ORIGIN,
     tables: Tables | None = None,
     watermarks: Watermarks = NO_WATERMARKS,
+    forgiving: bool = False,
 ) -> Planned:
     """The program of a continuous view, or, with ``once``, of a query that runs once: its final relation gives its rows
     in the query's order, and it may read views beside a stream. By ``statistics`` a stream meets first the tables that
     leave the fewest of its rows. ``origin`` is part of what its traces hold. ``tables`` below groupings are live where
     they can be, unless it says otherwise. By ``watermarks`` rows of streams that are joined leave the states.
+    ``forgiving``: the view goes on where an expression fails on a row.
 
     Raises 0A000 for groups of which ``keeping`` does not say when they end, and for tables that are to be live, or as
     of each row's arrival, and cannot."""
     bounding = NO_WATERMARKS if once or keeping is not None or tables == "arrival" else watermarks
-    relation, rows, fresh, collected, joins = _grouped(query, keeping, once, tables == "arrival", bounding)
+    relation, rows, fresh, collected, joins = _grouped(query, keeping, once, tables == "arrival", bounding, forgiving)
     require_windows(relation, keeping)
     relation = share_groupings(relation)
     relation, windows = keep_windows(relation, keeping, fresh, rows.timed)
@@ -104,7 +109,8 @@ def plan(
     final = optimise(keep_columns(final, query.relation.columns))
     rows.gather(gathered, [final, *(statement.relation for _, statement in gathered.statements)], regions)
     bounded = IntervalJoins(joins, watermarks, groupings, fresh)
-    statements, leaving = bounded.expanded(gathered)
+    blames_pairs = bounded.may_raise(gathered)
+    statements, leaving = bounded.expanded(gathered, final)
     states = tuple(gathered.states)
     paths = paths_of(statements)
     relations = [statement.relation for path in paths for statement in path.statements]
@@ -123,16 +129,16 @@ def plan(
     if told and tables == "live":
         raise unsupported(f"tables = 'live' with {obstacles[0].construct}", obstacles[0].instead)
     kept = tuple(map(bounded.collected, rows.told(collected, expiries)))
-    return Planned(program, told, obstacles if told and tables is None else (), kept, bounded.told)
+    return Planned(program, told, obstacles if told and tables is None else (), kept, bounded.told, blames_pairs)
 
 
 def _grouped(
-    query: Query, keeping: Keeping | None, once: bool, joined: bool, watermarks: Watermarks
-) -> tuple[Relation, CollectedRows, Fresh, tuple[Collected, ...], tuple[IntervalJoin, ...]]:
+    query: Query, keeping: Keeping | None, once: bool, joined: bool, watermarks: Watermarks, forgiving: bool
+) -> tuple[Relation, CollectedRows, Fresh, tuple[Collected, ...], Found]:
     """The query in the form that methods expect, over collected rows where no grouping takes a stream in, and over
     joins of streams that bound each other; all streams are collected where the query has no such form. ``joined``: rows
     meet tables before they are collected."""
-    joins: tuple[IntervalJoin, ...] = ()
+    joins = Found()
     times: dict[int, str] = {}
     if keeping is not None and keeping.retention is not None:
         times = {oid: item.column for oid, item in keeping.watermarks.items()}
@@ -147,7 +153,7 @@ def _grouped(
         found, collected = rows.everywhere(relation)
     else:
         fresh = Fresh(relation, query.relation)
-        relation, joins = interval_joins(relation, watermarks, fresh)
+        relation, joins = interval_joins(relation, watermarks, fresh, forgiving)
         rows = CollectedRows(fresh, times, joined)
         found, collected = rows.below_groupings(relation)
     return found, rows, fresh, collected, joins

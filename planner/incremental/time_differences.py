@@ -68,6 +68,22 @@ def differences(parts: Iterable[Scalar], computed: Mapping[Column, Scalar]) -> I
                     yield Difference(counts[1], counts[-1], -found.least)
 
 
+def closed(found: Iterable[Difference]) -> dict[tuple[Column, Column], int]:
+    """How much later one time is than another at most, also by way of others: by the later and the earlier one."""
+    most: dict[tuple[Column, Column], int] = {}
+    for item in found:
+        key = item.later, item.earlier
+        most[key] = min(item.most, most.get(key, item.most))
+    columns = dict.fromkeys(column for key in most for column in key)
+    for between in columns:
+        for later in columns:
+            for earlier in columns:
+                if later != earlier and (later, between) in most and (between, earlier) in most:
+                    length = most[later, between] + most[between, earlier]
+                    most[later, earlier] = min(length, most.get((later, earlier), length))
+    return most
+
+
 def _comparison(scalar: Scalar) -> tuple[str, tuple[Scalar, ...]]:
     match scalar:
         case Call(function="not", arguments=(Call(function=function, arguments=sides),)):

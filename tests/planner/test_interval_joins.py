@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from catalog.values.types import INT4
 from planner.algebra.event_time import Watermark
 from planner.algebra.nodes import Column, Scan, Snapshot
@@ -23,14 +25,19 @@ QUERY = (
     "SELECT item, count(*), sum(cost) FROM placed p JOIN shipped s ON s.id = p.id "
     "AND s.at BETWEEN p.at AND p.at + interval '1 day' GROUP BY item"
 )
+OUTER = (
+    "SELECT p.id, item, cost FROM placed p LEFT JOIN shipped s ON s.id = p.id "
+    "AND s.at BETWEEN p.at AND p.at + interval '1 day'"
+)
 
 
-def test_the_program(rewrite: bool) -> None:
-    query = query_of(QUERY, catalog_of(STREAMS))
-    oids = {item.name: item.oid for item in walk(query.relation) if isinstance(item, Scan)}
+@pytest.mark.parametrize(("name", "query"), [("interval_join", QUERY), ("interval_left_join", OUTER)])
+def test_the_program(name: str, query: str, rewrite: bool) -> None:
+    bound = query_of(query, catalog_of(STREAMS))
+    oids = {item.name: item.oid for item in walk(bound.relation) if isinstance(item, Scan)}
     watermarks = {oids["placed"]: Watermark("at", 0), oids["shipped"]: Watermark("at", 60_000_000)}
-    planned = plan(query, watermarks=watermarks)
-    golden.check("explain/interval_join", explain_program(planned.program), rewrite)
+    planned = plan(bound, watermarks=watermarks)
+    golden.check(f"explain/{name}", explain_program(planned.program), rewrite)
     assert decode_program(json.loads(json.dumps(encode_program(planned.program)))) == planned.program
 
 

@@ -65,13 +65,13 @@ _NO_TIMES: Final[Mapping[int, str]] = {}
 
 
 class Collected(Struct, frozen=True):
-    """A stream whose rows a view keeps, why, in words, and whether it keeps them for ever. With another one, it is
+    """A stream whose rows a view keeps, why, in words, and whether it keeps them for ever. With others, it is
     their joined rows that it keeps."""
 
     stream: str
     reason: str
     grows: bool = True
-    other: str = ""
+    others: tuple[str, ...] = ()
 
 
 class CollectedRows:

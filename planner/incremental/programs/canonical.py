@@ -29,7 +29,7 @@ from planner.algebra.nodes import Column, Delta, Fixpoint, Relation, Scan, Snaps
 from planner.algebra.signature import entries, signature
 from planner.algebra.walk import transform
 from planner.incremental.names import stored_name
-from planner.incremental.programs.program import Expiry, Path, Program, State, Statement, Static, states_read
+from planner.incremental.programs.program import Expiry, Mark, Path, Program, State, Statement, Static, states_read
 from planner.incremental.programs.zones import depends_on_zone
 
 #: Hexadecimal digits of a name: 128 bits, so that no two traces have one by chance.
@@ -110,7 +110,7 @@ class _Naming:
         """The traces that a state is computed from."""
         found = states_read(self._statements[state.name])
         expiry = self._expiries.get(state.name)
-        return found if expiry is None or expiry.by_clock else {*found, expiry.watermark}
+        return found if expiry is None or expiry.by_clock else {*found, *(mark.watermark for mark in expiry.marks)}
 
     def _static(self, static: Static) -> Static:
         relation = self._numbered(static.relation)
@@ -146,10 +146,13 @@ class _Naming:
             return ()
         if expiry.by_clock:
             return places[expiry.column], expiry.age
-        known = self.named[expiry.watermark]
-        latest = stored_name(known.columns[expiry.latest])
-        others = tuple(places[column] for column in expiry.others)
-        return places[expiry.column], known.name, latest, expiry.age, expiry.gap, others
+        (first, *also), others = map(self._mark, expiry.marks), tuple(places[column] for column in expiry.others)
+        name, latest, age = first
+        return places[expiry.column], name, latest, age, expiry.gap, others, *also
+
+    def _mark(self, mark: Mark) -> tuple[str, str, int]:
+        known = self.named[mark.watermark]
+        return known.name, stored_name(known.columns[mark.latest]), mark.age
 
     def _path(self, path: Path, states: frozenset[str]) -> Path:
         """A path's statements, but those that would fill a state again."""
@@ -173,6 +176,11 @@ class _Naming:
             watermark=watermark.name,
             latest=watermark.columns[expiry.latest],
             others=tuple(state.columns[column] for column in expiry.others),
+            also=tuple(
+                Mark(known.name, known.columns[mark.latest], mark.age)
+                for mark in expiry.also
+                for known in (self.named[mark.watermark],)
+            ),
         )
 
     def _numbered(self, relation: Relation) -> Relation:

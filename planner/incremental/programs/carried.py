@@ -22,7 +22,7 @@ from planner.algebra.nodes import Column, Snapshot
 from planner.algebra.walk import transform
 from planner.incremental.names import stored_name
 from planner.incremental.programs.canonical import Named, Origin, contents
-from planner.incremental.programs.program import Expiry, Program
+from planner.incremental.programs.program import Expiry, Mark, Program
 
 
 class NotCarried(Exception):
@@ -80,7 +80,9 @@ class _Carrying:
         before, after = self._old_expiries.get(old), self._new_expiries.get(new)
         if before is None:
             return True
-        if after is None or before.age < after.age:
+        if after is None or any(one.age < other.age for one, other in zip(before.marks, after.marks, strict=False)):
+            return False
+        if before.age < after.age:
             return False
         return _rule(before, self._held) == _rule(after, self._wanted)
 
@@ -109,6 +111,10 @@ class _Carrying:
             watermark=self._found[item.watermark],
             latest=self._column(item.watermark, item.latest),
             others=tuple(self._column(item.state, other) for other in item.others),
+            also=tuple(
+                Mark(self._found[mark.watermark], self._column(mark.watermark, mark.latest), mark.age)
+                for mark in item.also
+            ),
         )
 
 
@@ -117,6 +123,6 @@ def _rule(item: Expiry, held: Mapping[str, Named]) -> object:
     columns = held[item.state].columns
     others = tuple(columns[column].id for column in item.others)
     if item.by_clock:
-        return columns[item.column].id, "", 0, item.gap, others
-    mark = held[item.watermark]
-    return columns[item.column].id, mark.name, mark.columns[item.latest].id, item.gap, others
+        return columns[item.column].id, (), item.gap, others
+    marks = tuple((held[mark.watermark].name, held[mark.watermark].columns[mark.latest].id) for mark in item.marks)
+    return columns[item.column].id, marks, item.gap, others

@@ -17,10 +17,20 @@ from msgspec.structs import replace
 
 from catalog.codec import Classes, classes
 from planner.algebra.serialize import Makers, Reader, Writer, checked
-from planner.incremental.programs.program import Borrowed, Expiry, Path, Program, State, Statement, Static, paths_of
+from planner.incremental.programs.program import (
+    Borrowed,
+    Expiry,
+    Mark,
+    Path,
+    Program,
+    State,
+    Statement,
+    Static,
+    paths_of,
+)
 
 VERSION: Final = 2
-_PARTS: Final[Classes] = classes(Program, Static, State, Statement, Path, Expiry, Borrowed)
+_PARTS: Final[Classes] = classes(Program, Static, State, Statement, Path, Expiry, Borrowed, Mark)
 _TYPED: Final = checked(*_PARTS.values())
 
 

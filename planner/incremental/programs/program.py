@@ -12,8 +12,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from planner.algebra.nodes import AggregateCall, Column, Relation, Snapshot
-from planner.algebra.walk import walk
+from planner.algebra.nodes import AggregateCall, Column, Delta, Join, Relation, Snapshot
+from planner.algebra.walk import Node, children, walk
 
 #: How two rows of equal key become one. 'concatenate' keeps both (value states in arrival order).
 StateKind = Literal["aggregate", "distinct", "concatenate"]
@@ -56,7 +56,7 @@ class Statement(Struct, frozen=True):
     """``target`` trace += ``relation``, as ``method`` plans it.
 
     The relation's leaves are Delta of the path's inputs, Snapshot of statics, and Snapshot of states: a state as it was
-    before the path's interval. Where one of its deltas is empty, it adds nothing.
+    before the path's interval. Where one of its deltas is empty, it adds nothing (``needed_deltas``).
     """
 
     target: str
@@ -76,9 +76,18 @@ class Path(Struct, frozen=True):
     statements: tuple[Statement, ...]
 
 
+class Mark(Struct, frozen=True):
+    """The latest time of a stream, column ``latest`` of state ``watermark``, less ``age`` microseconds."""
+
+    watermark: str
+    latest: Column
+    age: int
+
+
 class Expiry(Struct, frozen=True):
     """Rows of ``state`` that no result needs any more: whose ``column`` lies ``age`` microseconds or more before the
-    ``latest`` of state ``watermark``, or is NULL. It only grows, so they need not be kept.
+    ``latest`` of state ``watermark``, and at or before all marks that ``also`` count, or is NULL. These only grow, so
+    the rows need not be kept.
 
     Without a watermark (``''``) the clock counts, and ``latest`` is of no account. With a ``gap`` it is the last row of
     the row's session that lies so long before; ``others`` are the columns beside the time within which rows are of one
@@ -91,6 +100,12 @@ class Expiry(Struct, frozen=True):
     age: int
     gap: int | None = None
     others: tuple[Column, ...] = ()
+    also: tuple[Mark, ...] = ()
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """All that count; none where the clock does."""
+        return () if self.by_clock else (Mark(self.watermark, self.latest, self.age), *self.also)
 
     @property
     def by_clock(self) -> bool:
@@ -180,6 +195,20 @@ def readers_first(statements: Iterable[Statement]) -> tuple[Statement, ...]:
 def bounds_joins(program: Program) -> bool:
     """Whether rows leave the states of joined streams by the streams' times (``methods.interval``)."""
     return any(item.method == "interval" for path in program.paths for item in path.statements)
+
+
+def needed_deltas(relation: Relation) -> frozenset[int]:
+    """The oids of the inputs without whose changes a statement's relation adds nothing: of all whose deltas it reads,
+    but for the rows that others must not meet, or may."""
+    found: set[int] = set()
+    stack: list[Node] = [relation]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Delta):
+            found.add(node.oid)
+        one_sided = isinstance(node, Join) and node.kind in ("left", "anti")
+        stack.extend([node.left] if one_sided and isinstance(node, Join) else children(node))
+    return frozenset(found)
 
 
 def states_read(statements: Iterable[Statement]) -> set[str]:

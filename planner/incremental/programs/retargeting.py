@@ -79,7 +79,13 @@ def renamed(
         paths=tuple(map(moved, program.paths)),
         final=transform(program.final, leaf),
         expiries=tuple(
-            replace(item, state=names[item.state], watermark=names.get(item.watermark, "")) for item in program.expiries
+            replace(
+                item,
+                state=names[item.state],
+                watermark=names.get(item.watermark, ""),
+                also=tuple(replace(mark, watermark=names[mark.watermark]) for mark in item.also),
+            )
+            for item in program.expiries
         ),
         borrowed=tuple(replace(item, name=names[item.name]) for item in program.borrowed),
     )

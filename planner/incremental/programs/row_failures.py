@@ -7,6 +7,10 @@ delta up to the first grouping, which see one row of the stream at a time. What 
     tests_of(R)      for each operator with expressions e that may raise, the places of the rows with fails(e):
                      Project(Filter(with_nulls(the operator's input), fails(e)), place)
 
+A statement over streams that are joined within bounds of time has such pipelines side by side, and no expression above
+them that may raise (``methods.interval.fallible``). The tests of a stream's rows are then those of the statements that
+read no other stream, as that which keeps them.
+
 So a call is NULL where it or the statement cannot give a value, and ``coalesce(1 / x, 0)`` is 0 for an x of 0. A row
 fails where the whole of an expression raises: one that CASE or a condition before it guards does not. A row of which
 an expression below has failed is not judged again by what it has as NULL: it has failed already.
@@ -80,6 +84,13 @@ def with_nulls(relation: Relation) -> Relation:
             built = _forgiving(built)
         is_of_rows = is_of_rows and not isinstance(node, Aggregate)
     return built
+
+
+def with_nulls_throughout(relation: Relation) -> Relation:
+    """A relation over rows of several streams, or of one several times, that raises nothing on account of a row: each
+    operator has NULL for what fails."""
+    found: Relation = transform(relation, _forgiving)
+    return found
 
 
 def tests_of(relation: Relation) -> tuple[Relation, ...]:

@@ -1,4 +1,5 @@
-"""Random views of two streams whose times bound each other: late rows are left out, and others leave by themselves.
+"""Random views of two or three streams whose times bound each other: late rows are left out, and others leave by
+themselves. Outer joins have the rows without partners, too.
 
 The judge reads the rows that are in time of each stream whose watermark lets the other one's rows leave
 (``schemas`` has it tell which these are).
@@ -27,9 +28,11 @@ _BOTH: Final = (
 )
 #: A bound on how long rows of x meet those of y.
 _ONE: Final = ("y.at <= x.at + interval '{n} min'", "y.at - interval '{n} min' < x.at")
+#: By kind, the streams whose watermarks say which rows have no partner: the right one's of those of the left one.
+_KINDS: Final = {"JOIN": (), "LEFT JOIN": (0,), "RIGHT JOIN": (1,), "FULL JOIN": (0, 1), "NOT EXISTS": (0,)}
 #: Where the joined rows stand in the view's text, and each stream in theirs.
 _ROWS: Final = "<rows>"
-_STREAMS: Final = ("<x>", "<y>")
+_STREAMS: Final = ("<x>", "<y>", "<w>")
 
 
 class IntervalView(Struct, frozen=True):
@@ -48,37 +51,64 @@ class IntervalJoins:
 
     def draw(self, streams: Sequence[Table], tables: Sequence[Named]) -> IntervalView | None:
         """A view of two of the streams, which may be one and the same; None where neither has a watermark."""
-        left, right = (self._source.choice(streams) for _ in _STREAMS)
+        left, right, third = (self._source.choice(streams) for _ in _STREAMS)
         by = {stream.name for stream in (left, right) if stream.delay is not None}
         if not by:
             return None
-        form, construct = self._source.choice(_BOTH), "interval join"
+        form, place = self._source.choice(_BOTH), ""
         if left is right:
-            construct = "interval join of a stream with itself"
+            place = " of a stream with itself"
         elif right.name in by and self._source.random() < 0.2:
-            form, construct, by = self._source.choice(_ONE), "interval join bounded on one side", {right.name}
-        self._queries.seen.append(construct)
+            form, place, by = self._source.choice(_ONE), " bounded on one side", {right.name}
+        kinds = [kind for kind, marked in _KINDS.items() if all((right, left)[place].name in by for place in marked)]
+        kind = "JOIN" if self._source.random() < 0.4 else self._source.choice(kinds)
+        self._queries.seen.append(f"interval {kind.lower()}{place}")
         bound = form.format(m=self._source.randint(0, 4), n=self._source.randint(1, 5))
-        item = self._beside(self._joined(named(left), named(right), bound), tables)
+        item = self._joined(named(left), named(right), bound, kind)
+        if kind == "JOIN" and " bounded" not in place and self._source.random() < 0.3:
+            item = self._of_three(item, named(third))
+            marked = [stream.delay is not None for stream in (left, right, third)]
+            by = {stream.name for stream in (left, right, third)} if sum(marked) > 1 else set()
+            by -= {stream.name for stream in (left, right, third) if stream.delay is None}
+        item = self._beside(item, tables)
         inner = self._rows(item)
         outer = self._queries.above(From(_ROWS, under("r", inner.columns), 14, item.reads))
         text = judged = outer.text.replace(_ROWS, f"({inner.text}) r")
-        for place, stream in zip(_STREAMS, (left, right), strict=True):
+        for place, stream in zip(_STREAMS, (left, right, third), strict=True):
             in_time = f"(SELECT * FROM {stream.name} WHERE in_time)"
             text = text.replace(place, stream.name)
             judged = judged.replace(place, in_time if stream.name in by else stream.name)
         return IntervalView(Select(text, outer.columns, 14, item.reads, "filter"), judged)
 
-    def _joined(self, left: Named, right: Named, bound: str) -> From:
+    def _joined(self, left: Named, right: Named, bound: str, kind: str) -> From:
         scopes = under("x", left.columns), under("y", right.columns)
         on = [bound]
-        if self._source.random() < 0.8 and (pair := self._scalars.pair(*scopes, True)) is not None:
+        if kind == "FULL JOIN":  # PostgreSQL asks for an equality
+            on.append("x.k = y.k")
+        elif self._source.random() < 0.8 and (pair := self._scalars.pair(*scopes, True)) is not None:
             on.append(pair)
         if self._source.random() < 0.2:
             on.append(self._scalars.condition(scopes[0] + scopes[1], 0))
         self._source.shuffle(on)
-        text = f"{_STREAMS[0]} x JOIN {_STREAMS[1]} y ON {' AND '.join(on)}"
+        if kind == "NOT EXISTS":
+            asked = f"SELECT FROM {_STREAMS[1]} y WHERE {' AND '.join(on)}"
+            text = f"(SELECT * FROM {_STREAMS[0]} x WHERE NOT EXISTS ({asked})) x"
+            return From(text, scopes[0], 14, frozenset((left.name, right.name)))
+        text = f"{_STREAMS[0]} x {kind} {_STREAMS[1]} y ON {' AND '.join(on)}"
         return From(text, scopes[0] + scopes[1], 14, frozenset((left.name, right.name)))
+
+    def _of_three(self, item: From, third: Named) -> From:
+        """Joined rows beside a third stream, whose times are bounded by those of the second one."""
+        self._queries.seen.append("interval join of three streams")
+        bound = self._source.choice(_BOTH).replace("y.", "w.").replace("x.", "y.")
+        on, scope = (
+            [bound.format(m=self._source.randint(0, 3), n=self._source.randint(1, 4))],
+            under("w", third.columns),
+        )
+        if self._source.random() < 0.9 and (pair := self._scalars.pair(scope, item.scope, True)) is not None:
+            on.append(pair)
+        text = f"{item.text} JOIN {_STREAMS[2]} w ON {' AND '.join(on)}"
+        return From(text, item.scope + scope, 14, item.reads | {third.name})
 
     def _beside(self, item: From, tables: Sequence[Named]) -> From:
         """The joined rows, or these joined with a table."""

@@ -98,12 +98,12 @@ class Table(Struct, frozen=True):
 
 def _judged_stream(stream: Table, items: list[str]) -> str:
     """PostgreSQL's table for a stream. With a watermark it says at each transaction's end which of its rows are in
-    time: the watermark is that of the transactions before."""
+    time, or have none: the watermark is that of the transactions before."""
     name = stream.name
     if stream.delay is None:
         return f"CREATE TABLE {name} ({', '.join(items)})"
     before = f"(SELECT max(b.at) FROM {name} b WHERE b.tx <> NEW.tx)"
-    in_time = f"NEW.at IS NOT NULL AND ({before} IS NULL OR NEW.at > {before} - interval '{stream.delay} min')"
+    in_time = f"NEW.at IS NULL OR {before} IS NULL OR NEW.at > {before} - interval '{stream.delay} min'"
     return (
         f"CREATE TABLE {name} ({', '.join(items)}, n bigserial, tx bigint DEFAULT txid_current(), in_time boolean); "
         f"CREATE FUNCTION {name}_comes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"

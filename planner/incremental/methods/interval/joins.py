@@ -1,110 +1,117 @@
-"""Inner joins of two streams whose times are bounded by each other: the joined rows are a stream of their own.
+"""Joins of streams whose times are bounded by each other: the joined rows are a stream of their own.
 
-    A join B on p and a.ts - c1 <= b.ts <= a.ts + c2        =        Scan J, a stream whose rows arrive with the later
-                                                                     of their two rows
+    A join B on p and a.ts - c1 <= b.ts <= a.ts + c2        =        Scan J, a stream whose rows arrive with the latest
+                                                                     of the rows that are joined
 
 Rows of J only come, as those of any stream. So it stands below groupings and tables as a stream does, and whatever
 maintains these need not know. ``states`` makes its changes of those of A and B, and says when rows of A
-and B can be joined no more, which is why a join becomes J where one of these holds:
+and B can be joined no more, which is why a join of two or three streams becomes J where one of them has rows that are
+done with at some time (``sides``):
 
     b.ts <= a.ts + c     and b.ts is the column of B's watermark: a row of A is done with once that has passed a.ts + c
     a.ts <= b.ts + c     and a.ts is the column of A's: likewise a row of B
 
+Outer joins of two have the rows without partners beside J (``unmatched``).
+
 Side conditions: each side is a part that reads one stream by itself, whenever it is evaluated. Tables may be joined to
-them; they meet the rows of J. J goes into a grouping that takes streams in, or it is all that the view reads of streams
-outside of such groupings, below filters, projections and joins with tables. Else the rows of A and B are kept anyway
-(``methods.collect``), and the plan stays as it is.
+them; they meet the rows of J. The rows of a side that an outer join keeps are done with at some time. J goes into a
+grouping that takes streams in, or it is all that the view reads of streams outside of such groupings, below filters,
+projections and joins with tables. Else the rows of A and B are kept anyway (``methods.collect``), and the plan stays as
+it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec.structs import replace
 
-from planner.algebra.construction import Fresh, conjunction, filtered, has_subquery, keep_columns, volatility
-from planner.algebra.event_time import Watermark
-from planner.algebra.nodes import Column, Filter, Join, Project, Relation, Scalar, Scan
+from planner.algebra.construction import Fresh, conjunction, conjuncts, filtered, keep_columns
+from planner.algebra.nodes import (
+    Aggregate,
+    Column,
+    ColumnRef,
+    Filter,
+    Fixpoint,
+    Join,
+    JoinKind,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    Scan,
+    SetOperation,
+    Snapshot,
+)
 from planner.algebra.signature import key_of
-from planner.algebra.walk import Node, children, descend, free_columns, is_relation, used_columns, walk
+from planner.algebra.walk import Node, children, descend, free_columns, inputs, is_relation, used_columns
 from planner.incremental.checks import obstacle
+from planner.incremental.lateness import latest_time
+from planner.incremental.methods.interval.fallible import computed_by_sides
+from planner.incremental.methods.interval.sides import (
+    Found,
+    IntervalJoin,
+    Side,
+    Until,
+    Watermarks,
+    all_combinations,
+    is_by_itself,
+    is_steady,
+    time_of,
+    untils,
+)
+from planner.incremental.methods.interval.unmatched import Alone, Passing, Rows, unmatched_so_far
 from planner.incremental.methods.split.components import flatten
-from planner.incremental.methods.stream_parts import scan_of
+from planner.incremental.methods.stream_parts import scan_of, with_column
+from planner.incremental.names import Names, stored_name
 from planner.incremental.properties import Kinds, is_grouping
-from planner.incremental.time_differences import Difference, differences
 from planner.rules import REWRITES, rewrite
 
-Watermarks = Mapping[int, Watermark]
-NO_WATERMARKS: Final[Watermarks] = {}
+#: How many streams a join may have.
+_MOST: Final = 3
+#: The places of the sides whose rows without partners a join has.
+_ALONE: Final[Mapping[JoinKind, tuple[int, ...]]] = {"left": (0,), "right": (1,), "full": (0, 1), "anti": (0,)}
 
-
-class Bound(Struct, frozen=True):
-    """A row can be joined no more once the other side's watermark is ``age`` microseconds after the row's
-    ``column``, which its stream calls so."""
-
-    column: str
-    age: int
-
-
-class Side(Struct, frozen=True):
-    """One side of a join: the part of the plan, and until when its rows can be joined, if that ends."""
-
-    part: Relation
-    until: Bound | None
-
-
-class IntervalJoin(Struct, frozen=True):
-    """A join whose rows are stream ``oid``: its column ``c<n>`` is the n-th of both sides' columns."""
-
-    oid: int
-    left: Side
-    right: Side
-    predicate: Scalar
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Those of both sides."""
-        return (*self.left.part.columns, *self.right.part.columns)
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """What its scans call the columns."""
-        return tuple(f"c{place}" for place, _ in enumerate(self.columns))
-
-    @property
-    def name(self) -> str:
-        """The streams' names, for those who read plans."""
-        return " join ".join(scan_of(side.part).name for side in (self.left, self.right))
+_Sides = Sequence[Relation]
+_Untils = tuple[Until | None, ...]
 
 
 def interval_joins(
-    relation: Relation, watermarks: Watermarks, fresh: Fresh
-) -> tuple[Relation, tuple[IntervalJoin, ...]]:
+    relation: Relation, watermarks: Watermarks, fresh: Fresh, forgiving: bool = False
+) -> tuple[Relation, Found]:
     """The plan over streams of joined rows, and what these are; the plan itself where there are none. ``watermarks`` by
-    the streams' oids."""
-    finding = _Finding(watermarks, fresh)
+    the streams' oids. ``forgiving``: rows that fail do not make the view fail."""
+    finding = _Finding(relation, watermarks, fresh, forgiving)
     found: Relation = descend(relation, finding.change)
-    if not finding.joins or not _are_taken_in(found):
-        return relation, ()
-    return rewrite(found, REWRITES), tuple(finding.joins.values())
+    if not finding.joins or not _are_taken_in(found, finding.joins.values()):
+        return relation, Found()
+    return rewrite(found, REWRITES), Found(tuple(finding.joins.values()), finding.latest)
 
 
 class _Finding:
     """Puts scans in the place of the joins of one plan, from the top."""
 
-    def __init__(self, watermarks: Watermarks, fresh: Fresh) -> None:
+    def __init__(self, relation: Relation, watermarks: Watermarks, fresh: Fresh, forgiving: bool) -> None:
+        self._relation = relation
+        self._forgiving = forgiving
         self._watermarks = watermarks
         self._fresh = fresh
         self._kinds = Kinds()
+        self._oids = 0
         #: By what they join: a query may read one several times.
-        self.joins: dict[object, IntervalJoin] = {}
+        self.joins: dict[Hashable, IntervalJoin] = {}
+        self.latest: dict[int, Aggregate] = {}
 
     def change(self, node: Any) -> Any:
-        """A region of inner joins with two streams that bound each other over their joined rows; any other node."""
+        """A region of inner joins with streams that bound each other over their joined rows, and an outer join of two
+        over these and the rows without partners; any other node."""
         match node:
             case Join(kind="inner") | Filter(input=Join(kind="inner")):
                 return self._region(node) or node
+            case Join(kind="left" | "right" | "full" | "anti") if not self._forgiving:
+                return self._outer(node) or node
             case _:
                 return node
 
@@ -112,82 +119,158 @@ class _Finding:
         leaves, parts = flatten(node)
         streams = [leaf for leaf in leaves if self._kinds.of(leaf) == "stream"]
         others = [leaf for leaf in leaves if self._kinds.of(leaf) == "static"]
-        if len(streams) != 2 or len(streams) + len(others) < len(leaves) or not all(map(_is_by_itself, streams)):
+        if not 2 <= len(streams) <= _MOST or len(streams) + len(others) < len(leaves):
             return None
-        if any(free_columns(leaf) for leaf in others):
+        if not all(map(is_by_itself, streams)) or any(free_columns(leaf) for leaf in others):
             return None
-        left, right = streams
-        given = {*left.columns, *right.columns}
-        own = [part for part in parts if used_columns(part) <= given and _is_steady(part)]
-        bounds = self._bounds(left, right, own)
-        if bounds == (None, None):
+        given = {column for stream in streams for column in stream.columns}
+        own = [part for part in parts if used_columns(part) <= given and is_steady(part)]
+        above = [part for part in parts if part not in own]
+        if self._forgiving:
+            computed = computed_by_sides(streams, own, self._fresh)
+            if computed is None:
+                return None
+            streams, own = computed
+        found = untils(streams, own, self._watermarks)
+        if not any(found):
             return None
-        joined = Join("inner", left, right, conjunction(own))
-        found = self._scan(joined, bounds)
+        joined: Relation = self._joined(self._timed(streams, found), found, own)
         for leaf in others:
-            found = Join("inner", found, leaf, None)
-        return keep_columns(filtered(found, (part for part in parts if part not in own)), node.columns)
+            joined = Join("inner", joined, leaf, None)
+        return keep_columns(filtered(joined, above), node.columns)
 
-    def _bounds(self, left: Relation, right: Relation, parts: Iterable[Scalar]) -> tuple[Bound | None, Bound | None]:
-        """Until when rows of either side can be joined."""
-        computed = dict(
-            output
-            for side in (left, right)
-            for item in walk(side)
-            if isinstance(item, Project)
-            for output in item.outputs
-        )
-        found = list(differences(parts, computed))
-        return self._bound(left, right, found), self._bound(right, left, found)
-
-    def _bound(self, own: Relation, other: Relation, found: Iterable[Difference]) -> Bound | None:
-        """Until when rows of one side can be joined with rows of the other one that are to come."""
-        mine, theirs = scan_of(own), scan_of(other)
-        watermark = self._watermarks.get(theirs.oid)
-        if watermark is None:
+    def _outer(self, node: Join) -> Relation | None:
+        """J union all the rows without partners, which have NULL in the columns of the other side."""
+        streams, parts = (node.left, node.right), list(conjuncts(node.predicate))
+        if not all(self._kinds.of(side) == "stream" and is_by_itself(side) for side in streams):
             return None
-        names = dict(zip(mine.columns, mine.sources, strict=True))
-        marks = dict(zip(theirs.columns, theirs.sources, strict=True))
-        bounds = (
-            Bound(names[item.earlier], item.most)
-            for item in found
-            if item.earlier in names and marks.get(item.later) == watermark.column
+        given = {*node.left.columns, *node.right.columns}
+        if not all(used_columns(part) <= given and is_steady(part) for part in parts):
+            return None
+        found, places = untils(streams, parts, self._watermarks), _ALONE[node.kind]
+        if any(found[place] is None for place in places):
+            return None
+        sides, used = self._timed(streams, found), _used(self._relation, node)
+        rows = self._joined(sides, found, parts)
+        joined, mapping = self._fresh.rename(rows)
+        arms = [] if node.kind == "anti" else [self._arm(joined, mapping, used)]
+        for place in places:
+            for relation in self._unmatched(sides, parts, place):
+                columns = dict(zip(sides[place].columns, relation.columns, strict=True))
+                arms.append(self._arm(relation, columns, used))
+        united = reduce(self._united, arms)
+        return Project(united, tuple(zip(used, map(ColumnRef, united.columns), strict=True)))
+
+    def _arm(self, rows: Relation, values: Mapping[Column, Column], columns: Iterable[Column]) -> Relation:
+        """Rows with a value for each of some columns, NULL where they have none."""
+        outputs: list[tuple[Column, Scalar]] = [
+            (
+                self._fresh.column(column.name, column.type),
+                ColumnRef(values[column]) if column in values else Literal(None, column.type),
+            )
+            for column in columns
+        ]
+        return Project(rows, tuple(outputs))
+
+    def _united(self, one: Relation, other: Relation) -> Relation:
+        return SetOperation("union", True, one, other, tuple(map(self._fresh.copy, one.columns)))
+
+    def _timed(self, streams: _Sides, found: _Untils) -> list[Relation]:
+        """The sides with the columns of time by which their rows leave."""
+        return [
+            side
+            if until is None or time_of(side, until) in side.columns
+            else with_column(side, until.column, self._fresh)
+            for side, until in zip(streams, found, strict=True)
+        ]
+
+    def _joined(self, sides: _Sides, found: _Untils, parts: Iterable[Scalar]) -> Scan:
+        """The joined rows as a stream, under the columns of all sides."""
+        key = _key(sides, parts)
+        if key not in self.joins:
+            oid, predicate = self._oid(), conjunction(parts)
+            assert predicate is not None
+            made = (
+                self._side(side, until, f"interval{oid}_{place}")
+                for place, (side, until) in enumerate(zip(sides, found, strict=True))
+            )
+            self.joins[key] = IntervalJoin(oid, tuple(made), predicate)
+        known = self.joins[key]
+        columns = (column for side in sides for column in side.columns)
+        return Scan(known.oid, known.name, "stream", tuple(columns), known.sources)
+
+    def _oid(self) -> int:
+        """That of a stream which the program alone has."""
+        self._oids -= 1
+        return self._oids
+
+    def _side(self, part: Relation, until: Until | None, state: str) -> Side:
+        names = Names()
+        columns = tuple(
+            self._fresh.column(names.unique(column.name), column.type, column.nullable) for column in part.columns
         )
-        return min(bounds, key=lambda item: item.age, default=None)
+        time = None
+        if until is not None:
+            found = time_of(part, until)
+            time = found if found in part.columns else part.columns[-1]
+        return Side(part, until, time, state, columns)
 
-    def _scan(self, joined: Join, bounds: tuple[Bound | None, Bound | None]) -> Relation:
-        """The joined rows as a stream, under the join's columns."""
-        key = key_of(joined)
-        known = self.joins.get(key)
-        if known is None:
-            assert joined.predicate is not None
-            left, right = (Side(*pair) for pair in zip((joined.left, joined.right), bounds, strict=True))
-            known = self.joins[key] = IntervalJoin(-1 - len(self.joins), left, right, joined.predicate)
-        return Scan(known.oid, known.name, "stream", joined.columns, known.sources)
+    def _unmatched(self, sides: _Sides, parts: Iterable[Scalar], place: int) -> tuple[Relation, Relation]:
+        """The rows of one side without partners: those that will have none as a stream, and those that may yet have
+        one, as they are read from states. The columns are those of the side's part."""
+        key = _key(sides, parts)
+        join = self.joins[key]
+        side, other = join.sides[place], scan_of(join.sides[1 - place].part)
+        if side.alone is None:
+            side = replace(side, alone=self._alone(side, used_columns(join.predicate)))
+            sides_now = (side if number == place else item for number, item in enumerate(join.sides))
+            self.joins[key] = replace(join, sides=tuple(sides_now))
+        assert side.alone is not None
+        assert side.until is not None
+        assert side.time is not None
+        watermark = self._watermarks[other.oid]
+        if other.oid not in self.latest:
+            self.latest[other.oid] = latest_time(other, watermark, self._fresh)
+        ((_, age),) = side.until.ages
+        passing = Passing(side.time, age + watermark.delay)
+        copies = tuple(map(self._fresh.copy, side.columns))
+        kept = Snapshot(side.state, copies, tuple(map(stored_name, side.columns)))
+        rows = Rows(kept, dict(zip(side.part.columns, copies, strict=True)))
+        so_far = unmatched_so_far(rows, side.alone, self.latest[other.oid], passing, self._fresh)
+        columns = tuple(map(self._fresh.copy, side.columns))
+        sources = tuple(f"c{place}" for place, _ in enumerate(columns))
+        return Scan(side.alone.oid, join.name, "stream", columns, sources), so_far
+
+    def _alone(self, side: Side, compared: Iterable[Column]) -> Alone:
+        """What is known of rows of a side that have partners: the columns that tell, and when they leave."""
+        wanted = {*compared, side.time}
+        pairs = zip(side.part.columns, side.columns, strict=True)
+        columns = {part: self._fresh.copy(own) for part, own in pairs if part in wanted}
+        return Alone(self._oid(), f"{side.state}_matched", columns)
 
 
-def _is_by_itself(relation: Relation) -> bool:
-    """Whether a relation is a stream's rows, filtered and projected by themselves, whenever this is done."""
-    node = relation
-    while not isinstance(node, Scan):
-        if isinstance(node, Filter):
-            own = [node.predicate]
-        elif isinstance(node, Project):
-            own = [value for _, value in node.outputs]
-        else:
-            return False
-        if not all(map(_is_steady, own)):
-            return False
-        node = node.input
-    return node.kind == "stream" and not free_columns(relation)
+def _key(sides: _Sides, parts: Iterable[Scalar]) -> Hashable:
+    return key_of(filtered(all_combinations(sides), parts))
 
 
-def _is_steady(scalar: Scalar) -> bool:
-    return volatility(scalar) == "immutable" and not has_subquery(scalar)
+def _used(relation: Relation, join: Join) -> tuple[Column, ...]:
+    """The columns of a join that the rest of a plan uses, beside the join's own condition; one at least. No rule takes
+    others out of a UNION ALL."""
+    found = set(relation.columns)
+    stack: list[Node] = [relation]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ColumnRef):
+            found.add(node.column)
+        if isinstance(node, SetOperation | Fixpoint):
+            found.update(column for below in inputs(node) for column in below.columns)
+        stack.extend((join.left, join.right) if node is join else children(node))
+    return tuple(column for column in join.columns if column in found) or join.columns[:1]
 
 
-def _are_taken_in(relation: Relation) -> bool:
-    """Whether the streams of joined rows go into groupings, or are all that is read of streams outside of these."""
+def _are_taken_in(relation: Relation, joins: Iterable[IntervalJoin]) -> bool:
+    """Whether the streams of joined rows go into groupings, or those of one join are all that is read of streams
+    outside of these."""
     kinds = Kinds()
     outside: list[Scan] = []
     is_plain = True
@@ -199,7 +282,16 @@ def _are_taken_in(relation: Relation) -> bool:
         if isinstance(node, Scan) and node.arrives:
             outside.append(node)
         elif is_relation(node) and kinds.of(node) == "stream":
-            is_plain = is_plain and isinstance(node, Filter | Project | Join)
+            is_plain = is_plain and _is_plain(node)
         pending.extend(children(node))
-    joined = [scan for scan in outside if scan.oid < 0]
-    return not joined or (is_plain and len(outside) == 1)
+    if not any(scan.oid < 0 for scan in outside):
+        return True
+    read = {scan.oid for scan in outside}
+    return is_plain and any(read <= join.oids for join in joins)
+
+
+def _is_plain(node: Relation) -> bool:
+    """Whether an operator leaves the rows of a stream as they are, one by one."""
+    return isinstance(node, Filter | Project | Join) or (
+        isinstance(node, SetOperation) and node.kind == "union" and node.all
+    )

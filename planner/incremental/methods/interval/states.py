@@ -1,25 +1,29 @@
-"""Joins of two streams bounded by their times: the states of both sides, and the joined rows that a delta adds.
+"""Joins of streams bounded by their times: the states of the sides, and the joined rows that a delta adds.
 
     dJ       =  (dA join B)  +  (A join dB)  +  (dA join dB)      A, B: the kept rows of before the delta
     A       +=  dA                                                dA: the delta's rows in time, filtered and projected
     latest  +=  max(time of the delta)
 
-The first equation is the delta of a join (DBToaster, section 3.1, delta queries). That rows leave by watermarks is
-Millstream's own rule, as interval joins of stream processors have it: the papers know no event time.
+The first equation is the delta of a join (DBToaster, section 3.1, delta queries); that of three has a part for each of
+the seven ways to take at least one delta. That rows leave by watermarks is Millstream's own rule, as interval joins of
+stream processors have it: the papers know no event time.
 
 What reads dJ becomes a statement for each part, which adds nothing where one of its streams got no rows. The
-statements of both streams are one path, so that all of them see one LSN and commit together: a pair of rows counts
-once, whichever process dies.
+statements of all streams are one path, so that all of them see one LSN and commit together: joined rows
+count once, whichever process dies.
 
-A row of A leaves its state once B's watermark has passed the time up to which it can be joined (``Expiry``): whenever
-that is done, no row of B that still comes can meet it. This is so since late rows are left out (``lateness``): where
-rows of A leave by B's watermark, a row of B counts only if its time lies above the watermark of the transactions before
-its own. So the view equals its query over the rows in time, however they are batched.
+A row of A leaves its state once the watermark of each other stream has passed the time up to which it can be joined
+(``Expiry``): whenever that is done, no row that still comes can meet it. This is so since late rows are left out
+(``lateness``): where rows leave by B's watermark, a row of B counts only if its time lies above the watermark of the
+transactions before its own. So the view equals its query over the rows in time, however they are batched.
+
+Of a side whose rows an outer join keeps, ``unmatched`` says what becomes of those without partners.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import ClassVar
 
 from msgspec import Struct
@@ -27,13 +31,14 @@ from msgspec.structs import replace
 
 from catalog.values.types import INT8
 from planner.algebra.construction import Fresh, rename_columns
+from planner.algebra.failures import may_raise
 from planner.algebra.nodes import (
     Aggregate,
     AggregateCall,
     Column,
     ColumnRef,
     Delta,
-    Join,
+    Filter,
     Literal,
     Project,
     Relation,
@@ -45,38 +50,67 @@ from planner.algebra.walk import transform, used_columns, walk
 from planner.incremental.checks import UNGROUPED
 from planner.incremental.lateness import Horizon, in_time, late, latest_time
 from planner.incremental.methods.collect import Collected
-from planner.incremental.methods.interval.joins import IntervalJoin, Side, Watermarks
+from planner.incremental.methods.interval.sides import Found, IntervalJoin, Side, Watermarks, all_combinations
+from planner.incremental.methods.interval.unmatched import (
+    Alone,
+    Passing,
+    Rows,
+    passed_already,
+    passing_now,
+    with_partner,
+    without_known,
+    without_partner,
+)
 from planner.incremental.methods.method import Gathered
 from planner.incremental.methods.split.groupings import Groupings
-from planner.incremental.methods.stream_parts import over, scan_of, with_column
-from planner.incremental.names import LSN, Names, stored_name
-from planner.incremental.programs.program import Expiry, MethodName, State, Statement
+from planner.incremental.methods.stream_parts import over, scan_of
+from planner.incremental.names import LSN, stored_name
+from planner.incremental.programs.program import Expiry, Mark, MethodName, State, Statement
 from planner.rules import optimise
 
 #: A statement with the oids of the streams whose changes it reads.
 Placed = tuple[tuple[int, ...], Statement]
 
 
-class JoinedRows(Struct, frozen=True):
-    """A stream whose rows a view keeps to join them with those of ``other``: until the latest ``mark`` of that one is
-    ``age`` microseconds after the row's ``column``. Without an age, for ever."""
+class MarkedStream(Struct, frozen=True):
+    """A stream whose latest ``column`` is ``age`` microseconds after something."""
 
     stream: str
-    other: str
+    column: str
+    age: int
+
+
+class JoinedRows(Struct, frozen=True):
+    """A stream whose rows a view keeps to join them with those of ``others``: until all ``marks`` are after the row's
+    ``column``. Without marks, for ever."""
+
+    stream: str
+    others: tuple[str, ...]
     column: str = ""
-    mark: str = ""
-    age: int | None = None
+    marks: tuple[MarkedStream, ...] = ()
 
 
 class _Kept(Struct, frozen=True):
     """One side of a join: its rows as a state, ``columns`` by the part's; ``horizon`` says which rows of the delta
-    count, and ``until`` when rows leave the state."""
+    count, ``until`` when rows leave the state, and ``alone`` what an outer join needs."""
 
     state: State
     part: Relation
     columns: Mapping[Column, Column]
     horizon: Horizon | None
     until: Expiry | None
+    time: Column | None
+    alone: Alone | None
+
+    @property
+    def passing(self) -> Passing:
+        """When rows can be joined no more, where that ends."""
+        assert self.time is not None
+        assert self.until is not None
+        return Passing(self.time, self.until.age)
+
+
+_Sides = tuple[_Kept, ...]
 
 
 class IntervalJoins:
@@ -84,21 +118,36 @@ class IntervalJoins:
 
     name: ClassVar[MethodName] = "interval"
 
-    def __init__(
-        self, joins: Iterable[IntervalJoin], watermarks: Watermarks, groupings: Groupings, fresh: Fresh
-    ) -> None:
-        self._joins = {join.oid: join for join in joins}
+    def __init__(self, found: Found, watermarks: Watermarks, groupings: Groupings, fresh: Fresh) -> None:
+        self._joins = {join.oid: join for join in found.joins}
         self._watermarks = watermarks
         self._groupings = groupings
         self._fresh = fresh
-        self._latest: dict[int, Aggregate] = {}
+        self._latest: dict[int, Aggregate] = dict(found.latest)
         #: Streams of which late rows are left out, by oid.
         self._late: dict[int, tuple[Scan, Horizon]] = {}
+        #: The joins by the oids of their streams, and the places of the sides of which these are the unmatched rows.
+        self._origins: dict[int, tuple[IntervalJoin, int | None]] = {}
+        for join in found.joins:
+            self._origins[join.oid] = join, None
+            for place, side in enumerate(join.sides):
+                if side.alone is not None:
+                    self._origins[side.alone.oid] = join, place
 
-    def expanded(self, gathered: Gathered) -> tuple[list[Placed], tuple[Expiry, ...]]:
+    def may_raise(self, gathered: Gathered) -> bool:
+        """Whether an expression over rows that have been joined may raise, so that no row of a stream is to blame."""
+        over_joined = (
+            statement.relation
+            for _, statement in gathered.statements
+            if any(isinstance(node, Delta) and node.oid in self._origins for node in walk(statement.relation))
+        )
+        return any(map(may_raise, (*over_joined, *(join.predicate for join in self._joins.values()))))
+
+    def expanded(self, gathered: Gathered, final: Relation) -> tuple[list[Placed], tuple[Expiry, ...]]:
         """The statements over streams alone, with those that fill the states of the joins, which are added, and when
-        rows leave these."""
-        kept = {oid: self._kept(join, _used(gathered, join)) for oid, join in self._joins.items()}
+        rows leave these. ``final`` may read the states, too."""
+        statements = [statement.relation for _, statement in gathered.statements]
+        kept = {oid: self._kept(join, self._used([final, *statements], join)) for oid, join in self._joins.items()}
         placed = [
             (self._inputs(oid), replace(statement, relation=relation))
             for oid, statement in gathered.statements
@@ -108,74 +157,86 @@ class IntervalJoins:
             for side in sides:
                 gathered.states.append(side.state)
                 placed.append((self._inputs(oid), self._filling(side)))
+            for place, side in enumerate(sides):
+                if side.alone is not None:
+                    gathered.states.append(_matched(side.alone))
+                    placed += ((self._inputs(oid), item) for item in self._matching(oid, sides, place))
         for oid, (scan, horizon) in self._late.items():
             state, statement = self._counting(scan, horizon)
             gathered.states.append(state)
             placed.append(((oid,), statement))
-        expiries = (side.until for sides in kept.values() for side in sides)
-        return placed, tuple(item for item in expiries if item is not None)
+        expiries = (item for sides in kept.values() for side in sides for item in _expiries(side))
+        return placed, tuple(expiries)
 
     @property
     def told(self) -> tuple[JoinedRows, ...]:
         """What is to be said of the streams."""
-        sides = ((join.left, join.right) for join in self._joins.values())
-        pairs = (pair for left, right in sides for pair in ((left, right), (right, left)))
-        return tuple(dict.fromkeys(self._told(side, other) for side, other in pairs))
+        pairs = (pair for join in self._joins.values() for pair in _each_beside(join.sides))
+        return tuple(dict.fromkeys(self._told(side, others) for side, others in pairs))
 
-    def _told(self, side: Side, other: Side) -> JoinedRows:
-        mine, theirs = scan_of(side.part), scan_of(other.part)
+    def _told(self, side: Side, others: Iterable[Side]) -> JoinedRows:
+        scans = {scan.oid: scan for scan in (scan_of(other.part) for other in others)}
+        stream, names = scan_of(side.part).name, tuple(scan.name for scan in scans.values())
         if side.until is None:
-            return JoinedRows(mine.name, theirs.name)
-        watermark = self._watermarks[theirs.oid]
-        age = side.until.age + watermark.delay
-        return JoinedRows(mine.name, theirs.name, side.until.column, watermark.column, age)
+            return JoinedRows(stream, names)
+        marks = (
+            MarkedStream(scans[oid].name, self._watermarks[oid].column, age + self._watermarks[oid].delay)
+            for oid, age in side.until.ages
+        )
+        return JoinedRows(stream, names, side.until.column, tuple(marks))
 
     def collected(self, item: Collected) -> Collected:
         """What is to be said of rows that are kept, where they are those of a join."""
         join = next((join for join in self._joins.values() if join.name == item.stream), None)
         if join is None:
             return item
-        left, right = (scan_of(side.part).name for side in (join.left, join.right))
+        first, *others = (scan_of(side.part).name for side in join.sides)
         reason = "no grouping takes them in" if item.reason == UNGROUPED else item.reason
-        return replace(item, stream=left, other=right, reason=reason)
+        return replace(item, stream=first, others=tuple(others), reason=reason)
 
     def _inputs(self, oid: int) -> tuple[int, ...]:
-        join = self._joins.get(oid)
-        if join is None:
-            return (oid,)
-        return tuple(dict.fromkeys(scan_of(side.part).oid for side in (join.left, join.right)))
+        return self._origins[oid][0].inputs if oid in self._origins else (oid,)
 
     # The states -------------------------------------------------------------------------------------------------
 
-    def _kept(self, join: IntervalJoin, used: frozenset[Column]) -> tuple[_Kept, _Kept]:
-        """Both sides of a join of which some columns are used."""
-        sides, names = (join.left, join.right), ("left", "right")
-        left, right = (
-            self._side(side, other, used, f"interval{join.oid}_{name}")
-            for side, other, name in zip(sides, reversed(sides), names, strict=True)
-        )
-        return left, right
+    def _kept(self, join: IntervalJoin, used: frozenset[Column]) -> _Sides:
+        """The sides of a join of which some columns are used."""
+        return tuple(self._side(side, others, used) for side, others in _each_beside(join.sides))
 
-    def _side(self, side: Side, other: Side, used: frozenset[Column], name: str) -> _Kept:
-        """One side, beside the other one: its rows leave by the other's watermark, and the other's by its own."""
-        part, time = side.part, None
-        if side.until is not None:
-            part, time = _with_time(part, side.until.column, self._fresh)
-        names = Names()
-        columns = {
-            column: self._fresh.column(names.unique(column.name), column.type, column.nullable)
-            for column in part.columns
-            if column in used or column == time
-        }
-        state = State(name, "concatenate", tuple(columns.values()), ())
-        horizon = None if other.until is None else self._horizon(scan_of(part))
+    def _side(self, side: Side, others: Sequence[Side], used: frozenset[Column]) -> _Kept:
+        """One side, beside others: its rows leave by the watermarks of these, and theirs by its own."""
+        pairs = zip(side.part.columns, side.columns, strict=True)
+        columns = {part: column for part, column in pairs if part in used or part == side.time}
+        state = State(side.state, "concatenate", tuple(columns.values()), ())
+        horizon = None if all(other.until is None for other in others) else self._horizon(scan_of(side.part))
         until = None
-        if side.until is not None and time is not None:
-            theirs = scan_of(other.part)
-            (mark,) = self._groupings.plan(self._latest_of(theirs)).sources
-            age = side.until.age + self._watermarks[theirs.oid].delay
-            until = Expiry(name, columns[time], mark.trace, mark.columns[0], age)
-        return _Kept(state, part, columns, horizon, until)
+        if side.until is not None and side.time is not None:
+            streams = {scan.oid: scan for scan in (scan_of(other.part) for other in others)}
+            first, *also = (self._mark(streams[oid], age) for oid, age in side.until.ages)
+            until = Expiry(side.state, columns[side.time], first.watermark, first.latest, first.age, also=tuple(also))
+        return _Kept(state, side.part, columns, horizon, until, side.time, side.alone)
+
+    def _mark(self, stream: Scan, age: int) -> Mark:
+        """A stream's watermark less an age."""
+        (mark,) = self._groupings.plan(self._latest_of(stream)).sources
+        return Mark(mark.trace, mark.columns[0], age + self._watermarks[stream.oid].delay)
+
+    def _used(self, relations: Iterable[Relation], join: IntervalJoin) -> frozenset[Column]:
+        """The columns of a join that its condition and what reads its rows use."""
+        columns = dict(zip(join.sources, join.columns, strict=True))
+        found = set(used_columns(join.predicate))
+        for node in (item for relation in relations for item in walk(relation)):
+            if isinstance(node, Delta) and node.oid in self._origins:
+                origin, place = self._origins[node.oid]
+                if origin is join:
+                    own = columns if place is None else _by_place(join.sides[place])
+                    found.update(own[name] for name in node.sources if name in own)
+            elif isinstance(node, Snapshot):
+                side = next((item for item in join.sides if item.state == node.trace), None)
+                if side is not None:
+                    pairs = zip(side.part.columns, side.columns, strict=True)
+                    found.update(part for part, column in pairs if stored_name(column) in node.sources)
+        return frozenset(found)
 
     def _horizon(self, stream: Scan) -> Horizon:
         """Which rows of a stream are late; they are counted."""
@@ -194,56 +255,104 @@ class IntervalJoins:
         outputs = tuple((column, ColumnRef(below)) for below, column in side.columns.items())
         return Statement(side.state.name, optimise(Project(self._arrived(side), outputs)), self.name)
 
-    # The joined rows --------------------------------------------------------------------------------------------
+    # The joined rows, and those without partners ----------------------------------------------------------------
 
-    def _over_streams(self, relation: Relation, kept: Mapping[int, tuple[_Kept, _Kept]]) -> list[Relation]:
-        """A relation over changes of a stream; one over those of joined rows as parts, which are over changes of
-        streams, too."""
-        delta = next((node for node in walk(relation) if isinstance(node, Delta) and node.oid in kept), None)
+    def _over_streams(self, relation: Relation, kept: Mapping[int, _Sides]) -> list[Relation]:
+        """A relation over changes of a stream; one over those of joined rows, or of rows without partners, as parts,
+        which are over changes of streams, too."""
+        delta = next((node for node in walk(relation) if isinstance(node, Delta) and node.oid in self._origins), None)
         if delta is None:
             return [relation]
-        left, right = kept[delta.oid]
-        old, new = self._standing, self._coming
-        pairs = ((new(left), old(right)), (old(left), new(right)), (new(left), new(right)))
-        return [optimise(_instead(relation, delta, self._joined(delta, *pair))) for pair in pairs]
+        join, place = self._origins[delta.oid]
+        sides = kept[join.oid]
+        if place is None:
+            parts = [self._joined(delta, rows) for rows in self._combinations(sides)]
+        else:
+            own = _by_place(join.sides[place])
+            parts = [_read(delta, rows, own) for rows in self._passed(join, sides, place)]
+        return [optimise(_instead(relation, delta, part)) for part in parts]
 
-    def _joined(self, delta: Delta, left: _Rows, right: _Rows) -> Relation:
-        """Some rows of both sides joined, under the columns of ``delta``; a place in the log is 0."""
-        join, columns = self._joins[delta.oid], {**left.columns, **right.columns}
-        joined = Join("inner", left.relation, right.relation, rename_columns(join.predicate, columns))
-        own = dict(zip(join.sources, join.columns, strict=True))
-        values: list[tuple[Column, Scalar]] = [
-            (column, ColumnRef(columns[own[source]]) if source in own else Literal(0, INT8))
-            for column, source in zip(delta.columns, delta.sources, strict=True)
-        ]
-        return Project(joined, tuple(values))
+    def _combinations(self, sides: _Sides) -> Iterator[tuple[Rows, ...]]:
+        """Of the sides the rows that may be partners since a delta has come: of one side at least those of the
+        delta, of the others these or those of before."""
+        for are_new in sorted(product((True, False), repeat=len(sides)), key=sum):
+            if any(are_new):
+                pairs = zip(sides, are_new, strict=True)
+                yield tuple(self._coming(side) if is_new else self._standing(side) for side, is_new in pairs)
 
-    def _standing(self, side: _Kept) -> _Rows:
+    def _joined(self, delta: Delta, sides: Sequence[Rows]) -> Relation:
+        """Some rows of the sides joined, under the columns of ``delta``."""
+        join = self._joins[delta.oid]
+        columns = {part: column for rows in sides for part, column in rows.columns.items()}
+        joined = Filter(all_combinations([rows.relation for rows in sides]), rename_columns(join.predicate, columns))
+        return _read(delta, Rows(joined, columns), dict(zip(join.sources, join.columns, strict=True)))
+
+    def _matching(self, oid: int, sides: _Sides, place: int) -> Iterator[Statement]:
+        """What tells of rows of a side that they have partners."""
+        alone, predicate = sides[place].alone, self._joins[oid].predicate
+        assert alone is not None
+        for rows in self._combinations(sides):
+            own, other = rows[place], rows[1 - place]
+            yield Statement(alone.matched, optimise(with_partner(own, other, predicate, alone)), self.name)
+
+    def _passed(self, join: IntervalJoin, sides: _Sides, place: int) -> tuple[Rows, Rows]:
+        """The rows of a side that will have no partner and were there before the delta, and those of the delta."""
+        own, other, predicate = sides[place], sides[1 - place], join.predicate
+        assert own.alone is not None
+        stream = scan_of(other.part)
+        before = self._latest_before(stream)
+        old = passing_now(self._standing(own), own.passing, before, self._latest_in(stream))
+        old = Rows(without_known(old, own.alone, self._fresh), old.columns)
+        before, coming = self._latest_before(stream), self._coming(own, timeless=True)
+        new = passed_already(coming, own.passing, before, self._latest_in(stream))
+        new = without_partner(new, self._standing(other), predicate)
+        return (
+            without_partner(old, self._coming(other), predicate),
+            without_partner(new, self._coming(other), predicate),
+        )
+
+    def _latest_before(self, stream: Scan) -> Aggregate:
+        """The latest time of a stream before the delta: one row."""
+        (mark,) = self._groupings.plan(self._latest_of(stream)).sources
+        (latest,) = mark.columns
+        own, top = self._fresh.copy(latest), self._fresh.copy(latest)
+        snapshot = Snapshot(mark.trace, (own,), (stored_name(latest),))
+        return Aggregate(snapshot, (), ((top, AggregateCall("max", (ColumnRef(own),), latest.type)),))
+
+    def _latest_in(self, stream: Scan) -> Aggregate:
+        """The latest time of a stream in the delta: one row."""
+        source = self._watermarks[stream.oid].column
+        column = stream.columns[stream.sources.index(source)]
+        own, top = self._fresh.copy(column), self._fresh.copy(column)
+        delta = Delta(stream.oid, stream.name, (own,), (source,))
+        return Aggregate(delta, (), ((top, AggregateCall("max", (ColumnRef(own),), column.type)),))
+
+    def _standing(self, side: _Kept) -> Rows:
         """The rows of a side that were there before the delta."""
         columns = {part: self._fresh.copy(column) for part, column in side.columns.items()}
         sources = tuple(map(stored_name, side.columns.values()))
-        return _Rows(Snapshot(side.state.name, tuple(columns.values()), sources), columns)
+        return Rows(Snapshot(side.state.name, tuple(columns.values()), sources), columns)
 
-    def _coming(self, side: _Kept) -> _Rows:
-        """The rows of a side that the delta adds."""
-        relation, columns = self._fresh.rename(self._arrived(side))
-        return _Rows(relation, {part: columns[part] for part in side.columns})
+    def _coming(self, side: _Kept, timeless: bool = False) -> Rows:
+        """The rows of a side that the delta adds; also those without a time, if these count."""
+        relation, columns = self._fresh.rename(self._arrived(side, timeless))
+        return Rows(relation, {part: columns[part] for part in side.columns})
 
-    def _arrived(self, side: _Kept) -> Relation:
+    def _arrived(self, side: _Kept, timeless: bool = False) -> Relation:
         """The delta's part, of the rows in time."""
         scan = scan_of(side.part)
         if side.horizon is None:
             return over(side.part, Delta(scan.oid, scan.name, scan.columns, scan.sources))
-        return over(side.part, self._in_time(self._delta(scan), side.horizon))
+        return over(side.part, self._in_time(self._delta(scan), side.horizon, timeless))
 
     def _delta(self, scan: Scan) -> Delta:
         """The changes of a stream, with their LSNs."""
         place = self._fresh.column(LSN, INT8, False)
         return Delta(scan.oid, scan.name, (*scan.columns, place), (*scan.sources, LSN))
 
-    def _in_time(self, delta: Delta, horizon: Horizon) -> Relation:
+    def _in_time(self, delta: Delta, horizon: Horizon, timeless: bool = False) -> Relation:
         (mark,) = self._groupings.plan(horizon.latest).sources
-        return in_time(delta, horizon, mark.trace, mark.columns[0], self._fresh)
+        return in_time(delta, horizon, mark.trace, mark.columns[0], self._fresh, timeless)
 
     def _counting(self, scan: Scan, horizon: Horizon) -> tuple[State, Statement]:
         """How many rows of a stream are left out since they are late."""
@@ -258,32 +367,41 @@ class IntervalJoins:
         return state, Statement(state.name, relation, "late")
 
 
-class _Rows(Struct, frozen=True):
-    """A relation with rows of one side; ``columns`` by those of the side's part."""
+def _each_beside(sides: tuple[Side, ...]) -> Iterator[tuple[Side, tuple[Side, ...]]]:
+    """Each side with the others."""
+    for place, side in enumerate(sides):
+        yield side, (*sides[:place], *sides[place + 1 :])
 
-    relation: Relation
-    columns: dict[Column, Column]
+
+def _by_place(side: Side) -> dict[str, Column]:
+    """The columns of a side's part, as the stream of its unmatched rows calls them."""
+    return {f"c{place}": column for place, column in enumerate(side.part.columns)}
 
 
-def _with_time(part: Relation, source: str, fresh: Fresh) -> tuple[Relation, Column]:
-    """A part that has a column of its stream, and that column."""
-    scan = scan_of(part)
-    column = scan.columns[scan.sources.index(source)]
-    if column in part.columns:
-        return part, column
-    found = with_column(part, source, fresh)
-    return found, found.columns[-1]
+def _read(delta: Delta, rows: Rows, own: Mapping[str, Column]) -> Relation:
+    """Rows under the columns of ``delta``, whose sources are ``own`` columns of parts; a place in the log is 0."""
+    values: list[tuple[Column, Scalar]] = [
+        (column, ColumnRef(rows.columns[own[source]]) if source in own else Literal(0, INT8))
+        for column, source in zip(delta.columns, delta.sources, strict=True)
+    ]
+    return Project(rows.relation, tuple(values))
+
+
+def _matched(alone: Alone) -> State:
+    """The state that tells which rows have partners."""
+    columns = tuple(alone.columns.values())
+    return State(alone.matched, "distinct", columns, columns)
+
+
+def _expiries(side: _Kept) -> Iterator[Expiry]:
+    """When rows leave the states of a side."""
+    if side.until is not None:
+        yield side.until
+        if side.alone is not None and side.time is not None:
+            yield replace(side.until, state=side.alone.matched, column=side.alone.columns[side.time])
 
 
 def _instead(relation: Relation, delta: Delta, part: Relation) -> Relation:
     """A relation that reads something else in the place of a delta."""
     found: Relation = transform(relation, lambda node: part if node == delta else node)
     return found
-
-
-def _used(gathered: Gathered, join: IntervalJoin) -> frozenset[Column]:
-    """The columns of a join that its condition and what reads its rows use."""
-    columns = dict(zip(join.sources, join.columns, strict=True))
-    deltas = (node for _, statement in gathered.statements for node in walk(statement.relation))
-    sources = {name for node in deltas if isinstance(node, Delta) and node.oid == join.oid for name in node.sources}
-    return used_columns(join.predicate) | {columns[name] for name in sources if name in columns}

@@ -1,0 +1,140 @@
+"""Rows without partners in outer interval joins.
+
+    A left join B on p     =  J union all (U x NULLs)          J: the joined rows (``joins``)
+    A anti join B on p     =  U
+
+    U        =  F union all P       F: rows that will have no partner, a stream;  P: rows that may yet have one
+    M       +=  (A semi join dB)  +  (dA semi join B)  +  (dA semi join dB)              by the columns that p compares
+    P        =  A, where B's watermark has not passed the time up to which a row can be joined, anti join M
+    dF       =  A, of which that has passed the time in this delta, anti join M anti join dB on p
+              + dA, of which it has passed the time, or that have none, anti join B on p anti join dB on p
+
+U is the positive and the negative part of an outer join in one (Tempura, section 4.2): a row of P goes where its first
+partner puts it into M, and where the watermark passes its time it goes over to F. Both are seen at a read, since P is
+computed from the states as they are, and F and J only grow. Whether a row has a partner depends on the columns that p
+compares alone, so that M tells it for equal rows at once. Rows leave M as they leave A, by the same watermark: what has
+left either is in J or F. So U at an LSN is the same however the log is cut into deltas.
+
+A row without a time meets no condition on it, and is in F as soon as it comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from catalog.values.types import BOOL
+from planner.algebra.construction import Fresh, conjunction, filtered, keep_columns, rename_columns
+from planner.algebra.event_time import later
+from planner.algebra.nodes import (
+    Aggregate,
+    Call,
+    Column,
+    ColumnRef,
+    Join,
+    Literal,
+    Project,
+    Relation,
+    Scalar,
+    Snapshot,
+)
+from planner.incremental.names import stored_name
+
+_TRUE: Final = Literal(True, BOOL)
+_FALSE: Final = Literal(False, BOOL)
+
+
+class Alone(Struct, frozen=True):
+    """What an outer join needs of a side whose rows it keeps: F as stream ``oid``, whose columns are called by their
+    places, and M as state ``matched``, ``columns`` by those of the side's part."""
+
+    oid: int
+    matched: str
+    columns: Mapping[Column, Column]
+
+
+class Rows(Struct, frozen=True):
+    """A relation with rows of one side; ``columns`` by those of the side's part."""
+
+    relation: Relation
+    columns: Mapping[Column, Column]
+
+    def renamed(self, scalar: Scalar | None) -> Scalar | None:
+        """A scalar over the part's columns over these."""
+        found: Scalar | None = rename_columns(scalar, dict(self.columns))
+        return found
+
+
+class Passing(Struct, frozen=True):
+    """When a row can be joined no more: once the latest time of the other side's stream is ``age`` microseconds after
+    the row's ``time``, a column of the side's part."""
+
+    time: Column
+    age: int
+
+    def is_open(self, rows: Rows, latest: Column) -> tuple[Scalar, ...]:
+        """Conditions on a row that has not passed beside the latest time."""
+        time = ColumnRef(rows.columns[self.time])
+        open_still = Call("gt", (later(time, self.age), ColumnRef(latest)), BOOL)
+        return Call("is_not_null", (time,), BOOL), Call("coalesce", (open_still, _TRUE), BOOL)
+
+    def has_passed(self, rows: Rows, latest: Scalar) -> Scalar:
+        """The condition on a row that has, with a time."""
+        passed = Call("le", (later(ColumnRef(rows.columns[self.time]), self.age), latest), BOOL)
+        return Call("coalesce", (passed, _FALSE), BOOL)
+
+
+def unmatched_so_far(rows: Rows, alone: Alone, latest: Aggregate, passing: Passing, fresh: Fresh) -> Relation:
+    """P, of the rows that a side has in its state, under their columns; ``latest`` is the latest time of the other
+    stream."""
+    mark = fresh.copy(latest.columns[0])
+    beside = Join("inner", rows.relation, Project(latest, ((mark, ColumnRef(latest.columns[0])),)), None)
+    shown = keep_columns(filtered(beside, passing.is_open(rows, mark)), rows.relation.columns)
+    return without_known(Rows(shown, rows.columns), alone, fresh)
+
+
+def without_known(rows: Rows, alone: Alone, fresh: Fresh) -> Relation:
+    """The rows that no partner is known of."""
+    copies = {part: fresh.copy(column) for part, column in alone.columns.items()}
+    matched = Snapshot(alone.matched, tuple(copies.values()), tuple(map(stored_name, alone.columns.values())))
+    same = (
+        Call("is_not_distinct", (ColumnRef(rows.columns[part]), ColumnRef(column)), BOOL)
+        for part, column in copies.items()
+    )
+    return Join("anti", rows.relation, matched, conjunction(same))
+
+
+def with_partner(rows: Rows, others: Rows, predicate: Scalar, alone: Alone) -> Relation:
+    """What M gets of the rows that have a partner among others."""
+    met = Join("semi", rows.relation, others.relation, _over(rows, others, predicate))
+    return Aggregate(met, tuple((column, ColumnRef(rows.columns[part])) for part, column in alone.columns.items()), ())
+
+
+def without_partner(rows: Rows, others: Rows, predicate: Scalar) -> Rows:
+    """The rows that have no partner among others."""
+    return Rows(Join("anti", rows.relation, others.relation, _over(rows, others, predicate)), rows.columns)
+
+
+def _over(rows: Rows, others: Rows, predicate: Scalar) -> Scalar:
+    found: Scalar = rename_columns(predicate, {**rows.columns, **others.columns})
+    return found
+
+
+def passing_now(rows: Rows, passing: Passing, before: Aggregate, delta: Aggregate) -> Rows:
+    """Of rows of before a delta those that pass with it; ``before`` and ``delta`` have the latest time of the other
+    stream before it and in it."""
+    beside = Join("inner", Join("inner", rows.relation, before, None), delta, None)
+    parts = (*passing.is_open(rows, before.columns[0]), passing.has_passed(rows, ColumnRef(delta.columns[0])))
+    return Rows(keep_columns(filtered(beside, parts), rows.relation.columns), rows.columns)
+
+
+def passed_already(rows: Rows, passing: Passing, before: Aggregate, delta: Aggregate) -> Rows:
+    """Of rows that come with a delta those that have passed at its end, or that have no time."""
+    beside = Join("left", Join("inner", rows.relation, before, None), delta, None)
+    (one,), (other,) = before.columns, delta.columns
+    latest = Call("greatest", (ColumnRef(one), ColumnRef(other)), one.type)
+    timeless = Call("is_null", (ColumnRef(rows.columns[passing.time]),), BOOL)
+    either = Call("or", (timeless, passing.has_passed(rows, latest)), BOOL)
+    return Rows(keep_columns(filtered(beside, (either,)), rows.relation.columns), rows.columns)
