@@ -268,10 +268,19 @@ class Changes:
         """The rows that a change reaches as they were, to be taken away, and as they are."""
         kept = self._kept[node.id]
         found = order.change(kept, table_of(self._deltas[node.node]))
-        candidates = {candidates_trace(self._scope, node.id): found.candidates}
-        new = weighted(self._answer(node.computed, candidates, schema_of(node.columns)), 1)
+        rows = self._windows_of(node, found.candidates)
+        wider = order.wider(kept, found, table_of(rows))
+        if wider is not None:
+            found, rows = wider, self._windows_of(node, wider.candidates)
+        new = weighted(rows, 1)
         kept.add(new)
         return together([negated(found.old), new])
+
+    def _windows_of(self, node: OrderedWindow, candidates: pa.Table) -> AnyTable:
+        """The rows of a window that candidates become."""
+        return self._answer(
+            node.computed, {candidates_trace(self._scope, node.id): candidates}, schema_of(node.columns)
+        )
 
     # -- recursion -------------------------------------------------------------------------------------------------
 

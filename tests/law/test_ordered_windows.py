@@ -130,7 +130,7 @@ class _Changes:
         name = source.choice(_ORDERED)
         few = f"SELECT k FROM t ORDER BY {name} {source.choice(_WAYS)}, k LIMIT {source.choice((1, 2, 9))}"
         changed = source.choice(("g", "b", *_ORDERED))
-        match source.randint(0, 7):
+        match source.randint(0, 10):
             case 0 | 1:
                 return self.insert(source.choice((1, 1, 2, 7)))
             case 2 | 3:
@@ -139,6 +139,14 @@ class _Changes:
                 return f"DELETE FROM t WHERE k % {source.randint(9, 40)} = {source.randint(0, 8)}"
             case 5 | 6:
                 return f"UPDATE t SET {changed} = {_literal(source.choice(_COLUMNS[changed][1]))} WHERE k IN ({few})"
+            case 7:
+                return f"UPDATE t SET a = {_literal(source.choice(_COLUMNS['a'][1]))} WHERE k IN ({few})"
+            case 8 | 9:
+                values = (value for value in dict.fromkeys(_COLUMNS[changed][1]) if value is not None)
+                one, other = (f"{_literal(value)}::{_COLUMNS[changed][0]}" for value in source.sample([*values], 2))
+                moved = f"CASE {changed} WHEN {one} THEN {other} ELSE {one} END"
+                some = f"{changed} IN ({one}, {other}) AND k % {source.randint(1, 7)} = 0"
+                return f"UPDATE t SET {changed} = {moved} WHERE {some}"
             case _:
                 return f"UPDATE u SET m = m + {source.choice((-2, 1))} WHERE g = {source.randint(1, 3)}"
 

@@ -94,9 +94,9 @@ class Ordering(Struct, frozen=True):
         """A key of so many bytes behind all others, or before them."""
         return (b"\xff" if behind else b"\0") * size
 
-    def peers(self, keys: Keys) -> Keys:
-        """Keys before all rows that tie with each."""
-        return self._filled(keys, keys.itemsize - _WORD, 0) if self.has_ties else keys
+    def peers(self, keys: Keys, *, behind: bool) -> Keys:
+        """Keys behind all rows that tie with each, or before them."""
+        return self._filled(keys, keys.itemsize - _WORD, 255 * behind) if self.has_ties else keys
 
     def _filled(self, keys: Keys, first: int, value: int) -> Keys:
         found = _matrix(keys).copy()

@@ -222,9 +222,10 @@ class OrderedWindow(Struct, frozen=True):
 
     A value depends on its row, so many ``preceding`` and ``following`` ones, and where rows have a ``position`` on all
     in front. Where it ``has_peers``, a value is one of all rows that tie; where it ``has_ties``, rows that tie have an
-    order. ``fill`` makes the rows of the node below, whose columns are ``given``. ``computed`` makes those of
-    candidates (``candidates_trace``) that are ``touched``: these have a ``tie`` that orders rows that tie, and the
-    columns ``carried`` of the row in front of the first one of their partition, if there is one in ``front``.
+    order. Values of rows behind a row depend on it by its ``state`` alone, if they are further away than said. ``fill``
+    makes the rows of the node below, whose columns are ``given``. ``computed`` makes those of candidates
+    (``candidates_trace``) that are ``touched``: these have a ``tie`` that orders rows that tie, the ``span`` of their
+    partition in which they are, and the columns ``carried`` of the row in front of that, if there is one in ``front``.
     """
 
     id: int
@@ -242,7 +243,9 @@ class OrderedWindow(Struct, frozen=True):
     has_ties: bool
     tie: Column
     touched: Column
+    span: Column
     front: Column
+    state: Key
     carried: tuple[tuple[str, Column], ...]
     computed: Relation
 

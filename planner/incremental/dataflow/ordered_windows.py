@@ -7,13 +7,18 @@ order of their partitions are known::
 
     touched   rows at the places of d, up to f places before one of them, and up to p places behind
               (lag by p, lead by f, ROWS BETWEEN p PRECEDING AND f FOLLOWING)
-              with a running function all rows behind, and those that tie with one of d
+              with a running function all rows behind, and those that tie with one of d, as far as its span
     W(R')     computed over the touched rows and the p before and f behind these, with what a running function has at
               the row in front of them, v0:
 
     row_number, count, dense_rank   v0 + v                  sum                     v0 + v, where either is not NULL
     rank                            rows in front + v       min, max, bool_and, ..  the same of v0 and v
     first_value                     v0                      last_value              v
+
+A span of a running function is the rows from a changed place on to the next one up to which as many rows came as went,
+or to the end of the partition. Where W(R') has at its last row what W(R) has there, nothing behind it changes, since
+the values behind are functions of these and of rows that are as they were. Else the span goes on to the partition's
+end. So an UPDATE beside the order changes a row alone, and one that moves a row changes those between its places.
 
 Averages and variances are made of sums and counts (``planner.algebra.partial_aggregates``). The equations are
 Millstream's own; that of the first line is domain extraction (DBToaster, section 3.2.2) with places for keys. The
@@ -251,7 +256,9 @@ def _of_one_order(building: Building, node: Window, closed: Closed) -> Relation:
         has_ties=own.has_ties,
         tie=values.tie,
         touched=values.touched,
+        span=values.span,
         front=values.front,
+        state=names_of(column for column, call in own.calls if column in values.carried and _is_state(call)),
         carried=tuple(zip(names_of(values.carried), values.carried.values(), strict=True)),
         computed=values.computed,
     )
@@ -301,13 +308,14 @@ class _Values:
 
     def __init__(self, building: Building, rows: Snapshot, own: _Own) -> None:
         fresh = building.fresh
-        self.tie, self.touched, self.front = (
-            fresh.column(name, kind, False) for name, kind in (("tie", INT8), ("touched", BOOL), ("front", BOOL))
+        self.tie, self.touched, self.span, self.front = (
+            fresh.column(name, kind, False)
+            for name, kind in (("tie", INT8), ("touched", BOOL), ("span", INT8), ("front", BOOL))
         )
         running = [item for item in own.calls if _is_unbounded(item)]
         self.carried = {column: fresh.copy(column) for column, _ in running}
         self._position = own.position
-        columns = (*rows.columns, self.tie, self.touched, self.front, *self.carried.values())
+        columns = (*rows.columns, self.tie, self.touched, self.span, self.front, *self.carried.values())
         candidates = leaf(candidates_trace(building.scope, building.next_id()), columns)
         here = {column: fresh.copy(column) for column, _ in own.calls}
         calls = tuple((here[column], self._placed(call)) for column, call in own.calls)
@@ -316,7 +324,9 @@ class _Values:
         self.computed = Project(found, (*references(rows.columns), *outputs))
 
     def _placed(self, call: WindowCall) -> WindowCall:
-        """A call over an order in which no rows tie, where that counts."""
+        """A call over an order in which no rows tie, where that counts. A running one goes through a span."""
+        if self._position is not None:
+            call = replace(call, partition=(*call.partition, ColumnRef(self.span)))
         if not _numbers(call):
             return call
         return replace(call, order_by=(*call.order_by, SortKey(ColumnRef(self.tie))))
@@ -337,6 +347,11 @@ class _Values:
             case name:
                 merged = Call(_MERGED.get(name, "add"), (before, here), call.type)
                 return Call("coalesce", (merged, before, here), call.type)
+
+
+def _is_state(call: WindowCall) -> bool:
+    """Whether a running function's value depends on the one in front."""
+    return call.function not in ("rank", "last_value")
 
 
 def _sum(before: Scalar, here: Scalar) -> Scalar:
