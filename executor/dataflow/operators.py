@@ -217,7 +217,8 @@ class Changes:
         """The rows of other leaves that the rows at hand may meet, by trace, each as often as it is there."""
         found: dict[str, AnyTable] = {}
         for fetch in fetches:
-            hashes = hashes_of(at_hand[fetch.by], fetch.columns) if fetch.key else NO_HASHES
+            by = None if fetch.by is None else at_hand[fetch.by]
+            hashes = hashes_of(by, fetch.columns) if by is not None and fetch.key else NO_HASHES
             rows = self._rows(fetch.node, fetch.key, hashes, fetch.node in new)
             at_hand[fetch.node] = rows
             found[rows_trace(self._scope, fetch.node)] = repeated(rows)

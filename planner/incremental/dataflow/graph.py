@@ -69,12 +69,12 @@ class Shared(Struct, frozen=True):
 
 
 class Fetch(Struct, frozen=True):
-    """Rows of ``node`` whose ``key`` equals the ``columns`` of rows at hand of node ``by``; all where the key is
-    empty."""
+    """Rows of ``node`` whose ``key`` equals the ``columns`` of rows at hand of node ``by``, none if that is None; all
+    where the key is empty."""
 
     node: int
     key: Key
-    by: int
+    by: int | None
     columns: Key
 
 
