@@ -24,6 +24,7 @@ from executor.dataflow.rows.weighted_rows import (
     consolidated,
     repeated,
     same_bits,
+    weighted,
     weights_of,
 )
 from executor.dataflow.window_spans import Flags, Reach, Spans, spans_around, whole_partitions
@@ -31,6 +32,8 @@ from planner.incremental.dataflow.graph import Key, OrderedWindow, names_of
 
 #: The part of the rows of a node in reach of a change from which on the touched partitions are computed anew.
 _SHARE: Final = 0.25
+#: Rows behind closed spans that are computed at once, which costs less than to look whether they change.
+_FEW: Final = 16
 _NOWHERE: Final = -1
 
 
@@ -68,8 +71,8 @@ class OrderedRows:
         self._merge = merge
         self._given = names_of(node.given)
         self._reach = Reach(node.preceding, node.following, node.position is not None, node.has_peers)
-        ties = self._given if node.has_ties else ()
-        self._ordering = Ordering(node.partition, node.order, ties, tuple(0 for _ in node.order))
+        widths = tuple(0 for _ in node.order)
+        self._ordering = Ordering(node.partition, node.order, node.ties, widths, node.is_reverse)
 
     def all(self, rows: pa.Table) -> pa.Table:
         """The candidates for all of the node's rows, made of those of the node below."""
@@ -90,6 +93,9 @@ class OrderedRows:
         spans = (
             whole_partitions(ordering, changed) if is_large else spans_around(kept, ordering, self._reach, changed, net)
         )
+        if spans.are_closed.any():
+            opened, _ = spans.opened(ordering, spans.are_closed)
+            spans = opened if kept.are_few_within(ordering, opened.touched, _FEW) else spans
         front = self._front(kept, spans)
         old = kept.take_within(ordering, (changed, changed))
         come = self._changed(old, delta)
@@ -119,7 +125,7 @@ class OrderedRows:
         ordering, spans, touched, front = self._ordering, within.spans, within.touched, within.front
         others = self._own(kept.within(ordering, spans.read))
         both = pa.concat_tables([touched, others, front.rows.select(self._given)])
-        ties = hashes_of(both, self._given) if self._node.has_ties else None
+        ties = hashes_of(both, self._node.ties) if self._node.ties else None
         if self._are_ambiguous(both, ties, old):
             more = kept.take_within(ordering, ordering.ends(changed))
             rows = pa.concat_tables([touched, self._own(more)])
@@ -138,7 +144,16 @@ class OrderedRows:
             same &= same_bits(found.column(name), instead.column(name))
         changing = np.zeros(spans.are_closed.size, np.bool_)
         changing[numbers[~same]] = True
-        return changing
+        if self._node.added_up:
+            changing |= self._added_up(spans, old) != self._added_up(spans, weighted(new, 1))
+        return changing & spans.are_closed
+
+    def _added_up(self, spans: Spans, rows: pa.Table) -> Hashes:
+        """A hash of the values of each span that are added up."""
+        found = np.zeros(spans.are_closed.size, np.uint64)
+        hashes = hashes_of(rows, self._node.added_up) * weights_of(rows).astype(np.uint64)
+        np.add.at(found, spans.of(self._ordering, rows), hashes)
+        return found
 
     def _last(self, spans: Spans, rows: pa.Table) -> tuple[Integers, pa.Table]:
         """The last one of the rows in each closed span, and its number."""
@@ -189,25 +204,26 @@ class OrderedRows:
         node = self._node
         count = rows.num_rows
         if ties is None:
-            ties = hashes_of(rows, self._given) if node.has_ties else np.zeros(count, np.uint64)
+            ties = hashes_of(rows, node.ties) if node.ties else np.zeros(count, np.uint64)
+        places = (~ties if node.is_reverse else ties)[:count].view(np.int64)
         spans = np.zeros(count, np.int64)
         carried = [pa.nulls(count, column.type.arrow) for _, column in node.carried]
         has_front = np.zeros(count, np.bool_)
         if within is not None and node.position is not None:
             spans = within.spans.of(self._ordering, rows)
-            places = within.front.places[spans]
-            has_front = places != _NOWHERE
+            front = within.front.places[spans]
+            has_front = front != _NOWHERE
             if has_front.any():
-                before = pa.array(places, mask=~has_front)
+                before = pa.array(front, mask=~has_front)
                 carried = [within.front.rows.column(name).take(before) for name, _ in node.carried]
-        marks = [pa.array(item) for item in (ties[:count].view(np.int64), np.arange(count) < touched, spans, has_front)]
+        marks = [pa.array(item) for item in (places, np.arange(count) < touched, spans, has_front)]
         names = names_of([node.tie, node.touched, node.span, node.front, *(column for _, column in node.carried)])
         return pa.table([*rows.columns, *marks, *carried], [*rows.column_names, *names])
 
     def _are_ambiguous(self, rows: pa.Table, ties: Hashes | None, old: pa.Table) -> bool:
         """Whether two rows have equal keys by chance: in no order, or in other partitions, in one of which rows that
         are ``old`` may have been."""
-        if ties is not None and not _are_told_apart(rows, self._given, ties):
+        if ties is not None and not _are_told_apart(rows, self._node.ties, ties):
             return True
         partition = self._node.partition
         if not partition:

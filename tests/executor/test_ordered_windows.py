@@ -162,12 +162,97 @@ def test_a_running_sum_reaches_the_rows_up_to_where_it_is_what_it_was(
         ("UPDATE t SET a = a WHERE k = 300", []),
         ("UPDATE t SET a = 5 - a WHERE k IN (200, 202)", [(2, 2), (behind + 1, behind + 1)]),
         ("UPDATE t SET v = 201 - v WHERE k IN (200, 202)", [(2, 2), (behind + 1, behind + 1)]),
-        (f"UPDATE t SET k = -k, a = 1 WHERE k = {2 * ROWS}", [(1, 1), (1, 1)]),
+        (f"UPDATE t SET k = -k, a = 1 WHERE k = {2 * ROWS}", [(1, 1)]),
     ):
         reached.clear()
         client.run(change)
         assert bag(client.run("SELECT * FROM w")) == bag(client.run(query)), change
         assert reached == wanted, change
+
+
+@pytest.mark.parametrize("over", [PARTED, WHOLE])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "sum(v) OVER ({} ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+        "min(k) OVER ({} RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+        "last_value(k) OVER ({} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
+    ],
+)
+def test_a_function_up_to_the_last_row_reaches_the_rows_before_a_change(
+    database: Database, reached: list[tuple[int, int]], call: str, over: str
+) -> None:
+    client = Client(database)
+    query = f"SELECT k, g, {call.format(over)} AS x FROM t"
+    kept_view(client, query)
+    front, last = ("0", 1) if over == PARTED else ("1", 0)  # the partition, or the part of the order, that is first
+    for statement, wanted in (
+        (f"INSERT INTO t VALUES (10001, {front}, -1)", (0, 1)),
+        (f"DELETE FROM t WHERE g = {front} AND v = 10", (11, 10)),
+        (f"INSERT INTO t VALUES (10002, {last}, 9999)", None),
+    ):
+        reached.clear()
+        client.run(statement)
+        assert bag(client.run("SELECT * FROM w")) == bag(client.run(query))
+        assert wanted is None or reached == [wanted]
+
+
+def test_running_sums_of_doubles_are_never_taken_back(database: Database, reached: list[tuple[int, int]]) -> None:
+    """What is large for a while leaves nothing behind; what is beside a sum changes its row alone."""
+    client = Client(database)
+    client.run("CREATE TABLE t (k int PRIMARY KEY, f double precision, a int)")
+    client.run("INSERT INTO t SELECT i, i * 0.1, 0 FROM generate_series(1, 200) i")
+    query = "SELECT k, a, sum(f) OVER (ORDER BY k) AS s, avg(f) FILTER (WHERE a < 9) OVER (ORDER BY k) AS m FROM t"
+    client.run(f"CREATE MATERIALIZED VIEW w WITH (method = 'incremental', refresh_policy = 'incremental') AS {query}")
+    client.run("SELECT * FROM w")
+    for statement, wanted in (
+        ("INSERT INTO t VALUES (-1, 1e300, 0)", [(200, 201)]),
+        ("UPDATE t SET a = 5 WHERE k = 50", [(1, 1)]),
+        ("UPDATE t SET f = 'infinity' WHERE k = 60", [(1, 1), (141, 141)]),
+        ("UPDATE t SET f = 6 WHERE k = 60", [(1, 1), (141, 141)]),
+        ("DELETE FROM t WHERE k = -1", [(201, 200)]),
+        ("UPDATE t SET a = 9 WHERE k = 50", [(1, 1), (151, 151)]),
+    ):
+        reached.clear()
+        client.run(statement)
+        found, wanted_rows = (
+            sorted(client.run(text)) for text in ("SELECT k, s, m FROM w", f"SELECT k, s, m FROM ({query}) q")
+        )
+        assert [row[0] for row in found] == [row[0] for row in wanted_rows]
+        for row, other in zip(found, wanted_rows, strict=True):
+            assert row[1:] == pytest.approx(other[1:], rel=1e-12), statement
+        assert reached == wanted, statement
+
+
+@pytest.mark.parametrize("call", ["sum(a) OVER (PARTITION BY g)", "max(a) OVER (PARTITION BY g)"])
+def test_a_total_of_a_partition_changes_its_rows_where_it_changes(database: Database, call: str) -> None:
+    client = Client(database)
+    query = f"SELECT k, g, v, {call} AS x FROM t"
+    beside_view(client, query)
+    for change in (
+        "UPDATE t SET v = -v WHERE k = 200",
+        "UPDATE t SET a = 7 WHERE k IN (200, 301)",
+        "UPDATE t SET a = a - 1 WHERE k = 200",
+        "UPDATE t SET g = NULL WHERE k < 9",
+        "DELETE FROM t WHERE g = 1",
+        "INSERT INTO t VALUES (-5, NULL, 1, NULL)",
+    ):
+        client.run(change)
+        assert bag(client.run("SELECT * FROM w")) == bag(client.run(query)), change
+
+
+def test_rows_that_tie_are_in_one_order_and_its_reverse(database: Database) -> None:
+    """The first and the last row of rows that all tie are two rows, where no two are equal."""
+    client = Client(database)
+    calls = (
+        "first_value(k) OVER p AS f, last_value(k) OVER (p ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
+    )
+    kept_view(client, f"SELECT k, g, {calls} AS l FROM t WINDOW p AS (PARTITION BY v ORDER BY g * 0)")
+    for place in range(20):
+        client.run(f"INSERT INTO t VALUES ({20000 + place}, {place % 2}, {place})")
+        client.run(f"DELETE FROM t WHERE k % 97 = {place}")
+        rows = client.run("SELECT k, f, l, count(*) OVER (PARTITION BY f, l) FROM w")
+        assert rows and all((first == last) == (str(count) == "1") for _, first, last, count in rows)
 
 
 def test_rows_that_tie_have_one_order(database: Database) -> None:

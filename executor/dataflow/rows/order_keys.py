@@ -40,12 +40,13 @@ _compute: Any = pyarrow.compute  # made at its import, where no type checker see
 
 class Ordering(Struct, frozen=True):
     """How keys are made. ``widths``: by column of the order the bytes of its texts; ``ties``: the columns whose values
-    order rows that tie."""
+    order rows that tie, the other way round where it ``is_reverse``."""
 
     partition: Key
     order: tuple[OrderKey, ...]
     ties: Key
     widths: tuple[int, ...]
+    is_reverse: bool = False
 
     def fitting(self, rows: pa.Table) -> Ordering:
         """The ordering whose texts are as wide as those of rows need, too."""
@@ -76,7 +77,8 @@ class Ordering(Struct, frozen=True):
         for item, width in list(zip(self.order, self.widths, strict=True))[: None if cut is None else cut + 1]:
             parts += _ordered(rows.column(item.column), item, min(width, WIDEST))
         if self.has_ties:
-            parts.append(_big_endian(hashes_of(rows, self.ties) ^ _SIGN))
+            ties = hashes_of(rows, self.ties) ^ _SIGN
+            parts.append(_big_endian(~ties if self.is_reverse else ties))
         return _joined(parts, rows.num_rows)
 
     def partitions(self, keys: Keys) -> npt.NDArray[np.uint64]:

@@ -343,7 +343,7 @@ class _Planning:
         if wanted is not None:
             return first_of_partitions.first_of_partitions(self._building, node, wanted, self._closed)
         if ordered_windows.is_covered(node):
-            return ordered_windows.windowed(self._building, node, self._closed)
+            return ordered_windows.windowed(self._building, node, self._grouped, self._closed)
         return recomputation.window(self._building, node, self._closed)
 
     def _together(self, node: SetOperation) -> Relation:
