@@ -217,7 +217,8 @@ class Changes:
         """The rows of other leaves that the rows at hand may meet, by trace, each as often as it is there."""
         found: dict[str, AnyTable] = {}
         for fetch in fetches:
-            hashes = hashes_of(at_hand[fetch.by], fetch.columns) if fetch.key else NO_HASHES
+            by = None if fetch.by is None else at_hand[fetch.by]
+            hashes = hashes_of(by, fetch.columns) if by is not None and fetch.key else NO_HASHES
             rows = self._rows(fetch.node, fetch.key, hashes, fetch.node in new)
             at_hand[fetch.node] = rows
             found[rows_trace(self._scope, fetch.node)] = repeated(rows)
@@ -268,10 +269,19 @@ class Changes:
         """The rows that a change reaches as they were, to be taken away, and as they are."""
         kept = self._kept[node.id]
         found = order.change(kept, table_of(self._deltas[node.node]))
-        candidates = {candidates_trace(self._scope, node.id): found.candidates}
-        new = weighted(self._answer(node.computed, candidates, schema_of(node.columns)), 1)
+        rows = self._windows_of(node, found.candidates)
+        wider = order.wider(kept, found, table_of(rows))
+        if wider is not None:
+            found, rows = wider, self._windows_of(node, wider.candidates)
+        new = weighted(rows, 1)
         kept.add(new)
         return together([negated(found.old), new])
+
+    def _windows_of(self, node: OrderedWindow, candidates: pa.Table) -> AnyTable:
+        """The rows of a window that candidates become."""
+        return self._answer(
+            node.computed, {candidates_trace(self._scope, node.id): candidates}, schema_of(node.columns)
+        )
 
     # -- recursion -------------------------------------------------------------------------------------------------
 

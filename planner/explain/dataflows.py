@@ -120,6 +120,8 @@ def _how(node: DataflowNode) -> str:
 def _reach(node: OrderedWindow) -> str:
     """Which rows around a changed one may get other values."""
     behind = "all rows behind it" if node.position is not None else _rows(node.preceding, "behind it")
+    if node.is_reverse:
+        return "all rows before it"
     return " and ".join(part for part in (behind, _rows(node.following, "before it")) if part) or "none but its own"
 
 

@@ -35,6 +35,7 @@ _COLUMNS = {
 _ORDERED = ("v", "n", "w", "f", "d", "c")
 _WAYS = [" ".join(words) for words in product(("ASC", "DESC"), ("NULLS FIRST", "NULLS LAST"))]
 _PARTITIONS = ("PARTITION BY g", "PARTITION BY g", "PARTITION BY b", "PARTITION BY g, v % 2", "")
+_PARTED = _PARTITIONS[:-1]
 #: Functions whose values depend on the order of rows that tie.
 _NUMBERED = (
     "lag(v) OVER ({0})",
@@ -54,6 +55,29 @@ _NUMBERED = (
     "last_value(k) OVER ({0})",
     "max(w) OVER ({0} ROWS UNBOUNDED PRECEDING)",
 )
+#: Functions up to the last row, whose values depend on the order of rows that tie.
+_TO_THE_LAST = (
+    "sum(v) OVER ({0} ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+    "count(v) FILTER (WHERE v > 1) OVER ({0} ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+    "max(w) OVER ({0} ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+    "sum(f) OVER ({0} ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+    "last_value(k) OVER ({0} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
+    "last_value(n) OVER ({0} RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+    "first_value(w) OVER ({0} GROUPS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
+    "first_value(w) OVER ({0} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
+)
+#: Functions of a whole partition.
+_TOTALS = (
+    "sum(v) OVER ({0} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
+    "avg(n) OVER ({0} RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
+    "max(w) OVER ({0} GROUPS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
+    "(min(d) OVER ({0} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING))::text",
+    "sum(f) OVER ({0} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
+    "count(*) FILTER (WHERE c) OVER (PARTITION BY g, w)",
+    "v - sum(v) OVER (PARTITION BY b)",
+    "avg(f) OVER (PARTITION BY d)",
+    "bool_or(c) OVER (PARTITION BY g)",
+)
 #: Functions that give rows that tie one value.
 _SHARED = (
     "rank() OVER ({0})",
@@ -66,18 +90,29 @@ _SHARED = (
     "bool_and(c) OVER ({0})",
     "bool_or(v > 3) OVER ({0})",
     "var_pop(v) OVER ({0})",
+    "sum(f) OVER ({0})",
+    "avg(n::float8) OVER ({0})",
+    "sum(n) OVER ({0} RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+    "count(*) OVER ({0} RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+    "avg(f) OVER ({0} RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
 )
 _OPTIONS = "WITH (maintained, method = 'incremental', refresh_policy = 'incremental')"
 
 
-def _window(source: random.Random, is_total: bool) -> str:
+def _window(source: random.Random, is_total: bool, partitions: tuple[str, ...] = _PARTITIONS) -> str:
     names = source.sample(_ORDERED, source.randint(1, 2))
     order = [f"{name} {source.choice(_WAYS)}" for name in names] + ["k"] * is_total
-    return f"{source.choice(_PARTITIONS)} ORDER BY {', '.join(order)}"
+    return f"{source.choice(partitions)} ORDER BY {', '.join(order)}"
 
 
-def _calls(source: random.Random, functions: tuple[str, ...], is_total: bool, name: str) -> str:
-    window = _window(source, is_total)
+def _calls(
+    source: random.Random,
+    functions: tuple[str, ...],
+    is_total: bool,
+    name: str,
+    partitions: tuple[str, ...] = _PARTITIONS,
+) -> str:
+    window = _window(source, is_total, partitions)
     chosen = source.sample(functions, source.choice((1, 1, 2, 3)))
     return ", ".join(f"{call.format(window)} AS {name}{place}" for place, call in enumerate(chosen))
 
@@ -90,6 +125,11 @@ def _queries(source: random.Random) -> list[str]:
     return [
         *numbered,
         *shared,
+        f"SELECT k, a, {_calls(source, _TO_THE_LAST, True, 'x')} FROM t",
+        f"SELECT k, {_calls(source, (*_NUMBERED[13:15], *_TO_THE_LAST[4:]), True, 'x')} FROM t",
+        f"SELECT k, v, {_calls(source, _TOTALS, False, 'x', _PARTED)}, {_calls(source, _NUMBERED, True, 'y')} FROM t",
+        f"SELECT k, {_calls(source, _SHARED, False, 'x')}, {_calls(source, _SHARED, False, 'y')},"
+        f" {_calls(source, _NUMBERED, True, 'z')} FROM t",
         f"SELECT k, {both[0]}, {both[1]} FROM t",
         f"SELECT k, {_NUMBERED[0].format(window)} AS x, {_SHARED[0].format(window)} AS y,"
         f" {_SHARED[3].format(window)} AS z FROM t",
@@ -130,7 +170,7 @@ class _Changes:
         name = source.choice(_ORDERED)
         few = f"SELECT k FROM t ORDER BY {name} {source.choice(_WAYS)}, k LIMIT {source.choice((1, 2, 9))}"
         changed = source.choice(("g", "b", *_ORDERED))
-        match source.randint(0, 7):
+        match source.randint(0, 10):
             case 0 | 1:
                 return self.insert(source.choice((1, 1, 2, 7)))
             case 2 | 3:
@@ -139,6 +179,14 @@ class _Changes:
                 return f"DELETE FROM t WHERE k % {source.randint(9, 40)} = {source.randint(0, 8)}"
             case 5 | 6:
                 return f"UPDATE t SET {changed} = {_literal(source.choice(_COLUMNS[changed][1]))} WHERE k IN ({few})"
+            case 7:
+                return f"UPDATE t SET a = {_literal(source.choice(_COLUMNS['a'][1]))} WHERE k IN ({few})"
+            case 8 | 9:
+                values = (value for value in dict.fromkeys(_COLUMNS[changed][1]) if value is not None)
+                one, other = (f"{_literal(value)}::{_COLUMNS[changed][0]}" for value in source.sample([*values], 2))
+                moved = f"CASE {changed} WHEN {one} THEN {other} ELSE {one} END"
+                some = f"{changed} IN ({one}, {other}) AND k % {source.randint(1, 7)} = 0"
+                return f"UPDATE t SET {changed} = {moved} WHERE {some}"
             case _:
                 return f"UPDATE u SET m = m + {source.choice((-2, 1))} WHERE g = {source.randint(1, 3)}"
 

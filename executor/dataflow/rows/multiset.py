@@ -105,6 +105,11 @@ class Multiset:
         self._settle()
         return self._weighted([item.take(item.within(ordering, ranges)) for item in self._segments])
 
+    def are_few_within(self, ordering: Ordering, ranges: KeyRanges, most: int) -> bool:
+        """Whether ``within`` finds at most so many rows in each segment, as far as that is quickly told."""
+        self._settle()
+        return all(item.are_few_within(ordering, ranges, most) for item in self._segments)
+
     def take_within(self, ordering: Ordering, ranges: KeyRanges) -> pa.Table:
         """Takes out what ``within`` finds."""
         self._settle()

@@ -40,12 +40,13 @@ _compute: Any = pyarrow.compute  # made at its import, where no type checker see
 
 class Ordering(Struct, frozen=True):
     """How keys are made. ``widths``: by column of the order the bytes of its texts; ``ties``: the columns whose values
-    order rows that tie."""
+    order rows that tie, the other way round where it ``is_reverse``."""
 
     partition: Key
     order: tuple[OrderKey, ...]
     ties: Key
     widths: tuple[int, ...]
+    is_reverse: bool = False
 
     def fitting(self, rows: pa.Table) -> Ordering:
         """The ordering whose texts are as wide as those of rows need, too."""
@@ -76,7 +77,8 @@ class Ordering(Struct, frozen=True):
         for item, width in list(zip(self.order, self.widths, strict=True))[: None if cut is None else cut + 1]:
             parts += _ordered(rows.column(item.column), item, min(width, WIDEST))
         if self.has_ties:
-            parts.append(_big_endian(hashes_of(rows, self.ties) ^ _SIGN))
+            ties = hashes_of(rows, self.ties) ^ _SIGN
+            parts.append(_big_endian(~ties if self.is_reverse else ties))
         return _joined(parts, rows.num_rows)
 
     def partitions(self, keys: Keys) -> npt.NDArray[np.uint64]:
@@ -94,9 +96,9 @@ class Ordering(Struct, frozen=True):
         """A key of so many bytes behind all others, or before them."""
         return (b"\xff" if behind else b"\0") * size
 
-    def peers(self, keys: Keys) -> Keys:
-        """Keys before all rows that tie with each."""
-        return self._filled(keys, keys.itemsize - _WORD, 0) if self.has_ties else keys
+    def peers(self, keys: Keys, *, behind: bool) -> Keys:
+        """Keys behind all rows that tie with each, or before them."""
+        return self._filled(keys, keys.itemsize - _WORD, 255 * behind) if self.has_ties else keys
 
     def _filled(self, keys: Keys, first: int, value: int) -> Keys:
         found = _matrix(keys).copy()

@@ -108,6 +108,12 @@ class Segment:
         found = places[_steps(first, np.maximum(last - first, 0))]
         return found.compress(self.weights[found] > 0)
 
+    def are_few_within(self, ordering: Ordering, ranges: KeyRanges, most: int) -> bool:
+        """Whether at most so many rows have a key in one of some ranges, and not many that have gone."""
+        keys, _ = self.ordered(ordering)
+        first, last = np.searchsorted(keys, ranges[0], "left"), np.searchsorted(keys, ranges[1], "right")
+        return (last - first).sum() <= _WIDENING * _WIDENING * most and self.within(ordering, ranges).size <= most
+
     def near(self, ordering: Ordering, keys: Keys, number: int, *, behind: bool) -> npt.NDArray[np.bytes_]:
         """The keys of so many rows that come next behind each key, or before it; where there are fewer, keys behind or
         before all others."""

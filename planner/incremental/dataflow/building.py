@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Sequence
 from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.values.types import INT8
@@ -46,6 +47,16 @@ class NotMaintained(Exception):
         self.reason = reason
 
 
+class Counted(Struct, frozen=True):
+    """The keys of a left join's right side (``counted_partners``): the ``leaf`` of the node that counts them, whose
+    columns are the values of the right side's ``columns``, and what is asked of a left row and a key for it to have
+    partners."""
+
+    leaf: Snapshot
+    columns: tuple[Column, ...]
+    predicate: Scalar
+
+
 class Building:
     """The nodes so far."""
 
@@ -56,6 +67,8 @@ class Building:
         self._by_trace: dict[str, int] = {}
         self._weights: dict[int, Column] = {}
         self._by_definition: dict[Hashable, DataflowNode] = {}
+        #: By the predicates of left joins, the keys of their right sides.
+        self.counted: dict[Scalar, Counted] = {}
         #: What makes each node's rows, over the leaves that stand for other nodes.
         self._made: list[Relation] = []
 

@@ -45,6 +45,8 @@ from planner.algebra.nodes import (
     Project,
     Relation,
     Scalar,
+    Window,
+    WindowCall,
 )
 from planner.algebra.signature import key_of
 from planner.algebra.walk import find, kinds_of, transform
@@ -56,7 +58,7 @@ TIERS: Final = ((-73, -23, 125), (-23, 27, 75), (27, 77, 25))
 UNITS: Final = "float_units"
 _WHOLE: Final = numeric(38, 0)
 _FLOATS: Final = ("float4", "float8")
-_AGGREGATES: Final = kinds_of(Aggregate)
+_CALLING: Final = kinds_of(Aggregate, Window)
 _CALLS: Final = kinds_of(Call)
 _REFERENCES: Final = kinds_of(ColumnRef)
 _INFINITE: Final = Literal(math.inf, FLOAT8)
@@ -156,27 +158,37 @@ def with_counted_checks(relation: Relation) -> Relation:
     sizes = {column for column, times in checking.items() if times == used[column]}
 
     def change(node: Any) -> Any:
-        calls = node.aggregates if isinstance(node, Aggregate) else ()
-        found = [item for item in calls if item[0] in sizes and item[1].function == "max"]
-        if not found:
+        calls = _calls_of(node)
+        counts = {
+            column: fresh.column("infinite", INT8, False)
+            for column, call in calls
+            if column in sizes and call.function == "max"
+        }
+        if not counts:
             return node
-        counts = {column: fresh.column("infinite", INT8, False) for column, _ in found}
         counted = tuple(
-            (counts[column], _count(call)) if column in counts else (column, call) for column, call in node.aggregates
+            (counts[column], _count(call)) if column in counts else (column, call) for column, call in calls
         )
         outputs = (
             (column, _size(counts[column]) if column in counts else ColumnRef(column)) for column in node.columns
         )
-        return Project(replace(node, aggregates=counted), tuple(outputs))
+        changed = {"aggregates" if isinstance(node, Aggregate) else "calls": counted}
+        return Project(replace(node, **changed), tuple(outputs))
 
-    changed: Relation = transform(relation, change, _AGGREGATES)
+    changed: Relation = transform(relation, change, _CALLING)
     return changed
 
 
-def _count(greatest: AggregateCall) -> AggregateCall:
+def _calls_of(node: Any) -> tuple[tuple[Column, AggregateCall | WindowCall], ...]:
+    """The aggregates of a grouping, or the functions of windows."""
+    return node.aggregates if isinstance(node, Aggregate) else node.calls if isinstance(node, Window) else ()
+
+
+def _count(greatest: AggregateCall | WindowCall) -> AggregateCall | WindowCall:
     """How many of the values of which one is the greatest are not finite."""
     is_infinite = Call("ge", (greatest.arguments[0], _INFINITE), BOOL)
-    return AggregateCall("count", (), INT8, filter=_both(greatest.filter, is_infinite))
+    only = _both(greatest.filter, is_infinite)
+    return replace(greatest, function="count", arguments=(), type=INT8, filter=only)
 
 
 def _size(count: Column) -> Scalar:

@@ -69,12 +69,12 @@ class Shared(Struct, frozen=True):
 
 
 class Fetch(Struct, frozen=True):
-    """Rows of ``node`` whose ``key`` equals the ``columns`` of rows at hand of node ``by``; all where the key is
-    empty."""
+    """Rows of ``node`` whose ``key`` equals the ``columns`` of rows at hand of node ``by``, none if that is None; all
+    where the key is empty."""
 
     node: int
     key: Key
-    by: int
+    by: int | None
     columns: Key
 
 
@@ -221,10 +221,13 @@ class OrderedWindow(Struct, frozen=True):
     """The rows of ``node`` beside values of window functions over one order (``ordered_windows``).
 
     A value depends on its row, so many ``preceding`` and ``following`` ones, and where rows have a ``position`` on all
-    in front. Where it ``has_peers``, a value is one of all rows that tie; where it ``has_ties``, rows that tie have an
-    order. ``fill`` makes the rows of the node below, whose columns are ``given``. ``computed`` makes those of
-    candidates (``candidates_trace``) that are ``touched``: these have a ``tie`` that orders rows that tie, and the
-    columns ``carried`` of the row in front of the first one of their partition, if there is one in ``front``.
+    in front. Where it ``has_peers``, a value is one of all rows that tie; where there are ``ties``, rows that tie are
+    in the order of a hash of these columns, or the reverse of that in an order that ``is_reverse``. Values of rows
+    behind a row depend on it by its ``state``, if they are further away than said, and by what is ``added_up`` in front
+    of them, where the same sum may have other digits each time. ``fill`` makes the rows of the node below, whose
+    columns are ``given``. ``computed`` makes those of candidates (``candidates_trace``) that are ``touched``: they have
+    a ``tie`` that orders rows that tie, the ``span`` of their partition in which they are, and the columns ``carried``
+    of the row in front of that, if there is one in ``front``.
     """
 
     id: int
@@ -239,10 +242,14 @@ class OrderedWindow(Struct, frozen=True):
     following: int
     position: str | None
     has_peers: bool
-    has_ties: bool
+    ties: Key
+    is_reverse: bool
     tie: Column
     touched: Column
+    span: Column
     front: Column
+    state: Key
+    added_up: Key
     carried: tuple[tuple[str, Column], ...]
     computed: Relation
 

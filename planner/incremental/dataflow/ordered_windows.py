@@ -7,7 +7,7 @@ order of their partitions are known::
 
     touched   rows at the places of d, up to f places before one of them, and up to p places behind
               (lag by p, lead by f, ROWS BETWEEN p PRECEDING AND f FOLLOWING)
-              with a running function all rows behind, and those that tie with one of d
+              with a running function all rows behind, and those that tie with one of d, as far as its span
     W(R')     computed over the touched rows and the p before and f behind these, with what a running function has at
               the row in front of them, v0:
 
@@ -15,16 +15,25 @@ order of their partitions are known::
     rank                            rows in front + v       min, max, bool_and, ..  the same of v0 and v
     first_value                     v0                      last_value              v
 
-Averages and variances are made of sums and counts (``planner.algebra.partial_aggregates``). The equations are
-Millstream's own; that of the first line is domain extraction (DBToaster, section 3.2.2) with places for keys. The
-executor finds places by the values of the order, so that a change at the end costs as much as the change, and one at
-the front what it changes. Rows that tie where their order counts are in the order of a hash of their values.
+A span of a running function is the rows from a changed place on to the next one up to which as many rows came as went,
+or to the end of the partition. Where W(R') has at its last row what W(R) has there, nothing behind it changes, since
+the values behind are functions of these and of rows that are as they were. Else the span goes on to the partition's
+end. So an UPDATE beside the order changes a row alone, and one that moves a row changes those between its places.
 
-Guard: constant distances of at most ``MOST`` rows; a running function begins at the first row of its partition, and its
-sums are exact. Rows are found by all of PARTITION BY (``keyable``), and ORDER BY has values of types that the executor
-compares (``_ORDERED``). Frames of GROUPS, of RANGE with a distance, with EXCLUDE or up to the last row, and functions
-of a whole partition (ntile, shares) are not covered. All functions of a SELECT are covered, or none is; those of two
-orders become windows over windows.
+Averages and variances are made of sums and counts (``planner.algebra.partial_aggregates``). A running sum is never
+taken back, so that one of doubles has no other error than its additions. A function up to the last row is a running one
+in the reverse order, in which rows that tie are in the reverse order, too. The equations are Millstream's own; that of
+the first line is domain extraction (DBToaster, section 3.2.2) with places for keys. The executor finds places by the
+values of the order, so that a change at the end costs as much as the change, and one at the front what it changes. Rows
+that tie where their order counts are in the order of a hash of their values.
+
+Guard: constant distances of at most ``MOST`` rows; a running function begins at the first row of its partition, or ends
+at the last one, and its sums are exact, or of doubles. Rows are found by all of PARTITION BY (``keyable``), and ORDER
+BY has values of types that the executor compares (``_ORDERED``). Frames of GROUPS, of RANGE with a distance or with
+EXCLUDE, ntile and shares of rows are not covered. Aggregates of whole partitions are ``partition_totals``. All
+functions of a SELECT are covered, or none is; those of several orders become windows over windows. Functions in an
+order and in the reverse of it are not covered where both number rows: equal rows, which no hash tells apart, are to
+have one order.
 """
 
 from __future__ import annotations
@@ -38,6 +47,7 @@ from msgspec.structs import replace
 from catalog.values.types import BOOL, INT8
 from planner.algebra.construction import has_subquery
 from planner.algebra.nodes import (
+    Aggregate,
     AggregateCall,
     Call,
     Case,
@@ -53,18 +63,20 @@ from planner.algebra.nodes import (
     Window,
     WindowCall,
 )
+from planner.algebra.partial_aggregates import Child, Split, split
 from planner.algebra.signature import key_of
 from planner.algebra.walk import used_columns
 from planner.incremental.dataflow.building import Building, with_columns, with_keys
 from planner.incremental.dataflow.graph import OrderedWindow, OrderKey, candidates_trace, leaf, names_of, references
 from planner.incremental.dataflow.keyable import is_keyable
+from planner.incremental.dataflow.partition_totals import is_total, with_totals
 from planner.incremental.dataflow.retraction import split_exactly
 from planner.incremental.names import stored_name
 
 #: The most places that a change reaches in either direction.
 MOST: Final = 10_000
-#: The most orders of one SELECT: each has a window, and its rows, of its own.
-_MOST_ORDERS: Final = 2
+#: The most orders of one SELECT: each has a window, and its rows, of its own, and so has its reverse.
+_MOST_ORDERS: Final = 4
 _ORDERED: Final = frozenset(
     ("int2", "int4", "int8", "oid", "bool", "date", "timestamp", "timestamptz", "time", "numeric", "float4", "float8")
 ) | {"text", "varchar", "bpchar"}
@@ -74,10 +86,13 @@ _RANKS: Final = ("row_number", "rank", "dense_rank")
 _MERGED: Final = {"min": "least", "max": "greatest", "bool_and": "and", "bool_or": "or"}
 _OF_ONE_ROW: Final = ("first_value", "last_value", "nth_value")
 _OFFSETS: Final = ("preceding", "following")
+_LAST: Final = "unbounded_following"
 _ZERO: Final = Literal(0, INT8)
 
 #: Makes a node of a region.
 Closed = Callable[[Relation], Snapshot]
+#: Makes a region of a grouping of one.
+Grouped = Callable[[Aggregate], Relation]
 Calls = tuple[tuple[Column, WindowCall], ...]
 
 
@@ -93,18 +108,74 @@ class _Reach(Struct, frozen=True):
 
 def is_covered(node: Window) -> bool:
     """The guard."""
-    alike = _by_order(node.calls)
-    return len(alike) <= _MOST_ORDERS and all(map(_is_covered, alike))
+    ways = _ways(_ordered_calls(node))
+    is_of_few = len(set(map(_signature, ways))) <= _MOST_ORDERS
+    return is_of_few and all(_is_covered(way.calls) for way in ways) and not _are_numbered_twice(ways)
 
 
-def _by_order(calls: Calls) -> list[Calls]:
+def _ordered_calls(node: Window) -> Calls:
+    return tuple(item for item in node.calls if not is_total(item[1]))
+
+
+class _Way(Struct, frozen=True):
+    """Calls over one order, which ``is_reverse`` to the one that was asked for."""
+
+    calls: Calls
+    is_reverse: bool
+
+
+def _ways(calls: Calls) -> list[_Way]:
     """Calls of equal partitions and orders together."""
-    found: dict[Hashable, Calls] = {}
-    for item in calls:
-        _, call = item
-        key = (tuple(map(key_of, call.partition)), tuple(map(key_of, call.order_by)))
-        found[key] = (*found.get(key, ()), item)
+    found: dict[Hashable, _Way] = {}
+    for column, asked in calls:
+        call, is_reverse = _running(asked)
+        key = (tuple(map(key_of, call.partition)), tuple(map(key_of, call.order_by)), is_reverse)
+        others = found[key].calls if key in found else ()
+        found[key] = _Way((*others, (column, call)), is_reverse)
     return list(found.values())
+
+
+def _running(call: WindowCall) -> tuple[WindowCall, bool]:
+    """A call whose frame goes to the last row as a running one, and whether that is in the reverse order."""
+    if call.exclude != "no_others":
+        return call, False
+    frame = call.start, call.end
+    match call.function:
+        case "first_value" if call.start == "unbounded_preceding" and call.end in ("current_row", _LAST):
+            return replace(call, mode="rows", end="current_row"), False
+        case "last_value" if call.start in ("unbounded_preceding", "current_row") and call.end == _LAST:
+            return replace(_reversed(call), function="first_value", mode="rows"), True
+        case "first_value" | "last_value" | "nth_value" | "lag" | "lead":
+            return call, False
+        case _ if frame == ("current_row", _LAST) and call.mode in ("rows", "range"):
+            return _reversed(call), True
+        case _:
+            return call, False
+
+
+def _reversed(call: WindowCall) -> WindowCall:
+    order = (replace(key, descending=not key.descending, nulls_first=not key.nulls_first) for key in call.order_by)
+    return replace(call, order_by=tuple(order), start="unbounded_preceding", end="current_row")
+
+
+def _are_numbered_twice(ways: list[_Way]) -> bool:
+    """Whether functions number rows that tie in an order and in the reverse of it, in which equal rows may be in the
+    same order."""
+    numbered = [way for way in ways if any(map(_is_pairing, way.calls))]
+    orders = [{_signature(way) for way in numbered if way.is_reverse == is_reverse} for is_reverse in (False, True)]
+    return not orders[0].isdisjoint(orders[1])
+
+
+def _is_pairing(item: tuple[Column, WindowCall]) -> bool:
+    """Whether a value differs between equal rows."""
+    return _numbers(item[1]) and item[1].function not in ("first_value", "last_value")
+
+
+def _signature(way: _Way) -> Hashable:
+    """What calls partition by, and the order that was asked for."""
+    _, call = way.calls[0]
+    asked = _reversed(call) if way.is_reverse else call
+    return tuple(map(key_of, asked.partition)), tuple(map(key_of, asked.order_by))
 
 
 def _is_covered(calls: Calls) -> bool:
@@ -184,7 +255,7 @@ def _is_running(call: WindowCall) -> bool:
         return True
     if call.function in _MERGED:
         return is_keyable(call.type) and call.type.name not in _FLOATS
-    return call.function not in _OF_ONE_ROW and split_exactly(_aggregate(call)) is not None
+    return call.function not in _OF_ONE_ROW and _split(call) is not None
 
 
 def _is_sum(call: WindowCall) -> bool:
@@ -201,6 +272,14 @@ def _has_peers(call: WindowCall) -> bool:
     return call.mode == "range" and call.start == "unbounded_preceding" and not _numbers(call)
 
 
+def _split(call: WindowCall) -> Split | None:
+    """The counts and sums that a running function is made of."""
+    doubles = call.function in ("sum", "avg") and call.arguments[0].type.name == "float8"
+    found = split(_aggregate(call), frozenset()) if doubles else split_exactly(_aggregate(call))
+    assert not isinstance(found, Child)
+    return found
+
+
 def _aggregate(call: WindowCall) -> AggregateCall:
     return AggregateCall(call.function, call.arguments, call.type, filter=call.filter)
 
@@ -215,18 +294,25 @@ def _numbers(call: WindowCall) -> bool:
 # -- the nodes ---------------------------------------------------------------------------------------------------------
 
 
-def windowed(building: Building, node: Window, closed: Closed) -> Relation:
+def windowed(building: Building, node: Window, grouped: Grouped, closed: Closed) -> Relation:
     """What stands for window functions that are covered."""
-    found = node.input
-    for calls in _by_order(node.calls):
-        found = _of_one_order(building, Window(found, calls), closed)
+    totals = tuple(item for item in node.calls if is_total(item[1]))
+    base = found = closed(node.input) if totals else node.input
+    for way in _ways(_ordered_calls(node)):
+        found = _of_one_order(building, Window(found, way.calls), closed, base.columns, way.is_reverse)
+    if totals:
+        found = with_totals(building, base, found, totals, grouped, closed)
     return with_columns(found, node.columns)
 
 
-def _of_one_order(building: Building, node: Window, closed: Closed) -> Relation:
+def _of_one_order(
+    building: Building, node: Window, closed: Closed, base: tuple[Column, ...], is_reverse: bool
+) -> Relation:
+    """Functions over one order, in which rows that tie are ordered by the columns of the ``base`` alone."""
     _, first = node.calls[0]
     parts, order = _partition(first), _order(first)
-    below, keys = with_keys(building, node.input, [*parts, *(key.expression for key in order)])
+    added = _added_up(node.calls)
+    below, keys = with_keys(building, node.input, [*parts, *(key.expression for key in order), *added])
     rows = closed(below)
     own = _Own(building, node.calls)
     window = Window(rows, own.calls)
@@ -242,16 +328,20 @@ def _of_one_order(building: Building, node: Window, closed: Closed) -> Relation:
         partition=names_of(dict.fromkeys(keys[: len(parts)])),
         order=tuple(
             OrderKey(stored_name(column), key.descending, key.nulls_first)
-            for column, key in zip(keys[len(parts) :], order, strict=True)
+            for column, key in zip(keys[len(parts) :], order, strict=False)
         ),
         preceding=max(reach.preceding or 0 for reach in reaches),
         following=max(reach.following for reach in reaches),
         position=None if own.position is None else stored_name(own.position),
         has_peers=any(_has_peers(call) for _, call in own.calls),
-        has_ties=own.has_ties,
+        ties=(names_of(base) or names_of(rows.columns)) if own.has_ties else (),
+        is_reverse=is_reverse,
         tie=values.tie,
         touched=values.touched,
+        span=values.span,
         front=values.front,
+        state=names_of(column for column, call in own.calls if column in values.carried and _is_state(call)),
+        added_up=names_of(dict.fromkeys(keys[len(parts) + len(order) :])),
         carried=tuple(zip(names_of(values.carried), values.carried.values(), strict=True)),
         computed=values.computed,
     )
@@ -279,7 +369,7 @@ class _Own:
     def _result(self, column: Column, call: WindowCall) -> Scalar:
         if not _is_sum(call):
             return self._own(call, column)
-        found = split_exactly(_aggregate(call))
+        found = _split(call)
         assert found is not None
         fills = [item.fill for item in found.columns]
         parts = (replace(call, function=fill.function, arguments=fill.arguments, type=fill.type) for fill in fills)
@@ -301,13 +391,14 @@ class _Values:
 
     def __init__(self, building: Building, rows: Snapshot, own: _Own) -> None:
         fresh = building.fresh
-        self.tie, self.touched, self.front = (
-            fresh.column(name, kind, False) for name, kind in (("tie", INT8), ("touched", BOOL), ("front", BOOL))
+        self.tie, self.touched, self.span, self.front = (
+            fresh.column(name, kind, False)
+            for name, kind in (("tie", INT8), ("touched", BOOL), ("span", INT8), ("front", BOOL))
         )
         running = [item for item in own.calls if _is_unbounded(item)]
         self.carried = {column: fresh.copy(column) for column, _ in running}
         self._position = own.position
-        columns = (*rows.columns, self.tie, self.touched, self.front, *self.carried.values())
+        columns = (*rows.columns, self.tie, self.touched, self.span, self.front, *self.carried.values())
         candidates = leaf(candidates_trace(building.scope, building.next_id()), columns)
         here = {column: fresh.copy(column) for column, _ in own.calls}
         calls = tuple((here[column], self._placed(call)) for column, call in own.calls)
@@ -316,7 +407,9 @@ class _Values:
         self.computed = Project(found, (*references(rows.columns), *outputs))
 
     def _placed(self, call: WindowCall) -> WindowCall:
-        """A call over an order in which no rows tie, where that counts."""
+        """A call over an order in which no rows tie, where that counts. A running one goes through a span."""
+        if self._position is not None:
+            call = replace(call, partition=(*call.partition, ColumnRef(self.span)))
         if not _numbers(call):
             return call
         return replace(call, order_by=(*call.order_by, SortKey(ColumnRef(self.tie))))
@@ -337,6 +430,22 @@ class _Values:
             case name:
                 merged = Call(_MERGED.get(name, "add"), (before, here), call.type)
                 return Call("coalesce", (merged, before, here), call.type)
+
+
+def _is_state(call: WindowCall) -> bool:
+    """Whether a running function's value depends on the one in front, and is the same each time it is computed."""
+    return call.function not in ("rank", "last_value") and not _is_double_sum(call)
+
+
+def _is_double_sum(call: WindowCall) -> bool:
+    """Whether a value is of doubles that are added up, in whichever way."""
+    return call.function in ("sum", "avg") and call.type.name == "float8"
+
+
+def _added_up(calls: Calls) -> list[Scalar]:
+    """What running sums of doubles add up, and of which rows."""
+    sums = [call for column, call in calls if _is_unbounded((column, call)) and _is_double_sum(call)]
+    return [value for call in sums for value in (*call.arguments, call.filter) if value is not None]
 
 
 def _sum(before: Scalar, here: Scalar) -> Scalar:

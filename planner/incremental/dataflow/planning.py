@@ -25,6 +25,7 @@ from planner.algebra.nodes import (
     Limit,
     Project,
     Relation,
+    Scalar,
     Scan,
     SetOperation,
     Snapshot,
@@ -50,6 +51,7 @@ from planner.algebra.walk import (
     transform_relations,
 )
 from planner.incremental.dataflow import (
+    counted_partners,
     first_of_partitions,
     first_rows,
     groupings,
@@ -79,7 +81,7 @@ from planner.incremental.dataflow.graph import (
     every,
     references,
 )
-from planner.incremental.dataflow.rewrites.counted_keys import with_counted_keys
+from planner.incremental.dataflow.rewrites.counted_keys import counted_joins, with_counted_keys
 from planner.incremental.dataflow.rewrites.higher_order import UNSIZED, Sized, WithViews, with_views
 from planner.rules import optimise, unnest
 from planner.rules.row_order.forget_orders import forget_orders
@@ -117,8 +119,9 @@ def dataflow_of(
         return Planned(None, ("a query is shared by its readers",))
 
     def planned(found: WithViews) -> Planned:
-        counted = WithViews(with_counted_keys(found.relation, sized.statistics), found.views)
-        return _Planning(counted, scope, constants).planned()
+        counted = WithViews(with_counted_keys(found.relation, sized), found.views)
+        joins = counted_joins(counted.relation, sized)
+        return _Planning(counted, joins, scope, constants).planned()
 
     found = with_views(relation, sized, constants)
     best = planned(found)
@@ -160,9 +163,11 @@ def refuse_recomputation(planned: Planned) -> None:
 class _Planning:
     """One relation's."""
 
-    def __init__(self, found: WithViews, scope: str, constants: frozenset[str]) -> None:
+    def __init__(self, found: WithViews, counted: frozenset[Scalar], scope: str, constants: frozenset[str]) -> None:
+        """``counted`` are the predicates of the left joins that count keys."""
         relation = found.relation
         self._found = found
+        self._counted = counted
         self._building = Building(Fresh(relation), scope)
         self._constants = constants
         #: Relations that consist of regions' operators over leaves.
@@ -294,6 +299,10 @@ class _Planning:
         match node:
             case Filter() if time_bounds.is_bounded(node):
                 return time_bounds.bounded(self._building, node, self._closed)
+            case Join(kind="left", predicate=predicate) if predicate in self._counted and propagation.is_region(node):
+                join = counted_partners.counted(self._building, node, self._grouped, self._closed)
+                found = propagation.folded(self._building, join)
+                return with_columns(found, node.columns)
             case _ if propagation.is_region(node):
                 return propagation.folded(self._building, node)
             case Join(kind="right"):
@@ -334,7 +343,7 @@ class _Planning:
         if wanted is not None:
             return first_of_partitions.first_of_partitions(self._building, node, wanted, self._closed)
         if ordered_windows.is_covered(node):
-            return ordered_windows.windowed(self._building, node, self._closed)
+            return ordered_windows.windowed(self._building, node, self._grouped, self._closed)
         return recomputation.window(self._building, node, self._closed)
 
     def _together(self, node: SetOperation) -> Relation:

@@ -10,6 +10,8 @@ away. Such a leaf is restricted to the keys K that changed, and so is the left s
 
     d(Q) = Q(.., Li' where key in K, ..) - Q(.., Li where key in K, ..)
 
+or, where its keys are counted, has two terms that are linear (``counted_partners``).
+
 The rows of the other leaves are fetched by the join's equalities, outwards from the changed leaf, so that the work
 grows with the change: a superset of the rows that join is enough, since the predicates are evaluated again. The right
 side of a left join lacks the rows for which the join has NULL, so that it finds no rows of others by an expression that
@@ -27,12 +29,13 @@ from typing import Any, Final, TypeGuard
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.values.types import BOOL
+from catalog.values.types import BOOL, INT8
 from planner.algebra.construction import TRUE, conjuncts, has_subquery
 from planner.algebra.nodes import Call, Column, ColumnRef, Filter, Join, Project, Relation, Scalar, Snapshot, Unnest
 from planner.algebra.nulls import null_with
 from planner.algebra.walk import RELATION_KINDS, is_dependent, replace_columns, transform, used_columns, walk
-from planner.incremental.dataflow.building import Building, NotMaintained, with_columns
+from planner.incremental.dataflow import counted_partners
+from planner.incremental.dataflow.building import Building, Counted, NotMaintained, with_columns
 from planner.incremental.dataflow.graph import (
     Fetch,
     Propagated,
@@ -256,7 +259,14 @@ class _Terms:
         self._building = building
         self._region = region
         self._leaves = {building.node(item): item for item in building.leaves(region)}
-        self._rights = {building.node(node.right) for node in walk(region) if _keeps_left(node)}
+        keeping = {building.node(node.right): node for node in walk(region) if _keeps_left(node)}
+        self._rights = keeping.keys()
+        #: Left joins whose keys are counted, by the leaf on the right.
+        self._counted = {
+            right: (node, building.counted[node.predicate])
+            for right, node in keeping.items()
+            if node.kind == "left" and node.predicate in building.counted
+        }
         owners = {column: node for node, item in self._leaves.items() for column in item.columns}
         #: By two nodes, the columns of both that are equal where their rows meet.
         self._equal: dict[tuple[int, int], list[tuple[Column, Column]]] = {}
@@ -278,22 +288,49 @@ class _Terms:
         self._equal.setdefault((at, to), []).append((known, wanted))
 
     def all(self) -> Iterator[Term]:
-        """One term for each leaf."""
-        return (self._term(node) for node in self._leaves)
+        """One term for each leaf, two for one whose keys are counted."""
+        for node in self._leaves:
+            if node in self._counted:
+                yield from self._of_counted(node, *self._counted[node])
+            else:
+                yield self._term(node)
 
     def _term(self, node: int) -> Term:
         if node not in self._rights:
             weight = self._building.weight(node)
             relation = with_weight(self._building, self._region, self._leaves[node], weight)
             return Term(node, relation, tuple(self._fetches(node, [])), weight=weight)
+        reached, met = self._met_by(node)
+        own = names_of(column for column, _ in met)
+        first = Fetch(reached, names_of(column for _, column in met), node, own)
+        return Term(node, self._region, (first, *self._fetches(node, [reached])), own)
+
+    def _met_by(self, node: int) -> tuple[int, list[tuple[Column, Column]]]:
+        """The leaf from whose rows the right side of a join chooses, and the columns of both that are equal."""
         found = [(at, to) for at, to in self._equal if at == ~node]
         if not found:
             raise NotMaintained("the right side of an outer, semi or anti join meets no column by an equality")
         edge = max(found, key=lambda item: len(self._equal[item]))
-        met = self._equal[edge]
-        own = names_of(column for column, _ in met)
-        first = Fetch(edge[1], names_of(column for _, column in met), node, own)
-        return Term(node, self._region, (first, *self._fetches(node, [edge[1]])), own)
+        return edge[1], self._equal[edge]
+
+    def _of_counted(self, node: int, join: Join, keys: Counted) -> Iterator[Term]:
+        """The terms of a left join's right side, and of its keys, beside whose rows there are none of the right
+        side."""
+        building = self._building
+        reached, met = self._met_by(node)
+        wanted = names_of(column for _, column in met)
+        others = tuple(self._fetches(node, [reached]))
+        weight = building.weight(node)
+        joined = with_weight(building, counted_partners.joined(self._region, join), self._leaves[node], weight)
+        first = Fetch(reached, wanted, node, names_of(column for column, _ in met))
+        yield Term(node, joined, (first, *others), weight=weight)
+        counting, weight = building.node(keys.leaf), building.weight(building.node(keys.leaf))
+        alone = with_weight(building, counted_partners.alone(self._region, join, keys), keys.leaf, weight)
+        less = (building.fresh.column("weight", INT8, False), Call("neg", (ColumnRef(weight),), INT8))
+        counted = dict(zip(keys.columns, keys.leaf.columns, strict=True))
+        first = Fetch(reached, wanted, counting, names_of(counted[column] for column, _ in met))
+        none = tuple(replace(fetch, by=None) if fetch.by == node else fetch for fetch in others)
+        yield Term(counting, Project(alone, (*references(self._region.columns), less)), (first, *none), weight=weight)
 
     def _fetches(self, changed: int, known: list[int]) -> Iterator[Fetch]:
         """How the rows of the other leaves are found, from those that are known on."""

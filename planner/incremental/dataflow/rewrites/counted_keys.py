@@ -1,29 +1,34 @@
 """Joins that ask whether a row has partners, by keys that are counted (DBToaster, section 3.2.2, Exists of a sum;
 Tempura, section 4.2, equation 3, the positive and the negative part of a left join).
 
-    L semi R on j and c  =  L semi D on j                             D = the values of j in R where c, each once
-    L anti R on j and c  =  L anti D on j
-    L left R on j and c  =  (L join R on j and c)  +  (L anti D on j) with NULL for R's columns
+    L semi R on j and l and r  =  L semi D on j and l           D = the values of j in R where r, each once
+    L anti R on j and l and r  =  L anti D on j and l
+
+    L semi R on j and r and c  =  L semi E on v                 E = the values v of L join R on j and r and c, each once
+    L anti R on j and r and c  =  L anti E on v
 
 D is a grouping as any other, which counts the rows of R with each key. A change of R changes D where the first row with
 a key comes, or the last one goes, and so do the rows of L that are met: without D, all rows of R with the key are met
-twice, as they were and as they are. Of a left join, the joined rows follow each change of either side alone. Tempura
-computes the negative part when all rows are there; here it follows changes as well.
+twice, as they were and as they are. E counts pairs: the values v that j and c compare in L, each once, with their
+partners. A changed row of R meets these values of its key, and one of L all partners of new values. What remains of a
+left join is ``dataflow.counted_partners``.
 
-Guard of soundness: j are equalities between expressions over L and over R, c is about R alone. Guard of cost: no unique
-key of R is among the columns of j, since D would be R. A left join, which D costs one node more, has ``PARTNERS`` rows
-of R for each key, and stands below no other join, which would find the rows of both parts by keys, and so keep them.
+Guard of soundness: j are equalities between expressions over L and over R, c are comparisons of such; l is about L
+alone, r about R alone. Guard of cost: no unique key of R is among the columns of j, since D would be R. E, which costs
+two nodes more, and the counted keys of a left join need ``PARTNERS`` rows of R for each key, unless they are asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, Final
 
 from msgspec import Struct
 
+from catalog.values.types import BOOL
 from planner.algebra.construction import Fresh, conjunction, conjuncts, filtered, has_subquery
+from planner.algebra.failures import may_raise
 from planner.algebra.nodes import (
     Aggregate,
     Call,
@@ -31,13 +36,11 @@ from planner.algebra.nodes import (
     ColumnRef,
     Filter,
     Join,
-    Literal,
     Project,
     Relation,
     Scalar,
     Scan,
     SetOperation,
-    Unnest,
     Working,
 )
 from planner.algebra.walk import (
@@ -49,32 +52,37 @@ from planner.algebra.walk import (
     transform_relations,
     used_columns,
 )
-from planner.incremental.dataflow.keyable import are_comparable
+from planner.incremental.dataflow.keyable import are_comparable, is_keyable
+from planner.incremental.dataflow.rewrites.higher_order import Sized
 from planner.rules.joins.cardinality import Cardinality
-from planner.statistics import Statistics
 
-#: Rows for each key on the right side of a left join, on average, from which on it is split.
+#: Rows for each key on the right side of a join, on average, from which on more is counted than keys.
 PARTNERS: Final = 8
 
 _JOINS: Final = kinds_of(Join)
 _WORKING: Final = kinds_of(Working)
 _ASKING: Final = ("semi", "anti", "left")
 _EQUALITIES: Final = ("eq", "is_not_distinct")
+#: Comparisons by the names that they have with their sides exchanged.
+_COMPARISONS: Final = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "ne": "ne", "is_distinct": "is_distinct"}
 
 
-class _Equality(Struct, frozen=True):
-    """An equality of an expression over the left side with one over the right side."""
+class Comparison(Struct, frozen=True):
+    """A comparison of an expression over the left side with one over the right side."""
 
     function: str
     left: Scalar
     right: Scalar
 
 
-class _Asked(Struct, frozen=True):
-    """What a join asks of the right side's rows: the equalities, and the conditions about them alone."""
+class Asked(Struct, frozen=True):
+    """What a join asks of its sides: the ``equalities``, what else is ``compared``, and the conditions about ``left``
+    rows alone and about ``right`` ones."""
 
-    equalities: Sequence[_Equality]
-    own: Sequence[Scalar]
+    equalities: tuple[Comparison, ...]
+    compared: tuple[Comparison, ...]
+    left: tuple[Scalar, ...]
+    right: tuple[Scalar, ...]
 
 
 def asks_for_partners(relation: Relation) -> bool:
@@ -82,43 +90,66 @@ def asks_for_partners(relation: Relation) -> bool:
     return any(join.kind in _ASKING for join in find(relation, _JOINS))
 
 
-def with_counted_keys(relation: Relation, statistics: Statistics) -> Relation:
-    """The relation whose joins ask for counted keys where the guards hold; ``statistics`` tell the keys of tables."""
+def with_counted_keys(relation: Relation, sized: Sized) -> Relation:
+    """The relation whose semi- and anti-joins ask for counted keys where the guards hold; ``sized`` tells the keys of
+    tables."""
     if not asks_for_partners(relation):
         return relation
-    counting = _Counting(relation, statistics)
+    counting = _Counting(relation, sized)
     found: Relation = transform_relations(relation, counting.change, _JOINS)
     return found
+
+
+def counted_joins(relation: Relation, sized: Sized) -> frozenset[Scalar]:
+    """The predicates of the left joins that count the keys of their right sides."""
+    if not asks_for_partners(relation):
+        return frozenset()
+    counting = _Counting(relation, sized)
+    return frozenset(
+        join.predicate
+        for join in find(relation, _JOINS)
+        if join.kind == "left" and join.predicate is not None and counting.is_counted(join)
+    )
 
 
 class _Counting:
     """The joins of one relation, inner ones first."""
 
-    def __init__(self, relation: Relation, statistics: Statistics) -> None:
+    def __init__(self, relation: Relation, sized: Sized) -> None:
         self._fresh = Fresh(relation)
-        self._statistics = statistics
-        self._cardinality = Cardinality(relation, statistics)
-        #: The columns of joins below others.
-        self._below = {below.columns for join in find(relation, _JOINS) for below in _joins_below(join)}
+        self._sized = sized
+        self._cardinality = Cardinality(relation, sized.statistics)
 
     def change(self, node: Any) -> Any:
         """What stands in the place of a node."""
-        if not isinstance(node, Join) or node.kind not in _ASKING or contains(node, _WORKING):
+        if not isinstance(node, Join) or node.kind not in ("semi", "anti"):
             return node
-        asked = _asked(node)
-        keys = () if asked is None else [item.right for item in asked.equalities]
-        if asked is None or self._is_unique(node.right, keys):
+        found = self._asked(node)
+        if found is None:
             return node
-        if node.kind != "left":
-            return self._partners(node.left, node, asked, {})
-        return self._parts(node, asked) if self._has_many(node, keys) else node
+        if not found.compared:
+            return self._by_keys(node, found)
+        return self._by_values(node, found) if self._has_many(node, found) else node
 
-    def _has_many(self, node: Join, keys: Sequence[Scalar]) -> bool:
-        """Whether a left join that stands below no other has many partners for each key, as far as that is known."""
-        distinct = [self._cardinality.distinct(key) for key in keys]
+    def is_counted(self, node: Join) -> bool:
+        """Whether a left join counts the keys of its right side."""
+        found = self._asked(node)
+        return found is not None and not found.compared and self._has_many(node, found)
+
+    def _asked(self, node: Join) -> Asked | None:
+        """What a join asks whose partners may be counted."""
+        found = None if contains(node, _WORKING) else asked(node)
+        return (
+            None if found is None or self._is_unique(node.right, [item.right for item in found.equalities]) else found
+        )
+
+    def _has_many(self, node: Join, found: Asked) -> bool:
+        """Whether there are many partners for each key, as far as that is known, or shall be taken for many."""
+        if self._sized.is_forced:
+            return True
+        distinct = [self._cardinality.distinct(item.right) for item in found.equalities]
         known = [count for count in distinct if count is not None]
-        is_known = len(known) == len(distinct) and node.columns not in self._below
-        return is_known and PARTNERS * prod(known) <= self._cardinality.rows(node.right)
+        return len(known) == len(distinct) and PARTNERS * prod(known) <= self._cardinality.rows(node.right)
 
     def _is_unique(self, relation: Relation, values: Sequence[Scalar]) -> bool:
         """Whether no two rows have the same values, or few may have, as of first rows, or a view and a state, of which
@@ -133,7 +164,7 @@ class _Counting:
             case Aggregate():
                 return all(column in columns for column, _ in relation.keys)
             case Scan():
-                known = self._statistics.get(relation.oid)
+                known = self._sized.statistics.get(relation.oid)
                 names = {
                     name for column, name in zip(relation.columns, relation.sources, strict=True) if column in columns
                 }
@@ -143,31 +174,44 @@ class _Counting:
             case _:
                 return True
 
-    def _partners(self, left: Relation, node: Join, asked: _Asked, renamed: Mapping[Column, Column]) -> Join:
-        """The rows of the left side that have partners, or have none; its columns may be ``renamed``."""
-        right, mapping = self._fresh.rename(node.right)
-        values = [(item, _renamed(item.right, mapping)) for item in asked.equalities]
-        below = [(self._fresh.column("key", value.type), value) for _, value in values]
-        rows = filtered(right, [_renamed(condition, mapping) for condition in asked.own])
-        keys = tuple((self._fresh.copy(column), ColumnRef(column)) for column, _ in below)
-        counted = Aggregate(Project(rows, tuple(below)), keys, ())
-        equal = (
-            Call(item.function, (_renamed(item.left, renamed), ColumnRef(key)), node.predicate.type)
-            for (item, _), (key, _) in zip(values, keys, strict=True)
-            if node.predicate is not None
-        )
-        return Join("semi" if node.kind == "semi" else "anti", left, counted, conjunction(equal))
+    def _by_keys(self, node: Join, asked: Asked) -> Join:
+        """The rows of the left side whose keys are among those of the right side, or are not."""
+        rows, keys = self._side(node.right, asked.right, [item.right for item in asked.equalities])
+        return self._among(node, asked, self._distinct(rows, keys), asked.equalities)
 
-    def _parts(self, node: Join, asked: _Asked) -> SetOperation:
-        """A left join as the sum of the joined rows and of those without partners."""
-        joined, _ = self._fresh.rename(Join("inner", node.left, node.right, node.predicate))
-        left, mapping = self._fresh.rename(node.left)
-        alone = self._partners(left, node, asked, mapping)
-        outputs: list[tuple[Column, Scalar]] = [
-            (self._fresh.copy(column), ColumnRef(mapping[column])) for column in node.left.columns
-        ]
-        outputs += [(self._fresh.copy(column), Literal(None, column.type)) for column in node.right.columns]
-        return SetOperation("union", True, joined, Project(alone, tuple(outputs)), node.columns)
+    def _by_values(self, node: Join, asked: Asked) -> Join:
+        """The rows of the left side whose values are among those that have partners, or are not."""
+        pairs = (*asked.equalities, *asked.compared)
+        left = self._distinct(*self._side(node.left, (), [item.left for item in pairs]))
+        right, theirs = self._side(node.right, asked.right, [item.right for item in pairs])
+        met = conjunction(
+            Call(item.function, (ColumnRef(ours), ColumnRef(other)), BOOL)
+            for item, ours, other in zip(pairs, left.columns, theirs, strict=True)
+        )
+        found = self._distinct(Join("inner", left, right, met), left.columns)
+        same = [Comparison("is_not_distinct", item.left, item.right) for item in asked.compared]
+        return self._among(node, asked, found, (*asked.equalities, *same))
+
+    def _side(
+        self, side: Relation, conditions: Sequence[Scalar], values: Sequence[Scalar]
+    ) -> tuple[Relation, tuple[Column, ...]]:
+        """The rows of a side of which some conditions hold, with fresh columns for some values alone."""
+        rows, mapping = self._fresh.rename(side)
+        outputs = tuple((self._fresh.column("key", value.type), _renamed(value, mapping)) for value in values)
+        rows = filtered(rows, [_renamed(condition, mapping) for condition in conditions])
+        return Project(rows, outputs), tuple(column for column, _ in outputs)
+
+    def _distinct(self, rows: Relation, columns: Sequence[Column]) -> Aggregate:
+        """The different values of some columns."""
+        return Aggregate(rows, tuple((self._fresh.copy(column), ColumnRef(column)) for column in columns), ())
+
+    def _among(self, node: Join, asked: Asked, found: Aggregate, pairs: Sequence[Comparison]) -> Join:
+        """The join that asks for values that have been found."""
+        equal = (
+            Call(item.function, (item.left, ColumnRef(column)), BOOL)
+            for item, column in zip(pairs, found.columns, strict=True)
+        )
+        return Join(node.kind, node.left, found, conjunction((*asked.left, *equal)))
 
 
 def _renamed(scalar: Scalar, mapping: Mapping[Column, Column]) -> Scalar:
@@ -175,38 +219,39 @@ def _renamed(scalar: Scalar, mapping: Mapping[Column, Column]) -> Scalar:
     return found
 
 
-def _joins_below(join: Join) -> Iterator[Join]:
-    """The joins that a join reads, but for filters and projections between them."""
-    for side in (join.left, join.right):
-        while isinstance(side, Filter | Project | Unnest):
-            side = side.input
-        if isinstance(side, Join):
-            yield side
-
-
-def _asked(node: Join) -> _Asked | None:
+def asked(node: Join) -> Asked | None:
     """What a join asks; None where it compares both sides otherwise, or by no equality."""
     if node.predicate is None or has_subquery(node.predicate) or is_dependent(node.right, node.left):
         return None
     left, right = set(node.left.columns), set(node.right.columns)
-    equalities, own = list[_Equality](), list[Scalar]()
+    equalities, compared = list[Comparison](), list[Comparison]()
+    about: tuple[list[Scalar], list[Scalar]] = ([], [])
     for part in conjuncts(node.predicate):
-        found = _equality(part, left, right)
+        found = _comparison(part, left, right)
         if found is not None:
-            equalities.append(found)
+            (equalities if found.function in _EQUALITIES else compared).append(found)
         elif used_columns(part) <= right:
-            own.append(part)
+            about[1].append(part)
+        elif used_columns(part) <= left:
+            about[0].append(part)
         else:
             return None
-    return _Asked(equalities, own) if equalities else None
+    return Asked(tuple(equalities), tuple(compared), *map(tuple, about)) if equalities else None
 
 
-def _equality(part: Scalar, left: set[Column], right: set[Column]) -> _Equality | None:
-    if not isinstance(part, Call) or part.function not in _EQUALITIES:
+def _comparison(part: Scalar, left: set[Column], right: set[Column]) -> Comparison | None:
+    """A comparison of both sides by values that may be keys."""
+    if not isinstance(part, Call) or part.function not in (*_EQUALITIES, *_COMPARISONS):
         return None
-    if not are_comparable(*(argument.type for argument in part.arguments)):
+    one, other = part.arguments
+    is_equality = part.function in _EQUALITIES
+    if not is_equality and may_raise(part):  # more rows are compared than those that meet
         return None
-    for here, there in (part.arguments, part.arguments[::-1]):
-        if used_columns(here) and used_columns(here) <= left and used_columns(there) and used_columns(there) <= right:
-            return _Equality(part.function, here, there)
+    if not (are_comparable(one.type, other.type) if is_equality else is_keyable(one.type) and is_keyable(other.type)):
+        return None
+    if used_columns(one) and used_columns(other):
+        if used_columns(one) <= left and used_columns(other) <= right:
+            return Comparison(part.function, one, other)
+        if used_columns(other) <= left and used_columns(one) <= right:
+            return Comparison(_COMPARISONS.get(part.function, part.function), other, one)
     return None
