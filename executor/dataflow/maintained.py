@@ -6,18 +6,19 @@ time. After any error the object must be given up: its nodes may stand at differ
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
 import pyarrow as pa
+from msgspec import Struct
 
 from executor.dataflow.first_rows import FirstRowsState
 from executor.dataflow.node_rows import NodeRows
 from executor.dataflow.operators import Changes, Merge, NodeStates, Query, change_schema, schema_of, typed
 from executor.dataflow.ordered_windows import OrderedRows
 from executor.dataflow.recursion import Rounds, SupportedRows, Surroundings
-from executor.dataflow.rows.hashing import Hashes, hashes_of
+from executor.dataflow.rows.hashing import NO_HASHES, Hashes, hashes_of
 from executor.dataflow.rows.multiset import Multiset
 from executor.dataflow.rows.segments import Range
 from executor.dataflow.rows.weighted_rows import WEIGHT, repeated, weighted
@@ -29,6 +30,7 @@ from planner.algebra.walk import find, kinds_of
 from planner.incremental.dataflow.graph import (
     Constant,
     Dataflow,
+    DataflowNode,
     FirstRows,
     Key,
     OrderedWindow,
@@ -36,6 +38,7 @@ from planner.incremental.dataflow.graph import (
     Recursive,
     Retracted,
     Source,
+    TimeBounded,
     candidates_trace,
     names_of,
     references,
@@ -58,6 +61,13 @@ class TooLarge(Exception):
     """The rows take more memory than they may."""
 
 
+class Saved(Struct, frozen=True):
+    """The rows of a dataflow's nodes with their weights: those that are ``kept``, and the states of ``groups``."""
+
+    kept: Mapping[int, pa.Table]
+    groups: Mapping[int, pa.Table]
+
+
 class MaintainedRows:
     """The rows of a dataflow's outputs at one moment."""
 
@@ -70,8 +80,10 @@ class MaintainedRows:
         most: int,
         times: Times,
         views: Mapping[int, ViewRows],
+        saved: Saved | None = None,
     ) -> None:
-        """Fills the nodes, as they are at some ``times``, each from the kept rows of those below. ``whole`` evaluates a
+        """Fills the nodes, as they are at some ``times``, each from the kept rows of those below, or as they were
+        ``saved``. ``whole`` evaluates a
         relation over tables and states as they are at the moment, and over the rows of given traces, ``query`` one over
         a few rows of given traces; ``views`` are the rows of sources that another dataflow keeps. Raises TooLarge where
         the rows take more than ``most`` bytes, now or later."""
@@ -94,26 +106,38 @@ class MaintainedRows:
 
         for node in flow.nodes:
             if isinstance(node, Retracted):
-                states = filled(node.fill)
                 keys = (node.key,) if node.key else ()
+                states = _once(node.state, filled(node.fill)) if saved is None else saved.groups[node.id]
                 self._states.groups[node.id] = self._multiset(node.state, states, keys)
             if isinstance(node, FirstRows):
                 self._states.first[node.id] = self._first_rows(node)
             if isinstance(node, Recursive):
                 self._recur(node, filled(node.fill), filled(node.base_fill))
             if node.id in flow.kept and node.id not in views:
-                rows = (
-                    self._windowed(node, filled(node.fill)) if isinstance(node, OrderedWindow) else self._made(node.id)
-                )
-                rows = filled(node.definition) if rows is None else rows
+                rows = self._filled(node, filled) if saved is None else saved.kept[node.id]
                 self._kept[node.id] = self._multiset(node.columns, rows, flow.kept[node.id])
             self._require_room()
         for item in views.values():
             item.settle()
 
     def _multiset(self, columns: tuple[Column, ...], rows: pa.Table, keys: tuple[Key, ...]) -> Multiset:
-        typed = pa.Table.from_arrays(rows.columns, schema=schema_of(columns))
-        return Multiset(weighted(typed, 1), keys, partial(self._merge, columns))
+        return Multiset(rows, keys, partial(self._merge, columns))
+
+    def _filled(self, node: DataflowNode, filled: Callable[[Relation], pa.Table]) -> pa.Table:
+        """All rows of a node, with their weights."""
+        rows = self._windowed(node, filled(node.fill)) if isinstance(node, OrderedWindow) else self._made(node.id)
+        return _once(node.columns, filled(node.definition) if rows is None else rows)
+
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether nothing is kept beside rows and groups, such as a choice among equal rows, or a bound in time."""
+        more = FirstRows | OrderedWindow | Recursive | TimeBounded
+        return not any(isinstance(node, more) for node in self._flow.nodes)
+
+    def saved(self) -> Saved:
+        """The rows of the nodes, of which others of the same dataflow are made again."""
+        parts = self._kept, self._states.groups
+        return Saved(*({node: _all(rows) for node, rows in found.items()} for found in parts))
 
     def _first_rows(self, node: FirstRows) -> FirstRowsState:
         def choose(relation: Relation, rows: pa.Table) -> pa.Table:
@@ -138,7 +162,7 @@ class MaintainedRows:
         """Makes what is kept of a recursion of its rows and of those of its base."""
         for below in node.step:
             if below.id in self._flow.kept:
-                none = schema_of(below.columns).empty_table()
+                none = change_schema(below.columns).empty_table()
                 self._kept[below.id] = self._multiset(below.columns, none, self._flow.kept[below.id])
         columns = node.ranked.columns if node.all else node.shown
         around = Surroundings(partial(self._chosen, node.id), partial(self._merge, columns), self._require_room)
@@ -271,6 +295,15 @@ class MaintainedRows:
     def outputs(self) -> dict[str, pa.Table]:
         """The rows of the outputs, by the engine names of the leaves of the dataflow's final relation."""
         return {name: rows for node in self._flow.outputs for name, rows in self._bound(node).items()}
+
+
+def _once(columns: tuple[Column, ...], rows: pa.Table) -> pa.Table:
+    """Rows of some columns, each with the weight 1."""
+    return weighted(pa.Table.from_arrays(rows.columns, schema=schema_of(columns)), 1)
+
+
+def _all(rows: Multiset) -> pa.Table:
+    return table_of(rows.lookup((), NO_HASHES))
 
 
 def _passed(flow: Dataflow) -> tuple[int, dict[Column, str]] | None:

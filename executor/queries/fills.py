@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime
 from typing import Final
@@ -47,9 +47,11 @@ class Fill:
         time: datetime,
         held: Held,
         below: Below,
+        restored: Callable[[], KeptRows] | None = None,
     ) -> None:
+        """``restored`` gives rows that a stop has saved, instead of those that are computed."""
         self._core, self._analytics, self._plan, self._held = core, analytics, plan, held
-        self._time, self._below = time, below
+        self._time, self._below, self._restored = time, below, restored
         self._lock = threading.Lock()
         self._is_wanted = True
         self._is_over = False
@@ -64,6 +66,11 @@ class Fill:
     def plan(self) -> RowsPlan:
         """How the rows will follow changes."""
         return self._plan
+
+    @property
+    def computes(self) -> bool:
+        """Whether its rows are computed, not read as they were saved."""
+        return self._restored is None
 
     @property
     def is_over(self) -> bool:
@@ -102,6 +109,11 @@ class Fill:
             self._is_over = True
 
     def _fill(self) -> None:
+        if self._restored is not None:
+            rows = self._restored()
+            rows.index()
+            self._give(rows)
+            return
         found = self._begun()
         if found is None:
             return
@@ -125,11 +137,15 @@ class Fill:
             with self._lock:
                 self._snapshot = None
             snapshot.close()
+        self.engines = queries.engines
+        self._give(rows)
+
+    def _give(self, rows: KeptRows) -> None:
         with self._lock:
             if self._is_wanted:
-                self._rows, self.engines = rows, queries.engines
-        if self._rows is None:
-            rows.close()
+                self._rows = rows
+                return
+        rows.close()
 
     def _begun(self) -> tuple[KeptRows, ReadSnapshot] | None:
         """What is to be filled, at a moment, and the tables at it; None where the view has gone on meanwhile."""

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from catalog.objects import Table
 from executor.core.core import Core
 from executor.core.plans import PlanCache
-from executor.dataflow.maintained import MaintainedRows, TooLarge, Whole
+from executor.dataflow.maintained import MaintainedRows, Saved, TooLarge, Whole
 from executor.dataflow.rows.hashing import NO_HASHES, hashes_of
 from executor.dataflow.rows.multiset import Multiset
 from executor.dataflow.rows.value_bits import by_bits
@@ -163,11 +163,14 @@ class Below(Protocol):
 class _ViewInput:
     """The changes of a view whose rows are kept."""
 
-    def __init__(self, source: Source, below: Below, lsn: int, time: datetime) -> None:
+    def __init__(
+        self, source: Source, below: Below, lsn: int, time: datetime, standing: KeptRows | None = None
+    ) -> None:
+        """``standing``: the view's rows, if they may have passed the LSN, which the reader's are of."""
         assert isinstance(source.definition, Scan)
         self.node, self.sources = source, source.definition.sources
         self.oid, self._below = source.definition.oid, below
-        found = below(self.oid, lsn, time)
+        found = below(self.oid, lsn, time) if standing is None else standing
         shown = None if found is None else found.rows.shown_columns
         if found is None or shown is None or not found.follows_changes_alone:
             raise Unknown
@@ -177,7 +180,9 @@ class _ViewInput:
         self.names = {
             stored_name(column): shown[place] for column, place in zip(source.columns, self._places, strict=True)
         }
-        self._mark = found.bookmark()
+        if standing is not None and found.changes(lsn) is None:
+            raise Unknown
+        self._mark = found.bookmark(found.reached if standing is None else lsn)
 
     def changes(self, lsn: int, time: datetime) -> AnyTable | None:
         """What has changed up to an LSN, to which the view is brought; None for nothing. Raises Unknown."""
@@ -197,6 +202,9 @@ class _ViewInput:
         return self._mark.after
 
 
+_NONE: Final[Mapping[int, KeptRows]] = {}
+
+
 class KeptRows:
     """One view's rows, at an LSN."""
 
@@ -208,9 +216,11 @@ class KeptRows:
         time: datetime,
         held: Held,
         below: Below,
+        standing: Mapping[int, KeptRows] = _NONE,
     ) -> None:
-        """Notes where the inputs stand, which are at the LSN; ``fill`` comes next. With the locks of the views.
-        ``time`` is that of the reader's transaction."""
+        """Notes where the inputs stand, which are at the LSN, but for views that are ``standing`` and may have passed
+        it; ``fill`` or ``restore`` comes next. With the locks of the views. ``time`` is that of the reader's
+        transaction."""
         assert plan.planned.dataflow is not None
         self._core, self._expanded, self._plans = core, plan.expanded, plan.plans
         self._flow = plan.planned.dataflow
@@ -232,7 +242,7 @@ class KeptRows:
         try:
             for node in self._flow.nodes:
                 if isinstance(node, Source):
-                    self._read(node, below)
+                    self._read(node, below, standing)
             self._shown = {node: self._view_rows(item) for node, item in self._views.items()}
             self._snapshots = plan.expanded.snapshots()
         except BaseException:
@@ -248,8 +258,23 @@ class KeptRows:
             rows = _of_few(relation, bindings)
             return whole(relation, bindings) if rows is None else table_of(rows)
 
+        self._rows = self._made(over_states, None)
+
+    def restore(self, saved: Saved) -> None:
+        """Makes the rows of those that were saved at the LSN. Needs no lock."""
+        self._rows = self._made(_nothing_else, saved)
+
+    def _made(self, whole: Whole, saved: Saved | None) -> MaintainedRows:
         most = self._core.trace_budget.limit // 2
-        self._rows = MaintainedRows(self._flow, over_states, self._query, self._merge, most, self._times, self._shown)
+        return MaintainedRows(self._flow, whole, self._query, self._merge, most, self._times, self._shown, saved)
+
+    def saved(self, lsn: int, time: datetime) -> Saved | None:
+        """The rows at an LSN, of which others are made again after a restart; None where more is needed than these,
+        and what tables and views change later. Raises GIVEN_UP."""
+        if self._states or self._until is not None or not self.rows.can_be_saved or self.has_passed(lsn):
+            return None
+        self.advance(lsn, time)
+        return self.rows.saved()
 
     @property
     def rows(self) -> MaintainedRows:
@@ -295,9 +320,11 @@ class KeptRows:
         if self._tables or self._views:
             self.rows.index()
 
-    def _read(self, node: Source, below: Below) -> None:
+    def _read(self, node: Source, below: Below, standing: Mapping[int, KeptRows]) -> None:
         if node.is_view:
-            self._views[node.id] = _ViewInput(node, below, self.lsn, self._time)
+            assert isinstance(node.definition, Scan)
+            now = standing.get(node.definition.oid)
+            self._views[node.id] = _ViewInput(node, below, self.lsn, self._time, now)
         elif isinstance(node.definition, Scan):
             self._tables[node.id] = _TableInput(self._core, node)
         else:
@@ -373,9 +400,9 @@ class KeptRows:
     def _net(self, changes: Sequence[AnyTable]) -> AnyTable:
         return consolidated(together(changes), partial(self._merge, self._flow.final.columns))
 
-    def bookmark(self) -> Bookmark:
-        """A reader of the changes from now on, for as long as the bookmark is held."""
-        return self._recent.bookmark(self.reached)
+    def bookmark(self, lsn: int) -> Bookmark:
+        """A reader of the changes behind an LSN, for as long as the bookmark is held."""
+        return self._recent.bookmark(lsn)
 
     def changes(self, after: int) -> list[AnyTable] | None:
         """How the rows of the view's final relation have changed since an LSN, their weights last; None where that is
@@ -404,6 +431,10 @@ class KeptRows:
             item.close()
         self._tables.clear()
         self._rows = None
+
+
+def _nothing_else(relation: Relation, bindings: Mapping[str, pa.Table]) -> pa.Table:
+    raise AssertionError("rows that were saved are not computed")
 
 
 def _of_few(relation: Relation, bindings: Mapping[str, AnyTable]) -> AnyTable | None:

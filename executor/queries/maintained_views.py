@@ -16,8 +16,10 @@ Used with the view's lock held.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from functools import partial
 from typing import Final, TypeVar
 
 import pyarrow as pa
@@ -25,7 +27,7 @@ from msgspec import Struct, field
 
 from catalog.values.errors import SqlError
 from executor.core.core import Core
-from executor.dataflow.maintained import Whole
+from executor.dataflow.maintained import Saved, Whole
 from executor.queries.expanded_views import (
     Expanded,
     by_method,
@@ -37,12 +39,14 @@ from executor.queries.expanded_views import (
     planned_rows,
 )
 from executor.queries.fills import Fill, Fills
-from executor.queries.kept_rows import GIVEN_UP, KeptRows, RowsPlan
+from executor.queries.kept_rows import GIVEN_UP, KeptRows, RowsPlan, Unknown
 from executor.queries.read_costs import ReadCosts
+from executor.queries.saved_views import SavedView, SavedViews, plan_key
 from executor.queries.spark_queries import Analytics
 from executor.small import table_of
 from executor.traces.budget import Held
 from executor.views.runtime import ViewRuntime
+from executor.views.view_lock import locked
 from planner.algebra.nodes import Column
 from planner.explain.views import Measured
 from planner.incremental.dataflow.planning import Planned
@@ -123,10 +127,29 @@ class MaintainedViews:
         self._core, self._analytics = core, analytics
         self._known: dict[int, _Known] = {}
         self._fills = Fills()
+        self._saved = SavedViews(core)
 
     def close(self) -> None:
-        """Begins no fill any more, and ends the one that runs."""
+        """Begins no fill any more, ends the one that runs, and saves the rows that are kept for the next start."""
         self._fills.close()
+        try:
+            self._saved.save(self._current())
+        except SqlError as error:
+            _LOGGER.warning("rows of views are computed anew after the next start: %s", error)
+
+    def _current(self) -> Iterator[tuple[int, RowsPlan, int, Saved]]:
+        """The rows that are kept and can be saved, of one LSN: a view's after those of the views that it reads."""
+        lsn, time, core = self._core.sequencer.visible, datetime.now(UTC), self._core
+        for oid, known in tuple(self._known.items()):
+            if known.kept is None:
+                continue
+            with _locked_below(core, known.runtime):
+                kept = known.kept
+                if kept is None or not core.is_live(known.runtime) or not known.expanded.is_current(core):
+                    continue
+                rows = self._attempt(known, partial(kept.saved, lsn, time))
+            if rows is not None:
+                yield oid, known.plan, lsn, rows
 
     def redefined(self) -> None:
         """The catalog has changed: forgets views that were dropped, unless a reader has their lock. Under the
@@ -276,9 +299,60 @@ class MaintainedViews:
         oid = known.runtime.view.oid
         return any(oid in other.reads for other in tuple(self._known.values()))
 
+    def _restore(self, known: _Known, time: datetime) -> None:
+        """Keeps the rows of a view that were saved at the last stop, after those of the views that it reads. Makes many
+        in the background."""
+        oid = known.runtime.view.oid
+        entry = self._saved.find(oid)
+        if entry is None or known.method == "recompute":
+            return
+        standing: dict[int, KeptRows] = {}
+        for runtime in map(self._core.find_view, entry.sources):
+            below = None if runtime is None else self._of(runtime)
+            if below is not None and self._is_restoring(below, time):
+                return
+            if below is not None and below.kept is not None:
+                standing[below.runtime.view.oid] = below.kept
+        self._saved.forget(oid)
+        plan = self._plan(known.runtime, standing)
+        if plan_key(plan) != entry.plan or entry.lsn > self._core.opened_lsn:
+            return
+        held = self._held(known)
+        restored = partial(self._restored, plan, entry, time, held, standing)
+        fill = Fill(self._core, self._analytics, plan, time, held, self._brought, restored)
+        known.fill = fill
+        if entry.count <= AT_ONCE:
+            fill.run()
+            self._take(known)
+        else:
+            self._fills.begin(fill)
+
+    def _is_restoring(self, known: _Known, time: datetime) -> bool:
+        """Whether rows of a view are being made that were saved; makes them where they are not kept."""
+        self._take(known)
+        if known.kept is None and known.fill is None:
+            self._restore(known, time)
+        return known.kept is None and known.fill is not None
+
+    def _restored(
+        self, plan: RowsPlan, entry: SavedView, time: datetime, held: Held, standing: Mapping[int, KeptRows]
+    ) -> KeptRows:
+        """The rows that were saved, with what has changed since still to be followed."""
+        saved = self._saved.load(entry)
+        with _locked_below(self._core, plan.expanded.views[0][0]):
+            if not plan.expanded.is_current(self._core):
+                raise Unknown
+            rows = KeptRows(self._core, plan, entry.lsn, time, held, self._brought, standing)
+        try:
+            rows.restore(saved)
+        except BaseException:
+            rows.close()
+            raise
+        return rows
+
     def _has_rows(self, known: _Known, at: _Reading, is_needed: bool = False) -> bool:
         """Whether a view's rows are kept, or are to be by this read. Begins a fill where these are many."""
-        self._take(known)
+        self._is_restoring(known, at.time)
         if known.kept is not None:
             self._outgrow(known, at)
         if known.kept is not None or known.fill is not None or not self._is_worth(known, is_needed):
@@ -382,7 +456,7 @@ class MaintainedViews:
             known.drop()
             known.kept, known.plan, known.engines, known.asked = rows, fill.plan, fill.engines, rows.rows.count
             known.kept.account()
-        elif known.kept is None:
+        elif known.kept is None and fill.computes:
             self._lose(known, "they could not be made")
 
     def _computed(self, known: _Known, compute: Callable[[], pa.Table]) -> pa.Table:
@@ -414,6 +488,12 @@ class MaintainedViews:
         _LOGGER.debug("rows of view %s are computed anew: %s", known.runtime.view.name, reason)
         known.drop()
         known.costs.lose()
+
+
+def _locked_below(core: Core, runtime: ViewRuntime) -> AbstractContextManager[None]:
+    """With the locks of a view and of those that it reads."""
+    below = map(core.find_view, core.views_below((runtime.view.oid,)))
+    return locked(item.lock for item in below if item is not None)
 
 
 def _auxiliary(planned: Planned) -> tuple[tuple[Column, ...], ...]:

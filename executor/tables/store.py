@@ -249,6 +249,20 @@ class TableStore:
         """Returns a connection."""
         self._database.release(connection)
 
+    def note(self, key: str) -> str | None:
+        """What was noted beside the tables."""
+        rows = self._asked(f"SELECT value FROM {META} WHERE key = '{key}'")
+        return next((str(value) for (value,) in rows), None)
+
+    def take_note(self, key: str, value: str) -> None:
+        """Notes a value beside the tables, in their file. Raises SqlError."""
+        connection = self.connect()
+        try:
+            connection.execute(f"DELETE FROM {META} WHERE key = '{key}'")
+            connection.execute(f"INSERT INTO {META} VALUES ('{key}', '{value}')")
+        finally:
+            self.release(connection)
+
     def row_counts(self) -> dict[int, int]:
         """Approximate row counts of the tables, by oid; deleted rows may still count."""
         self.backlog.apply()
