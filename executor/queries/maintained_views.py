@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
+from time import monotonic
 from typing import Final, TypeVar
 
 import pyarrow as pa
@@ -46,7 +47,7 @@ from executor.queries.spark_queries import Analytics
 from executor.small import table_of
 from executor.traces.budget import Held
 from executor.views.runtime import ViewRuntime
-from executor.views.view_lock import locked
+from executor.views.view_lock import ViewLock, locked
 from planner.algebra.nodes import Column
 from planner.explain.views import Measured
 from planner.incremental.dataflow.planning import Planned
@@ -56,6 +57,8 @@ from planner.statistics import are_alike
 _LOGGER: Final = logging.getLogger(__name__)
 #: Rows of tables and states up to which a read itself makes the rows that are kept.
 AT_ONCE: Final = 100_000
+#: Seconds after which a stop of the server saves the rows of no other view.
+SAVING: Final = 10.0
 #: How many times as many rows are kept where it is asked again whether other ones would serve better, of how many on.
 GROWTH: Final = 4
 FIRST_GROWTH: Final = 10_000
@@ -138,14 +141,15 @@ class MaintainedViews:
             _LOGGER.warning("rows of views are computed anew after the next start: %s", error)
 
     def _current(self) -> Iterator[tuple[int, RowsPlan, int, Saved]]:
-        """The rows that are kept and can be saved, of one LSN: a view's after those of the views that it reads."""
-        lsn, time, core = self._core.sequencer.visible, datetime.now(UTC), self._core
+        """The rows that are kept and can be saved, of one LSN, as many as there is time for."""
+        lsn, time, started, core = self._core.sequencer.visible, datetime.now(UTC), monotonic(), self._core
         for oid, known in tuple(self._known.items()):
-            if known.kept is None:
+            if known.kept is None or monotonic() - started > SAVING:
                 continue
-            with _locked_below(core, known.runtime):
+            with _free_below(core, known.runtime) as are_free:
                 kept = known.kept
-                if kept is None or not core.is_live(known.runtime) or not known.expanded.is_current(core):
+                is_current = core.is_live(known.runtime) and known.expanded.is_current(core)
+                if kept is None or not are_free or not is_current:
                     continue
                 rows = self._attempt(known, partial(kept.saved, lsn, time))
             if rows is not None:
@@ -339,7 +343,7 @@ class MaintainedViews:
     ) -> KeptRows:
         """The rows that were saved, with what has changed since still to be followed."""
         saved = self._saved.load(entry)
-        with _locked_below(self._core, plan.expanded.views[0][0]):
+        with locked(_locks_below(self._core, plan.expanded.views[0][0])):
             if not plan.expanded.is_current(self._core):
                 raise Unknown
             rows = KeptRows(self._core, plan, entry.lsn, time, held, self._brought, standing)
@@ -490,10 +494,17 @@ class MaintainedViews:
         known.costs.lose()
 
 
-def _locked_below(core: Core, runtime: ViewRuntime) -> AbstractContextManager[None]:
-    """With the locks of a view and of those that it reads."""
+def _locks_below(core: Core, runtime: ViewRuntime) -> list[ViewLock]:
+    """The locks of a view and of those that it reads, in the order in which they are taken."""
     below = map(core.find_view, core.views_below((runtime.view.oid,)))
-    return locked(item.lock for item in below if item is not None)
+    return [item.lock for item in below if item is not None]
+
+
+@contextmanager
+def _free_below(core: Core, runtime: ViewRuntime) -> Iterator[bool]:
+    """Takes the locks of a view and of those that it reads, if no other thread has one of them."""
+    with ExitStack() as taken:
+        yield all(taken.enter_context(lock.if_free()) for lock in _locks_below(core, runtime))
 
 
 def _auxiliary(planned: Planned) -> tuple[tuple[Column, ...], ...]:
