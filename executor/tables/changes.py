@@ -194,7 +194,7 @@ def apply_by_value(connection: Connection, table: Table, deleted: pa.Table, inse
         primary = next((key for key in table.keys if key.primary), None)
         if primary is not None:
             same = " AND ".join(f"t.{quoted(column)} = o.{quoted(column)}" for column in primary.columns)
-            connection.rows(f'DELETE FROM {stored(table)} t WHERE EXISTS (FROM "{name}" o WHERE {same})')
+            connection.rows(f'DELETE FROM {stored(table)} t USING "{name}" o WHERE {same}')
         else:
             _delete_matching(connection, table, name)
         connection.unbind({name: deleted})

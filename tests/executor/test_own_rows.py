@@ -68,3 +68,20 @@ def test_the_first_rows_of_an_order_are_among_a_transactions_own(database: Datab
             found = client.run(f"SELECT * FROM t ORDER BY n DESC, id LIMIT {count}")
             assert [row[:2] for row in found] == expected[:count]
         client.run("ROLLBACK")
+
+
+@pytest.mark.parametrize("key", ["PRIMARY KEY", ""])
+def test_columns_may_be_called_as_the_engine_calls_tables(database: Database, key: str) -> None:
+    """Rows that are changed by key, and by value, in the transaction and after it; a column's fields are called as the
+    key is."""
+    client = Client(database)
+    client.run("CREATE TYPE fields AS (id text, n text)")
+    client.run(f"CREATE TABLE t (id integer {key}, t fields, o fields, n integer)")
+    client.run("INSERT INTO t VALUES (1, ('a', 'b'), ('c', 'd'), 1), (2, NULL, NULL, 2)")
+    assert len(client.run("SELECT * FROM t")) == 2
+    client.run("UPDATE t SET n = 7 WHERE id = 1")
+    assert client.run("SELECT id, n, (t).id FROM t ORDER BY n DESC") == [(1, 7, "a"), (2, 2, None)]
+    client.run(
+        "BEGIN; UPDATE t SET n = 8; SAVEPOINT p; DELETE FROM t; ROLLBACK TO p; DELETE FROM t WHERE id = 2; COMMIT"
+    )
+    assert client.run("SELECT id, n, (o).n FROM t") == [(1, 8, "d")]
