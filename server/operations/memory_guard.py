@@ -22,12 +22,13 @@ from typing import Final, Protocol
 from executor.core.memory import bound_growth, give_back, resident, unbound_growth
 from planner.cancellation import LEFT_BEHIND
 
-#: Shares of the limit from which on the guard looks more often, and from which on something has to end.
-_BUSY: Final = 0.5
+#: The share of the limit from which on something has to end.
 _HIGH: Final = 0.9
+#: The bytes a second by which a process grows at most: one that writes to new memory alone.
+_GROWTH: Final = 8 << 30
 #: Seconds between two looks, far from the limit and near it.
 _SLOW: Final = 0.1
-_FAST: Final = 0.02
+_FAST: Final = 0.01
 #: Seconds until another statement has to end, too: the first needs some time for that.
 _PATIENCE: Final = 1.0
 #: Seconds between two times that freed memory is given back while the size stays high.
@@ -136,7 +137,7 @@ class MemoryGuard:
             size = self._relieve(size)
         self._bound(size)
         self._last = size
-        return _FAST if size > self._limit * _BUSY else _SLOW
+        return min(max((self._limit * _HIGH - size) / _GROWTH, _FAST), _SLOW)
 
     def _attribute(self, grown: int) -> None:
         if grown <= 0:

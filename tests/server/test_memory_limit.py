@@ -71,20 +71,21 @@ def forget(server: Millstream) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "beyond"),
     [
-        "SELECT repeat('x', 10000000) || i FROM generate_series(1, 2000) i ORDER BY 1 LIMIT 1",
-        "SELECT length(string_agg(repeat('x', 1000000) || i, ',')) FROM generate_series(1, 3000) i",
+        ("SELECT repeat('x', 10000000) || i FROM generate_series(1, 2000) i ORDER BY 1 LIMIT 1", _BEYOND),
+        # The engine doubles the text that grows: it has both while it copies the one, which nothing interrupts.
+        ("SELECT length(string_agg(repeat('x', 1000000) || i, ',')) FROM generate_series(1, 3000) i", _LIMIT),
     ],
 )
-def test_a_statement_that_exceeds_the_limit_ends_and_no_other_does(server: Millstream, text: str) -> None:
+def test_a_statement_that_exceeds_the_limit_ends_and_no_other_does(server: Millstream, text: str, beyond: int) -> None:
     forget_largest(server)
     with server.connect() as other, server.connect() as client:
         with pytest.raises(psycopg.errors.OutOfMemory):
             client.execute(text)  # type: ignore[call-overload] -- a text is no literal here
         assert other.execute("SELECT sum(i) FROM numbers").fetchone() == (500500,)
         assert client.execute("SELECT count(*) FROM numbers").fetchone() == (1000,)
-    assert largest(server) < _LIMIT + _BEYOND
+    assert largest(server) < _LIMIT + beyond
 
 
 def test_rows_that_are_held_for_a_statement_count_and_are_given_back(server: Millstream) -> None:
