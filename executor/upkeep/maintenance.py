@@ -129,7 +129,7 @@ class Maintenance:
             standing = Standing.of(tasks)
             try:
                 worked |= self._maintain(engine, sources, tasks)
-            except SqlError:
+            except (SqlError, OSError):
                 if standing.is_still_so(self._core):
                     raise
         if engine == "embedded":

@@ -68,6 +68,8 @@ class Session(Client):
     def _fails(self) -> None:
         if self.session.status == "T":
             self.session.fail()
+        if self.session.status == "I":
+            self.cursors.rollback()
 
     def _answer(self, text: str, data: bytes | None) -> Answer:
         (raw,) = parse(text)
@@ -99,6 +101,8 @@ class Session(Client):
                 self.cursors.check(statement, in_block=self.is_in_block)
                 rows = self.session.execute_planned(planned)
                 self.cursors.add(SqlCursor.of(statement, rows, datetime.datetime.now(datetime.UTC), 0))
+                if not self.is_in_block:
+                    self.cursors.commit()
                 return Result("DECLARE CURSOR")
             case _:
                 return self.session.execute_planned(planned)
