@@ -97,10 +97,12 @@ def _work(task: Task) -> Outcome:
         used = time.process_time()
         while (task.cases or time.monotonic() < end) and (seed := _shared.taken(task)) is not None:
             faulthandler.dump_traceback_later(_HANGS, exit=True)
-            found = laboratory.failure(seed)
+            try:
+                found = laboratory.failure(seed)
+            finally:
+                faulthandler.cancel_dump_traceback_later()
             if found is not None:
                 with _shared.failed.get_lock():
                     _shared.failed.value += 1
                 print(report(laboratory, *found), flush=True)
-        faulthandler.cancel_dump_traceback_later()
         return Outcome(laboratory.counts, time.process_time() - used)
