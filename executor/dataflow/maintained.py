@@ -83,10 +83,9 @@ class MaintainedRows:
         saved: Saved | None = None,
     ) -> None:
         """Fills the nodes, as they are at some ``times``, each from the kept rows of those below, or as they were
-        ``saved``. ``whole`` evaluates a
-        relation over tables and states as they are at the moment, and over the rows of given traces, ``query`` one over
-        a few rows of given traces; ``views`` are the rows of sources that another dataflow keeps. Raises TooLarge where
-        the rows take more than ``most`` bytes, now or later."""
+        ``saved``. ``whole`` evaluates a relation over tables and states as they are at the moment, and over the rows of
+        given traces, ``query`` one over a few rows of given traces; ``views`` are the rows of sources that another
+        dataflow keeps. Raises TooLarge where the rows take more than ``most`` bytes, now or later."""
         self._flow = flow
         self._showing = flow.showing
         self._query = query

@@ -1,9 +1,10 @@
 """The spans of an order that a change reaches (``planner.incremental.dataflow.ordered_windows``).
 
 A span is a range of keys of one partition (``executor.dataflow.rows.order_keys``) whose rows are computed anew. The
-spans of running functions do not overlap; each is computed from the row in front of it on, whose values have not
-changed. A span is closed where as many rows come as go, so that the rows behind it keep their places; it is open up to
-its partition's end otherwise. Whether the rows behind a closed span keep their values is found by computing it.
+spans of running functions do not overlap. The values of the row in front of a span have not changed, and the span is
+computed from that row on. A span is closed where as many rows come as go, so that the rows behind it keep their places;
+it is open up to its partition's end otherwise. Whether the rows behind a closed span keep their values is found by
+computing it.
 
 Owns: where spans begin and end, and which of them a row is in.
 """

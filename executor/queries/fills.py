@@ -49,7 +49,7 @@ class Fill:
         below: Below,
         restored: Callable[[], KeptRows] | None = None,
     ) -> None:
-        """``restored`` gives rows that a stop has saved, instead of those that are computed."""
+        """``restored`` reads rows that a stop of the server has saved; without it the fill computes them."""
         self._core, self._analytics, self._plan, self._held = core, analytics, plan, held
         self._time, self._below, self._restored = time, below, restored
         self._lock = threading.Lock()
@@ -110,9 +110,7 @@ class Fill:
 
     def _fill(self) -> None:
         if self._restored is not None:
-            rows = self._restored()
-            rows.index()
-            self._give(rows)
+            self._give(self._restored())
             return
         found = self._begun()
         if found is None:

@@ -313,7 +313,7 @@ class MaintainedViews:
         standing: dict[int, KeptRows] = {}
         for runtime in map(self._core.find_view, entry.sources):
             below = None if runtime is None else self._of(runtime)
-            if below is not None and self._is_restoring(below, time):
+            if below is not None and self._take_up(below, time):
                 return
             if below is not None and below.kept is not None:
                 standing[below.runtime.view.oid] = below.kept
@@ -331,8 +331,8 @@ class MaintainedViews:
         else:
             self._fills.begin(fill)
 
-    def _is_restoring(self, known: _Known, time: datetime) -> bool:
-        """Whether rows of a view are being made that were saved; makes them where they are not kept."""
+    def _take_up(self, known: _Known, time: datetime) -> bool:
+        """Takes up the saved rows of a view that keeps none; returns whether its rows are still being made."""
         self._take(known)
         if known.kept is None and known.fill is None:
             self._restore(known, time)
@@ -349,6 +349,7 @@ class MaintainedViews:
             rows = KeptRows(self._core, plan, entry.lsn, time, held, self._brought, standing)
         try:
             rows.restore(saved)
+            rows.index()
         except BaseException:
             rows.close()
             raise
@@ -356,7 +357,7 @@ class MaintainedViews:
 
     def _has_rows(self, known: _Known, at: _Reading, is_needed: bool = False) -> bool:
         """Whether a view's rows are kept, or are to be by this read. Begins a fill where these are many."""
-        self._is_restoring(known, at.time)
+        self._take_up(known, at.time)
         if known.kept is not None:
             self._outgrow(known, at)
         if known.kept is not None or known.fill is not None or not self._is_worth(known, is_needed):

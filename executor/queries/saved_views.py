@@ -1,12 +1,12 @@
-"""Kept rows of views, in files from a stop of the server in order to its next start.
+"""Files with the kept rows of views, which an orderly stop of the server writes and the next start reads.
 
     servers/<id>/kept/<oid>.arrow   the rows of one view's dataflow: Arrow's streams, one for each node
     servers/<id>/kept/saved.json    which files there are, of which LSN, and the plan that each belongs to
 
-Owns: these files. The document is written last, and the tables' file notes which one belongs to it, so that nothing is
-taken of files that were put back from elsewhere. It is a cache: rows whose file is damaged, whose plan is another one
-now, or whose changes since then the log has forgotten, are made anew. After a kill the files are those of the stop
-before.
+Owns: these files. The document is written last, and the file of the tables notes its mark, so that the server reads
+no files that were put back from elsewhere. The files are a cache. A view's rows are computed anew where their file is
+damaged, the view's plan is another one now, or the log has forgotten changes since the stop. After a kill the server
+reads the files of the stop before. Knows nothing of how rows follow changes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LOGGER: Final = logging.getLogger(__name__)
 #: The form of the files, and what a plan's nodes mean.
 _FORMAT: Final = 1
 _DOCUMENT: Final = "saved.json"
-#: What the tables' file notes the document's mark as.
+#: The name under which the file of the tables notes the document's mark.
 _NOTE: Final = "kept"
 
 
@@ -73,7 +73,7 @@ class SavedViews:
             return {}
         _, content = unpack(read_document(path), _DOCUMENT)
         with as_written(_DOCUMENT):
-            if self._core.tables.note(_NOTE) != content["mark"]:
+            if self._core.tables.noted(_NOTE) != content["mark"]:
                 return {}
             return {int(oid): convert(entry, SavedView) for oid, entry in content["views"].items()}
 
@@ -109,7 +109,7 @@ class SavedViews:
         if entries or path.exists():
             content: Any = {"mark": mark, "views": {str(oid): to_builtins(entry) for oid, entry in entries.items()}}
             replace_file(path, pack(content))
-            self._core.tables.take_note(_NOTE, mark)
+            self._core.tables.note(_NOTE, mark)
         named = {_DOCUMENT, *(entry.file.name for entry in entries.values())}
         for file in self._folder.iterdir():
             if file.name not in named:

@@ -249,13 +249,13 @@ class TableStore:
         """Returns a connection."""
         self._database.release(connection)
 
-    def note(self, key: str) -> str | None:
-        """What was noted beside the tables."""
+    def noted(self, key: str) -> str | None:
+        """The value that ``note`` has written beside the tables; None without one."""
         rows = self._asked(f"SELECT value FROM {META} WHERE key = '{key}'")
         return next((str(value) for (value,) in rows), None)
 
-    def take_note(self, key: str, value: str) -> None:
-        """Notes a value beside the tables, in their file. Raises SqlError."""
+    def note(self, key: str, value: str) -> None:
+        """Writes a value beside the tables, into their file. Raises SqlError."""
         connection = self.connect()
         try:
             connection.execute(f"DELETE FROM {META} WHERE key = '{key}'")
