@@ -25,7 +25,10 @@ _BINARY = (
     *("{0} + {1}", "{0} - {1}", "{0} * {1}", "coalesce({0}, {1})", "greatest({0}, {1})", "least({0}, {1})"),
     *("CASE WHEN k % 2 = 0 THEN {0} ELSE {1} END", "nullif({0}, {1})"),
 )
-_AGGREGATES = ("sum({0})", "min({0})", "max({0})", "avg({0})", "sum({0}) FILTER (WHERE k % 2 = 0)")
+_AGGREGATES = (
+    *("sum({0})", "min({0})", "max({0})", "avg({0})", "sum({0}) FILTER (WHERE k % 2 = 0)"),
+    *("round(sum(({0})::bigint), 1)", "trunc(sum(({0})::bigint) * 3, 2)"),
+)
 _LEAVES = ("x", "y", "z", "k", "2", "1.250")
 
 

@@ -45,6 +45,10 @@ from planner.bind.conversion.rows import declared_row, field_of
 from planner.bind.lookup.dotted_names import names_of
 from planner.bind.state.environment import Environment
 
+#: Decimals that round and trunc show of a number of up to 38 digits, such as a sum of bigint, at the expense of its
+#: first digits.
+_SHOWN_DECIMALS: Final = 10
+
 
 def bind_function(env: Environment, node: Any) -> Scalar:
     """A FuncCall: an aggregate, a function of the allow-list, or a cast written as a call."""
@@ -197,7 +201,8 @@ def _numeric_kind(env: Environment, name: str, arguments: list[Scalar], node: An
             assert isinstance(digits, Literal)
             kept = max(digits.value, 0) if isinstance(digits.value, int) else 0
             if kept >= scale:
-                return numeric(precision - scale + kept, min(kept, MAX_PRECISION - precision + scale))
+                room = max(MAX_PRECISION - precision + scale, _SHOWN_DECIMALS)
+                return numeric(precision - scale + kept, min(kept, room))
             return numeric(precision - scale + 1 + kept, kept)
         case "round" | "trunc" | "ceil" | "floor":
             return numeric(precision - scale + 1, 0)
