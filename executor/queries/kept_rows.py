@@ -349,14 +349,19 @@ class KeptRows:
     def _merged(self, columns: Sequence[Column], rows: pa.Table) -> pa.Table:
         return self._core.engine.merge(weights_of((column.name, column.type) for column in columns), [rows])
 
-    def advance(self, lsn: int, time: datetime) -> None:
-        """Brings the rows to an LSN, and to a reader's time. Raises GIVEN_UP or an error of the rows; then they are of
-        no use."""
+    @property
+    def time(self) -> datetime:
+        """The time of the transaction that read them last."""
+        return self._time
+
+    def advance(self, lsn: int, time: datetime) -> bool:
+        """Brings the rows to an LSN, and to a reader's time; returns whether something was followed. Raises GIVEN_UP or
+        an error of the rows; then they are of no use."""
         if self._until is not None and time > self._until:
             raise Unknown
         is_timed = bool(self._flow.bounded) and time != self._time
         if lsn == self.lsn and not self._states and not self._views and not is_timed:
-            return
+            return False
         self._time = time
         deltas = {node: found for node, item in self._tables.items() if (found := item.changes(self.lsn, lsn))}
         deltas |= {node: found for node, item in self._states.items() if (found := item.changes())}
@@ -367,6 +372,7 @@ class KeptRows:
             self._change(deltas, reached)
         self.held.read()
         self.lsn, self.reached = lsn, reached
+        return bool(deltas) or is_timed
 
     def _change(self, deltas: Mapping[int, AnyTable], reached: int) -> None:
         changed = sum(delta.num_rows for delta in deltas.values())

@@ -29,6 +29,8 @@ from msgspec import Struct, field
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.dataflow.maintained import Saved, Whole
+from executor.embedded.detached_statements import thread_seconds
+from executor.queries.background_following import BackgroundFollowing
 from executor.queries.expanded_views import (
     Expanded,
     by_method,
@@ -46,7 +48,7 @@ from executor.queries.saved_views import SavedView, SavedViews, plan_key
 from executor.queries.spark_queries import Analytics
 from executor.small import table_of
 from executor.traces.budget import Held
-from executor.views.runtime import ViewRuntime
+from executor.views.runtime import ViewPassed, ViewRuntime
 from executor.views.view_lock import ViewLock, locked
 from planner.algebra.nodes import Column
 from planner.explain.views import Measured
@@ -104,12 +106,14 @@ class _Known(Struct):
             self.fill = None
 
 
-class _Reading(Struct, frozen=True):
+class Reading(Struct, frozen=True):
     """A read of a view: at an LSN, at the time of its reader's transaction, over what ``whole`` sees."""
 
     lsn: int
     time: datetime
     whole: Whole
+    #: Whether the reader can take a later moment instead.
+    may_be_later: bool = False
 
 
 class KeptFacts(Struct, frozen=True):
@@ -131,9 +135,12 @@ class MaintainedViews:
         self._known: dict[int, _Known] = {}
         self._fills = Fills()
         self._saved = SavedViews(core)
+        self._following = BackgroundFollowing(core, self._follow)
 
     def close(self) -> None:
-        """Begins no fill any more, ends the one that runs, and saves the rows that are kept for the next start."""
+        """Begins no fill any more, ends what runs in the background, and saves the rows that are kept for the next
+        start."""
+        self._following.close()
         self._fills.close()
         try:
             self._saved.save(self._current())
@@ -183,18 +190,18 @@ class MaintainedViews:
         kept = None if known is None or known.runtime is not runtime else known.kept
         return kept is not None and not kept.reads_tables
 
-    def rows(
-        self, runtime: ViewRuntime, lsn: int, time: datetime, whole: Whole, compute: Callable[[], pa.Table]
-    ) -> pa.Table:
-        """The rows of a view's final relation at an LSN, at which its states are, and at the time of its reader's
-        transaction; ``compute`` evaluates it anew. With the locks of the view and of those that it reads."""
+    def rows(self, runtime: ViewRuntime, at: Reading, compute: Callable[[], pa.Table]) -> pa.Table:
+        """The rows of a view's final relation as a reader wants them, at whose LSN its states are; ``compute``
+        evaluates it anew. With the locks of the view and of those that it reads. Raises ViewPassed where the reader can
+        take a later moment, at which the rows are kept."""
         known = self._of(runtime)
         if known.method == "recompute":
             known.drop()
-        at = _Reading(lsn, time, whole)
-        if not self._has_rows(known, at) or not known.expanded.advance(lsn):
+        if not self._has_rows(known, at) or not known.expanded.advance(at.lsn):
             return self._computed(known, compute)
-        if known.kept is not None and known.kept.has_passed(lsn):
+        if known.kept is not None and known.kept.has_passed(at.lsn):
+            if at.may_be_later:
+                raise ViewPassed
             return compute()
         found = self._attempt(known, lambda: self._followed(known, at))
         return self._computed(known, compute) if found is None else found
@@ -233,7 +240,25 @@ class MaintainedViews:
             kept.advance(lsn, time)
             return answer(known, kept)
 
-        return self._attempt(known, advanced)
+        found = self._attempt(known, advanced)
+        self._following.read(runtime.view.oid, lsn)
+        return found
+
+    def _follow(self, oid: int) -> bool:
+        """Brings the rows that are kept of a view to the present, unless another thread has a lock that this takes;
+        returns whether there are such rows."""
+        known = self._known.get(oid)
+        if known is None or known.kept is None:
+            return False
+        with _free_below(self._core, known.runtime) as are_free:
+            kept = known.kept
+            if are_free and kept is not None:
+                with self._core.sequencer.lock:
+                    lsn = self._core.sequencer.visible
+                started = thread_seconds()
+                if self._brought(oid, lsn, kept.time) is not None:
+                    known.costs.follow(thread_seconds() - started)
+            return kept is not None
 
     def _attempt(self, known: _Known, answer: Callable[[], _Answer | None]) -> _Answer | None:
         """An answer from rows that are kept; None where they are of no use any more."""
@@ -246,16 +271,19 @@ class MaintainedViews:
             self._lose(known, repr(error))
             raise
 
-    def _followed(self, known: _Known, at: _Reading) -> pa.Table:
+    def _followed(self, known: _Known, at: Reading) -> pa.Table:
         """The rows by what has changed since the last time, or kept from now on."""
         if known.kept is None:
             with known.costs.filling():
                 known.kept = self._filled(known, at)
                 found = known.kept.answer(at.whole)
         else:
-            with known.costs.following():
-                known.kept.advance(at.lsn, at.time)
-                found = known.kept.answer(at.whole)
+            started = thread_seconds()
+            has_changed = known.kept.advance(at.lsn, at.time)
+            found = known.kept.answer(at.whole)
+            if has_changed:
+                known.costs.follow(thread_seconds() - started)
+        self._following.read(known.runtime.view.oid, at.lsn)
         if known.method == "auto" and known.costs.is_dear and not self._is_read(known):
             self._lose(known, "following changes takes longer than computing anew")
         return found
@@ -355,7 +383,7 @@ class MaintainedViews:
             raise
         return rows
 
-    def _has_rows(self, known: _Known, at: _Reading, is_needed: bool = False) -> bool:
+    def _has_rows(self, known: _Known, at: Reading, is_needed: bool = False) -> bool:
         """Whether a view's rows are kept, or are to be by this read. Begins a fill where these are many."""
         self._take_up(known, at.time)
         if known.kept is not None:
@@ -374,12 +402,12 @@ class MaintainedViews:
         self._begin(known, known.plan, at)
         return False
 
-    def _begin(self, known: _Known, plan: RowsPlan, at: _Reading) -> None:
+    def _begin(self, known: _Known, plan: RowsPlan, at: Reading) -> None:
         """Makes the rows of a view in the background."""
         known.fill = Fill(self._core, self._analytics, plan, at.time, self._held(known), self._brought)
         self._fills.begin(known.fill)
 
-    def _outgrow(self, known: _Known, at: _Reading) -> None:
+    def _outgrow(self, known: _Known, at: Reading) -> None:
         """Makes other rows of a view that has many more than when it was planned, where such a plan has higher-order
         views now; meanwhile the ones that there are follow the changes."""
         kept = known.kept
@@ -404,7 +432,7 @@ class MaintainedViews:
         below = (self._known[oid].kept for oid in known.expanded.sources)
         return known.expanded.size(self._core) + sum(kept.rows.count for kept in below if kept is not None)
 
-    def _kept_below(self, known: _Known, at: _Reading, are_needed: bool = False) -> tuple[int, ...] | None:
+    def _kept_below(self, known: _Known, at: Reading, are_needed: bool = False) -> tuple[int, ...] | None:
         """The views below one whose kept rows it is to read; None while such rows are being made."""
         found: set[int] = set()
         for runtime in map(self._core.find_view, self._core.plans.get(known.runtime.final(known.runtime.view)).views):
@@ -424,7 +452,7 @@ class MaintainedViews:
             found.update(others)
         return tuple(sorted(found))
 
-    def _keep(self, known: _Known, at: _Reading) -> None:
+    def _keep(self, known: _Known, at: Reading) -> None:
         """Keeps the rows of a view below the one that is read."""
 
         def filled() -> KeptRows | None:
@@ -468,7 +496,7 @@ class MaintainedViews:
         with known.costs.computing():
             return compute()
 
-    def _filled(self, known: _Known, at: _Reading) -> KeptRows:
+    def _filled(self, known: _Known, at: Reading) -> KeptRows:
         rows = KeptRows(self._core, known.plan, at.lsn, at.time, self._held(known), self._brought)
         known.engines = {}
         try:

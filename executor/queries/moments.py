@@ -32,6 +32,8 @@ from planner.algebra.nodes import Relation, Value
 Parameters = tuple[Value, ...]
 #: How often a statement is begun at a later moment where another one brought what it reads beyond its own.
 ATTEMPTS: Final = 20
+#: How often of these the reason may be rows that can be computed anew at the statement's own moment.
+PATIENT: Final = 5
 
 
 class Moment(Struct, frozen=True):
@@ -55,6 +57,8 @@ class Moment(Struct, frozen=True):
     is_bare: bool = False
     #: Whether the transaction goes on with the snapshot, in which no statement may fail unnoticed.
     is_kept: bool = False
+    #: Whether the statement is begun at a later moment where a view has passed this one.
+    may_be_later: bool = False
 
     def query(
         self, engine: EmbeddedEngine, relation: Relation, bindings: Bindings, parameters: Parameters, time_zone: str

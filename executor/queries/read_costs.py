@@ -87,12 +87,8 @@ class ReadCosts(Struct):
         """To fill what is kept has taken so long."""
         self._filled, self._balance = seconds, -seconds
 
-    @contextmanager
-    def following(self) -> Iterator[None]:
-        """Around a change that is followed."""
-        started = thread_seconds()
-        yield
-        seconds = thread_seconds() - started
+    def follow(self, seconds: float) -> None:
+        """To follow a change has taken so long."""
         self._followed.add(seconds)
         self._balance += (self.computed or 0.0) - seconds
         if self._followed.count > _SOUND:

@@ -35,7 +35,7 @@ from executor.printing.nodes import column_name, leaf_name
 from executor.queries.client import Client
 from executor.queries.engine_choice import Choice, choose
 from executor.queries.maintained_views import MaintainedViews
-from executor.queries.moments import ATTEMPTS, Moment, Moments, Parameters
+from executor.queries.moments import ATTEMPTS, PATIENT, Moment, Moments, Parameters
 from executor.queries.present_rows import PresentRows
 from executor.queries.spark_queries import SPARK_FAILED, Analytics, Leaf, SparkQuery, Stored, write_files, write_input
 from executor.queries.stream_query import ArrivingQuery
@@ -380,8 +380,7 @@ class Reader:
             elsewhere = self.services.elsewhere.read(plan, parameters, self, transaction)
             with self.services.borrowing.steady(plan.views, self):
                 moment, owned = self.moments.take(plan, transaction, elsewhere, needs_tables)
-            if elsewhere:
-                moment = replace(moment, elsewhere=elsewhere)
+            moment = replace(moment, elsewhere=elsewhere, may_be_later=owned and attempt < PATIENT)
             try:
                 below = self.core.views_below(plan.views)
                 with self.interruptible(moment.snapshot), locked(self.core.view(oid).lock for oid in below):

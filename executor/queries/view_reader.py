@@ -21,7 +21,7 @@ from executor.core.core import Core
 from executor.core.plans import SCANS, Lookup, Plan
 from executor.embedded.connection import Bindings
 from executor.identity_cache import Remembered
-from executor.queries.maintained_views import MaintainedViews
+from executor.queries.maintained_views import MaintainedViews, Reading
 from executor.queries.moments import Moment, Parameters
 from executor.traces.trace import InputTrace
 from executor.views.runtime import ViewPassed, ViewRuntime
@@ -99,7 +99,8 @@ class ViewReader:
             if is_own or (moment.exact and runtime.has_passed(moment.lsn)):
                 table = compute(states)
             else:
-                table = self._maintained.rows(runtime, moment.lsn, time, whole, partial(compute, states))
+                at = Reading(moment.lsn, time, whole, moment.may_be_later)
+                table = self._maintained.rows(runtime, at, partial(compute, states))
             return table.rename_columns([column.name for column in view.stored])
 
         def whole(relation: Relation, bindings: Bindings) -> pa.Table:

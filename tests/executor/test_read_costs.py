@@ -30,8 +30,7 @@ class Reads:
                 self.seconds += fill
             self.is_kept = True
             return False
-        with self.costs.following():
-            self.seconds += follow
+        self.costs.follow(follow)
         if self.costs.is_dear:
             self.is_kept = False
             self.costs.lose()

@@ -1,0 +1,163 @@
+"""When the rows of views that are read follow the changes of what they read: a moment after a commit, before the next
+reader asks, so that reads find little to do.
+
+Owns: which views these are, and their pace. A view is brought up to date once a change has stood for ``FIRST`` seconds,
+and then after pauses that double until the view is read again: between two reads it takes a number of steps that grows
+with the logarithm of the time, whatever the number of changes, and each step follows all changes of its pause at once.
+After ``STEPS`` of them nobody seems to read the view any more, and it waits for its next reader. So early work stays
+in proportion to the work that it spares readers (thrifty query execution, InQP section 2: more eager paths lower the
+final work and raise the total work).
+
+One view is brought up to date at a time, for at most ``SHARE`` of the time. A view that another thread is at work with
+is left to that thread, and a step that takes longer than ``LONGEST`` is ended: a recursion may have no end, and readers
+wait for the step.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from time import monotonic
+from typing import Final
+
+from msgspec import Struct
+
+from executor.core.core import Core
+from planner.cancellation import Calls
+
+_LOGGER: Final = logging.getLogger(__name__)
+#: Seconds from a change to the first step: what comes with it is followed together, and a statement of the same client
+#: that comes next finds the processor free.
+FIRST: Final = 0.005
+#: Steps without a read, some eleven minutes, after which a view is left alone.
+STEPS: Final = 16
+#: The part of the time that steps take at most.
+SHARE: Final = 1 / 3
+#: Seconds that one step may take, and from one interrupt to the next of a step that takes longer.
+LONGEST: Final = 2.0
+_PATIENCE: Final = 0.02
+
+
+class _Paced(Struct):
+    """One view: what it reads, how far it was brought, and when it is brought again."""
+
+    reads: tuple[int, ...]
+    reached: int = 0
+    steps: int = 0
+    due: float = 0.0
+    #: Whether something has changed that it waits to follow.
+    is_behind: bool = False
+
+
+class BackgroundFollowing:
+    """The views of a database that follow changes in the background. Safe for many threads."""
+
+    def __init__(self, core: Core, follow: Callable[[int], bool]) -> None:
+        """``follow`` brings a view's rows to the present, unless another thread is at work with them; it returns
+        whether there are such rows."""
+        self._core, self._follow = core, follow
+        self._lock = threading.Lock()
+        self._paced: dict[int, _Paced] = {}
+        #: Set when something has changed that a view reads, and when a view is due earlier than it was.
+        self._changed, self._sooner = threading.Event(), threading.Event()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._steps = ThreadPoolExecutor(1, "following")
+
+    def read(self, oid: int, lsn: int) -> None:
+        """The rows of a view, which are kept and stand at an LSN, are read."""
+        paced, reads = self._paced.get(oid), self._core.reads_of(oid)
+        if paced is None or paced.reads != reads:
+            self._begin(oid, reads, lsn)
+            return
+        paced.reached = max(lsn, paced.reached)
+        if paced.steps:
+            paced.steps, paced.due = 0, 0.0
+            self._sooner.set()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._ended.set()
+        self._changed.set()
+        self._sooner.set()
+        with self._lock:
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+        self._steps.shutdown()
+
+    def _begin(self, oid: int, reads: tuple[int, ...], lsn: int) -> None:
+        with self._lock:
+            if self._ended.is_set():
+                return
+            before = self._paced.get(oid)
+            self._paced[oid] = _Paced(reads, lsn)
+            with self._core.sequencer.lock:
+                self._core.versions.leave(() if before is None else before.reads, self._changed)
+                self._core.versions.wake(reads, self._changed)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="pace of views", daemon=True)
+                self._thread.start()
+        self._sooner.set()
+
+    def _leave(self, oid: int) -> None:
+        """Follows a view no more, until it is read again."""
+        with self._lock:
+            paced = self._paced.pop(oid, None)
+            if paced is not None:
+                with self._core.sequencer.lock:
+                    self._core.versions.leave(paced.reads, self._changed)
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            self._sooner.wait(self._rest())
+            self._sooner.clear()
+            self._changed.wait(self._patience())
+            self._changed.clear()
+            if self._ended.wait(FIRST):
+                return
+            started = monotonic()
+            for oid, paced in tuple(self._paced.items()):
+                if not self._ended.is_set():
+                    self._look(oid, paced)
+            self._ended.wait((monotonic() - started) * (1 / SHARE - 1))
+
+    def _rest(self) -> float:
+        """Seconds in which no view is due, whatever changes."""
+        due = [paced.due for paced in tuple(self._paced.values())]
+        return max(0.0, min(due) - monotonic()) if due else 0.0
+
+    def _patience(self) -> float | None:
+        """Seconds until a view is to be brought up to date; None where only a change can be a reason for it."""
+        due = [paced.due for paced in tuple(self._paced.values()) if paced.is_behind]
+        return max(0.0, min(due) - monotonic()) if due else None
+
+    def _look(self, oid: int, paced: _Paced) -> None:
+        """Brings a view up to date, if it is time."""
+        newest = self._core.version_of((oid,))
+        paced.is_behind = newest > paced.reached
+        if not paced.is_behind or monotonic() < paced.due:
+            return
+        if paced.steps >= STEPS or not self._step(oid):
+            self._leave(oid)
+            return
+        paced.reached, paced.is_behind = newest, False
+        paced.steps += 1
+        paced.due = monotonic() + FIRST * (1 << paced.steps)
+
+    def _step(self, oid: int) -> bool:
+        """Brings a view up to date; returns whether its rows are kept still."""
+        calls = Calls()
+        step = self._steps.submit(calls.within, self._follow, oid)
+        wait((step,), LONGEST)
+        while not step.done():
+            calls.interrupt()
+            self._core.engine.interrupt(calls)
+            wait((step,), _PATIENCE)
+        try:
+            return step.result()
+        except Exception:
+            _LOGGER.exception("unexpected error while the view with OID %d followed changes", oid)
+            return False

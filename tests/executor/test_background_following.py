@@ -1,0 +1,165 @@
+"""Rows of views follow changes before the next read, at a pace that slows down until there is one."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from executor.database.database import Database
+from executor.queries import background_following
+from executor.queries.background_following import FIRST, BackgroundFollowing
+from executor.queries.kept_rows import KeptRows
+from tests.executor.client import Client, open_database
+from tests.executor.test_maintained_views import create
+from tests.executor.test_recursion import endless
+
+PATIENCE = 60.0
+CHAIN = (
+    "SELECT g, sum(v) s FROM a GROUP BY g",
+    "SELECT s % 3 h, count(*) n FROM v0 GROUP BY s % 3",
+    "SELECT max(n) most FROM v1",
+)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with closing(open_database(tmp_path)) as found:
+        yield found
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Waits until something holds."""
+    end = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def rows_of(database: Database, name: str) -> KeptRows | None:
+    """The rows that are kept of a view."""
+    known = database.maintained._known.values()
+    return next((item.kept for item in known if item.runtime.view.name == name), None)
+
+
+def is_current(database: Database, name: str) -> bool:
+    """Whether the rows of a view are kept and stand at the last change."""
+    rows = rows_of(database, name)
+    with database.core.sequencer.lock:
+        return rows is not None and rows.lsn == database.core.sequencer.visible
+
+
+def test_a_view_that_is_read_follows_the_next_change_and_all_below_it_do(database: Database) -> None:
+    client = Client(database)
+    create(client, CHAIN)
+    client.run("INSERT INTO a SELECT i, i % 7, i, 'x' FROM generate_series(1, 100) i")
+    client.run("SELECT * FROM v2")
+    for _ in range(5):
+        client.run("UPDATE a SET v = v + 1 WHERE k = 5")
+        until(lambda: all(is_current(database, f"v{place}") for place in range(3)))
+    assert client.run("SELECT * FROM v1 ORDER BY h") == client.run(
+        "SELECT s % 3 h, count(*) n FROM (SELECT g, sum(v) s FROM a GROUP BY g) v0 GROUP BY s % 3 ORDER BY h"
+    )
+
+
+def test_a_view_of_a_stream_follows_what_arrives(database: Database) -> None:
+    client = Client(database)
+    client.run("CREATE FOREIGN TABLE s (g int, v int) SERVER stream; CREATE TABLE a (g int PRIMARY KEY, t text)")
+    client.run("INSERT INTO a SELECT i, 'x' || i FROM generate_series(0, 9) i")
+    query = "SELECT t, n FROM a JOIN (SELECT g, count(*) n FROM s GROUP BY g) q USING (g)"
+    client.run(f"CREATE VIEW v WITH (method = 'incremental') AS {query}")
+    client.run("INSERT INTO s SELECT i % 10, i FROM generate_series(1, 50) i")
+    client.run("SELECT * FROM v")
+    client.run("INSERT INTO s VALUES (3, 1), (4, 1)")
+    until(lambda: is_current(database, "v"))
+    assert sorted(client.run("SELECT * FROM v WHERE n > 5")) == [("x3", 6), ("x4", 6)]
+
+
+class Steps:
+    """Counts the steps of a view that something always changes."""
+
+    def __init__(self, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count, self.newest, self.core = 0, 0, database.core
+        monkeypatch.setattr(self.core, "version_of", lambda oids: self.newest)
+        monkeypatch.setattr(self.core, "reads_of", lambda oid: (oid,))
+        self.following = BackgroundFollowing(self.core, self._step)
+
+    def _step(self, oid: int) -> bool:
+        self.count += 1
+        return True
+
+    def change(self) -> None:
+        """Tells of a change."""
+        with self.core.sequencer.lock:
+            self.newest += 1
+            self.core.versions.change(1, self.newest)
+
+
+def test_the_pace_slows_down_until_the_next_read(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps(database, monkeypatch)
+    with closing(steps.following):
+        for _ in range(2):
+            before, started = steps.count, time.monotonic()
+            steps.following.read(1, steps.newest)
+            while time.monotonic() < started + 0.4:
+                steps.change()
+                time.sleep(0.001)
+            most = math.log2((time.monotonic() - started) / FIRST) + 1
+            assert 1 <= steps.count - before <= most
+        until(lambda: not steps.following._paced[1].is_behind or steps.count > before + 1)
+
+
+def test_a_view_that_nobody_reads_is_left_alone(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_following, "STEPS", 3)
+    steps = Steps(database, monkeypatch)
+    with closing(steps.following):
+        steps.following.read(1, 0)
+
+        def is_left() -> bool:
+            steps.change()
+            return not steps.following._paced
+
+        until(is_left)
+        assert steps.count == 3
+        assert not database.core.versions.waits
+
+
+def test_a_step_without_an_end_keeps_no_reader_waiting(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_following, "LONGEST", 0.1)
+    client = endless(database)
+    until(lambda: rows_of(database, "r0") is None)
+    client.run("UPDATE limits SET most = 7")
+    assert len(client.run("SELECT * FROM r0")) == 7
+
+
+def test_a_reader_takes_a_later_moment_where_the_rows_have_passed_its_own(database: Database) -> None:
+    client, other = Client(database), Client(database)
+    create(client, CHAIN)
+    client.run("INSERT INTO a SELECT i, i % 7, i, 'x' FROM generate_series(1, 100) i")
+    client.run("SELECT * FROM v0")
+    runtime = next(item for item in database.core.runtimes() if item.view.name == "v0")
+    moments = threading.Event()
+    take = other.session.reader.moments.take
+
+    def taken(*arguments: object) -> object:
+        found = take(*arguments)  # type: ignore[arg-type]
+        moments.set()
+        return found
+
+    found: list[object] = []
+    reader = threading.Thread(target=lambda: found.append(other.run("SELECT sum(s) FROM v0")))
+    with pytest.MonkeyPatch.context() as patched, runtime.lock:
+        patched.setattr(other.session.reader.moments, "take", taken)
+        reader.start()
+        assert moments.wait(PATIENCE)
+        client.run("UPDATE a SET v = v + 1 WHERE k = 5")
+        assert client.run("SELECT sum(s) FROM v0") == [(5051,)]
+        before = rows_of(database, "v0")
+    reader.join()
+    assert found == [[(5051,)]]
+    assert rows_of(database, "v0") is before is not None
