@@ -1,7 +1,7 @@
 """The law for tables that change in any way: a sample of ``tests.law.changing``, of its cases without streams.
 
 Each case has a schema, views and transactions of its own (``tests/law/changing``). Those with streams are
-``test_any_streams``. ``--whole`` runs 1,000 of each.
+``test_any_streams``. ``--whole`` runs 2,500 of each.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(900)]
 #: Cases of one test, about 12 seconds of processor time.
 SHARE = 50
 #: How many tests there are, and how many run without ``--whole``.
-SHARES = 20
-FEW = 6
+SHARES = 50
+FEW = 20
 
 
 @pytest.fixture(scope="module")

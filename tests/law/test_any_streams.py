@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(900)]
 #: Cases of one test, about 12 seconds of processor time.
 SHARE = 50
 #: How many tests there are, and how many run without ``--whole``.
-SHARES = 20
-FEW = 6
+SHARES = 50
+FEW = 20
 
 
 @pytest.fixture(scope="module")
