@@ -283,6 +283,11 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
             ("reads", TEXT),
             ("rows", INT8),
             ("reason", TEXT),
+            ("changes", INT8),
+            ("rows_read", INT8),
+            ("rows_inserted", INT8),
+            ("rows_deleted", INT8),
+            ("milliseconds", FLOAT8),
         ),
     ),
     "jobs": (

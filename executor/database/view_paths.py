@@ -10,7 +10,9 @@ Owns where the facts come from, and the rows. ``planner.explain`` has the words;
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
+
+from msgspec.structs import astuple
 
 from catalog.catalog import Catalog
 from catalog.objects import View, qualified
@@ -29,6 +31,8 @@ from planner.incremental.programs.program import Program
 from planner.rules.joins.cardinality import Cardinality
 
 _Row = tuple[Any, ...]
+#: Of a part that nothing is measured of.
+_NOTHING: Final[_Row] = (None,) * 5
 
 
 def shown_view(core: Core, maintained: MaintainedViews, runtime: ViewRuntime) -> ShownView:
@@ -39,7 +43,9 @@ def shown_view(core: Core, maintained: MaintainedViews, runtime: ViewRuntime) ->
     known = Known({}, rows, estimates(core, core.catalog))
     begin = Begin.FILLED if facts.is_filling else _begin(runtime.view)
     name, program = qualified(runtime.view), runtime.program
-    return ShownView(name, program, facts.planned, known, (), facts.counts, facts.measured, begin, facts.engines)
+    return ShownView(
+        name, program, facts.planned, known, (), facts.counts, facts.measured, begin, facts.engines, facts.work
+    )
 
 
 def prospective_view(core: Core, catalog: Catalog, view: View, program: Program) -> ShownView:
@@ -71,7 +77,8 @@ def _reads_traces(relation: Relation) -> bool:
 
 
 def path_rows(core: Core, maintained: MaintainedViews) -> list[_Row]:
-    """Rows of view, part, method, what it reads, how many rows are kept, and the reason for a recomputation."""
+    """Rows of view, part, method, what it reads, how many rows are kept, the reason for a recomputation, and what the
+    changes that have reached the part have taken: how many, rows read, inserted, deleted, and milliseconds."""
     found: list[_Row] = []
     for runtime in core.runtimes():
         view = shown_view(core, maintained, runtime)
@@ -86,16 +93,19 @@ def _states(view: ShownView) -> Iterator[_Row]:
             own = (item.relation for item in path.statements if item.target == target)
             names = {node.name for relation in own for node in walk(relation) if isinstance(node, Delta)}
             rows = None if view.known.rows is None else view.known.rows[target]
-            yield target, method, ", ".join(sorted(names)), rows, None
+            yield target, method, ", ".join(sorted(names)), rows, None, *_NOTHING
 
 
 def _above(view: ShownView) -> Iterator[_Row]:
     """What stands above the states."""
     told = dataflow_json(view.planned, view.kept)
     for node in told.get("Nodes", ()):
-        yield f"node {node['Node']}", node["How"], node.get("Reads"), node.get("Rows Kept"), None
+        work = view.work.get(node["Node"])
+        measured = _NOTHING if work is None else (work.changes, *astuple(work.total))
+        yield f"node {node['Node']}", node["How"], node.get("Reads"), node.get("Rows Kept"), None, *measured
     reasons = told.get("Computed at Each Read", ())
     for reason in reasons:
-        yield "final relation", "recomputation", None, None, reason
+        yield "final relation", "recomputation", None, None, reason, *_NOTHING
     if not reasons and "Nodes" not in told:
-        yield "final relation", "recomputation", None, None, "it reads what it shows, so that keeping it costs as much"
+        reason = "it reads what it shows, so that keeping it costs as much"
+        yield "final relation", "recomputation", None, None, reason, *_NOTHING

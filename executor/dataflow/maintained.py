@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from executor.dataflow.first_rows import FirstRowsState
 from executor.dataflow.node_rows import NodeRows
+from executor.dataflow.node_work import MeasuredWork
 from executor.dataflow.operators import Changes, Merge, NodeStates, Query, change_schema, schema_of, typed
 from executor.dataflow.ordered_windows import OrderedRows
 from executor.dataflow.recursion import Rounds, SupportedRows, Surroundings
@@ -80,18 +81,21 @@ class MaintainedRows:
         most: int,
         times: Times,
         views: Mapping[int, ViewRows],
+        work: MeasuredWork,
         saved: Saved | None = None,
     ) -> None:
         """Fills the nodes, as they are at some ``times``, each from the kept rows of those below, or as they were
         ``saved``. ``whole`` evaluates a relation over tables and states as they are at the moment, and over the rows of
         given traces, ``query`` one over a few rows of given traces; ``views`` are the rows of sources that another
-        dataflow keeps. Raises TooLarge where the rows take more than ``most`` bytes, now or later."""
+        dataflow keeps; ``work`` is told what changes take. Raises TooLarge where the rows take more than ``most``
+        bytes, now or later."""
         self._flow = flow
         self._showing = flow.showing
         self._query = query
         self._merge = merge
         self._most = most
         self._passed = _passed(flow)
+        self._work = work
         self._states = NodeStates()
         self._states.bounded.update((node, TimeBoundedRows(item, times)) for node, item in flow.bounded.items())
         self._kept: dict[int, Multiset] = {}
@@ -228,14 +232,18 @@ class MaintainedRows:
         the read. Raises Inconsistent where they are not those of what is kept, and TooLarge."""
         changes = self._changes()
         for node in self._flow.nodes:
+            started, read = self._work.now(), 0
             match node:
                 case Source():
-                    if node.id in deltas:
+                    is_changed = node.id in deltas
+                    if is_changed:
                         changes.put(node, typed(deltas[node.id], change_schema(node.columns)))
                 case Constant() | Ranked():
-                    pass
+                    is_changed = False
                 case _:
-                    changes.run(node, self._states, times)
+                    is_changed, read = changes.run(node, self._states, times), changes.rows_of(node.inputs)
+            if is_changed:
+                self._work.note(node.id, read, changes.delta(node.id), started)
         self._require_room()
         if self._passed is None:
             return None

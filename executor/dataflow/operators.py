@@ -111,6 +111,10 @@ class Changes:
         """What has changed of a node; None for nothing."""
         return self._deltas.get(node)
 
+    def rows_of(self, nodes: Iterable[int]) -> int:
+        """How many rows of some nodes have changed."""
+        return sum(self._deltas[node].num_rows for node in nodes if node in self._deltas)
+
     def put(self, node: DataflowNode, delta: AnyTable) -> None:
         """A node has changed. Raises Inconsistent where that cannot be."""
         self._pass_on(node, delta)
@@ -126,21 +130,22 @@ class Changes:
     def _merge_of(self, node: DataflowNode) -> Consolidate:
         return partial(self._merge, node.columns)
 
-    def run(self, node: Operator, states: NodeStates, times: Times) -> None:
-        """Changes a node as the changes of its inputs, and the time of the read, demand."""
+    def run(self, node: Operator, states: NodeStates, times: Times) -> bool:
+        """Changes a node as the changes of its inputs, and the time of the read, demand; returns whether there were
+        some."""
         is_changed = any(below in self._deltas for below in node.inputs)
         if not is_changed and not isinstance(node, TimeBounded):
-            return
+            return False
         match node:
             case TimeBounded():
                 rows = states.bounded[node.id]
                 parts = [rows.chosen(table_of(self._deltas[node.node]))] if is_changed else []
                 parts += rows.move(times, partial(self._held.between, node.node))
                 if not parts:
-                    return
+                    return False
             case Shared():
                 self._deltas[node.id] = shown(node, self._deltas[node.node])
-                return
+                return True
             case Propagated():
                 parts = [part for place, term in enumerate(node.terms) for part in self._term(node, place, term)]
             case Retracted():
@@ -154,20 +159,21 @@ class Changes:
                 parts = self._chosen(node)
             case OrderedWindow():
                 self._pass_on(node, self._rewindowed(node, states.windows[node.id]))
-                return
+                return True
             case Recursive():
                 base = self._deltas.get(node.base)
                 base = change_schema(node.columns).empty_table() if base is None else table_of(base)
                 found = states.recursions[node.id].change(base, partial(self._stepped, node))
                 self._pass_on(node, found.rename_columns([*names_of(node.columns), WEIGHT]))
-                return
+                return True
             case Recomputed():
                 touched = self._touched(node)
                 if node.own_key is not None:
                     self._pass_on(node, self._replaced(node, node.own_key, touched))
-                    return
+                    return True
                 parts = [weighted(self._over(node, touched, is_new), 2 * is_new - 1) for is_new in (False, True)]
         self.put(node, together(parts))
+        return True
 
     # -- rows ------------------------------------------------------------------------------------------------------
 

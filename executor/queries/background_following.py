@@ -24,6 +24,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from catalog.values.errors import SqlError
 from executor.core.core import Core
 from planner.cancellation import Calls
 
@@ -158,6 +159,9 @@ class BackgroundFollowing:
             wait((step,), _PATIENCE)
         try:
             return step.result()
+        except SqlError as error:  # the next reader gets it
+            _LOGGER.debug("the view with OID %d follows no changes: %s", oid, error)
+            return False
         except Exception:
             _LOGGER.exception("unexpected error while the view with OID %d followed changes", oid)
             return False

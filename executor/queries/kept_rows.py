@@ -18,11 +18,13 @@ from catalog.objects import Table
 from executor.core.core import Core
 from executor.core.plans import PlanCache
 from executor.dataflow.maintained import MaintainedRows, Saved, TooLarge, Whole
+from executor.dataflow.node_work import MeasuredWork
 from executor.dataflow.rows.hashing import NO_HASHES, hashes_of
 from executor.dataflow.rows.multiset import Multiset
 from executor.dataflow.rows.value_bits import by_bits
 from executor.dataflow.rows.weighted_rows import WEIGHT, Inconsistent, consolidated, negated, repeated, weighted
 from executor.dataflow.view_rows import ViewRows
+from executor.embedded.detached_statements import thread_seconds
 from executor.identity_cache import Remembered
 from executor.queries.expanded_views import Expanded
 from executor.small import AnyTable, few, few_of, table_of, together
@@ -35,6 +37,7 @@ from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Column, Relation, Scan, Snapshot
 from planner.algebra.walk import find, kinds_of
 from planner.cancellation import leave
+from planner.explain.work import NodeWork
 from planner.incremental.dataflow.graph import Source, TimeBounded
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.dataflow.rewrites.higher_order import Sized
@@ -229,6 +232,7 @@ class KeptRows:
         #: The LSN up to which the inputs have been read: states may be beyond ``lsn``.
         self.reached = lsn
         self._rows: MaintainedRows | None = None
+        self._work = MeasuredWork(thread_seconds)
         self._time = time
         #: When the rows are to be made anew, as states have lost many of them since.
         expiry = plan.expanded.expiry
@@ -266,7 +270,8 @@ class KeptRows:
 
     def _made(self, whole: Whole, saved: Saved | None) -> MaintainedRows:
         most = self._core.trace_budget.limit // 2
-        return MaintainedRows(self._flow, whole, self._query, self._merge, most, self._times, self._shown, saved)
+        about = (self._query, self._merge, most, self._times, self._shown, self._work)
+        return MaintainedRows(self._flow, whole, *about, saved)
 
     def saved(self, lsn: int, time: datetime) -> Saved | None:
         """The rows at an LSN, of which others are made again after a restart; None where more is needed than these,
@@ -424,6 +429,11 @@ class KeptRows:
     def counts(self) -> dict[int, int]:
         """How many rows are kept of each node."""
         return self.rows.counts
+
+    @property
+    def work(self) -> dict[int, NodeWork]:
+        """What changes have taken at each node of the dataflow that one has reached."""
+        return self._work.nodes
 
     def account(self) -> None:
         """Tells the budget of all traces what is held."""

@@ -52,6 +52,7 @@ from executor.views.runtime import ViewPassed, ViewRuntime
 from executor.views.view_lock import ViewLock, locked
 from planner.algebra.nodes import Column
 from planner.explain.views import Measured
+from planner.explain.work import NodeWork
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.dataflow.rewrites.higher_order import Sized
 from planner.statistics import are_alike
@@ -117,11 +118,13 @@ class Reading(Struct, frozen=True):
 
 
 class KeptFacts(Struct, frozen=True):
-    """A view's dataflow, how many rows are kept of its nodes (None where none are), what reads have taken, whether rows
-    to keep are being made, and how many queries each engine has computed for those that were."""
+    """A view's dataflow, how many rows are kept of its nodes (None where none are) and what changes have taken there,
+    what reads have taken, whether rows to keep are being made, and how many queries each engine has computed for those
+    that were."""
 
     planned: Planned
     counts: dict[int, int] | None
+    work: dict[int, NodeWork]
     measured: Measured
     is_filling: bool
     engines: Mapping[str, int]
@@ -179,10 +182,10 @@ class MaintainedViews:
             None if seconds is None else seconds * 1000 for seconds in (known.costs.computed, known.costs.followed)
         )
         self._plan_by_size(known)
-        counts = None if known.kept is None else known.kept.counts
+        counts, work = (None, {}) if known.kept is None else (known.kept.counts, known.kept.work)
         planned = planned_rows(self._core, runtime) if known.expanded.is_too_large else known.plan.planned
         planned = by_method(runtime.view, planned)
-        return KeptFacts(planned, counts, Measured(computed, followed), known.fill is not None, known.engines)
+        return KeptFacts(planned, counts, work, Measured(computed, followed), known.fill is not None, known.engines)
 
     def follows(self, runtime: ViewRuntime) -> bool:
         """Whether a view's rows are most likely kept, and need no table to be read. Without locks."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from planner.algebra.nodes import Aggregate, Filter, Join, Project, Relation, Scan, SetOperation, Sort, Unnest, Window
 from planner.algebra.walk import walk
+from planner.explain.work import NodeWork
 from planner.incremental.dataflow.graph import (
     Constant,
     DataflowNode,
@@ -30,6 +31,13 @@ from planner.incremental.dataflow.graph import (
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.names import stored_name
 
+_NO_WORK: Final[Mapping[int, NodeWork]] = {}
+#: What is shown of a node beside how it follows changes.
+_SHOWN: Final = ("Reads", "Key", "Rows Kept", "Last Change")
+_FOLLOWED: Final = (
+    "soon after changes while the view is read, with pauses that double until the next read; the rest then"
+)
+
 
 class Begin(Enum):
     """When rows begin to be kept that are not yet."""
@@ -39,19 +47,28 @@ class Begin(Enum):
     FILLED = "once they have been made in the background (recomputation until then)"
 
 
-def explain_dataflow(planned: Planned, kept: Mapping[int, int] | None = None, begin: Begin = Begin.WORTH) -> list[str]:
+def explain_dataflow(
+    planned: Planned,
+    kept: Mapping[int, int] | None = None,
+    begin: Begin = Begin.WORTH,
+    work: Mapping[int, NodeWork] = _NO_WORK,
+) -> list[str]:
     """A line for each node, and one for each reason why something is computed anew at each read. ``kept`` has the rows
-    of the nodes whose rows are in memory; None where none are."""
-    found = dataflow_json(planned, kept, begin)
+    of the nodes whose rows are in memory, None where none are, and ``work`` what changes have taken at nodes."""
+    found = dataflow_json(planned, kept, begin, work)
     lines = [f"Method: {found['Method']}"]
+    lines += [f"Followed: {found['Followed']}"] if "Followed" in found else []
     for node in found.get("Nodes", ()):
         lines.append(f"  {node['Node']}: {node['How']}")
-        lines += [f"       {name}: {node[name]}" for name in ("Reads", "Key", "Rows Kept") if name in node]
+        lines += [f"       {name}: {node[name]}" for name in _SHOWN if name in node]
     return lines + [f"Computed at Each Read: {reason}" for reason in found.get("Computed at Each Read", ())]
 
 
 def dataflow_json(
-    planned: Planned, kept: Mapping[int, int] | None = None, begin: Begin = Begin.WORTH
+    planned: Planned,
+    kept: Mapping[int, int] | None = None,
+    begin: Begin = Begin.WORTH,
+    work: Mapping[int, NodeWork] = _NO_WORK,
 ) -> dict[str, Any]:
     """What ``explain_dataflow`` tells, as a JSON value."""
     reasons = {"Computed at Each Read": list(planned.reasons)} if planned.reasons else {}
@@ -59,8 +76,12 @@ def dataflow_json(
     if flow is None:
         return {"Method": "recomputation", **reasons}
     method = "by changes" if kept is not None else f"by changes, {begin.value}"
+    followed = {} if kept is None else {"Followed": _FOLLOWED}
     nodes = [_node(node, flow.kept.get(_holder(node), ()), (kept or {}).get(_holder(node))) for node in flow.nodes]
-    return {"Method": method, "Nodes": nodes, **reasons}
+    for node in nodes:
+        if (measured := work.get(node["Node"])) is not None:
+            node["Last Change"] = str(measured.last)
+    return {"Method": method, **followed, "Nodes": nodes, **reasons}
 
 
 def _holder(node: DataflowNode) -> int:

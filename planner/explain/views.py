@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from planner.explain.dataflows import Begin, dataflow_json, explain_dataflow
 from planner.explain.programs import Known, explain_program, program_json
+from planner.explain.work import NodeWork
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.programs.program import Program
 
@@ -27,8 +28,8 @@ class Measured(Struct, frozen=True):
 
 class ShownView(Struct, frozen=True):
     """A continuous view. ``attributes`` are what is said first, such as options; ``kept`` has the rows that are kept in
-    memory, by node of the dataflow, None where none are; ``engines``: how many of the queries that made them in the
-    background each engine has computed."""
+    memory, by node of the dataflow, None where none are, ``work`` what changes have taken at a node; ``engines``: how
+    many of the queries that made them in the background each engine has computed."""
 
     name: str
     program: Program
@@ -39,6 +40,7 @@ class ShownView(Struct, frozen=True):
     measured: Measured = Measured()
     begin: Begin = Begin.WORTH
     engines: Mapping[str, int] = {}
+    work: Mapping[int, NodeWork] = {}
 
 
 def explain_view(view: ShownView) -> list[str]:
@@ -47,14 +49,14 @@ def explain_view(view: ShownView) -> list[str]:
         f"Continuous View {view.name}",
         *(f"  {name}: {text}" for name, text in view.attributes),
         *(f"  {line}" for line in explain_program(view.program, view.known)),
-        *(f"    {line}" for line in explain_dataflow(view.planned, view.kept, view.begin)),
+        *(f"    {line}" for line in explain_dataflow(view.planned, view.kept, view.begin, view.work)),
         *(f"    {name}: {value}" for name, value in _measures(view)),
     ]
 
 
 def view_json(view: ShownView) -> dict[str, Any]:
     """What ``explain_view`` tells, as a JSON value."""
-    upper = {**dataflow_json(view.planned, view.kept, view.begin), **dict(_measures(view))}
+    upper = {**dataflow_json(view.planned, view.kept, view.begin, view.work), **dict(_measures(view))}
     return {**dict(view.attributes), **program_json(view.program, view.known), "Upper Method": upper}
 
 

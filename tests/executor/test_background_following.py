@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.queries import background_following
 from executor.queries.background_following import FIRST, BackgroundFollowing
@@ -135,6 +136,20 @@ def test_a_step_without_an_end_keeps_no_reader_waiting(database: Database, monke
     until(lambda: rows_of(database, "r0") is None)
     client.run("UPDATE limits SET most = 7")
     assert len(client.run("SELECT * FROM r0")) == 7
+
+
+def test_a_row_that_fails_fails_the_reader_alone(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+    client = Client(database)
+    client.run("CREATE FOREIGN TABLE s (g int, v int) SERVER stream; CREATE TABLE a (g int PRIMARY KEY, t text)")
+    query = "SELECT t, n FROM a JOIN (SELECT g, sum(1 / v) n FROM s GROUP BY g) q USING (g)"
+    client.run(f"CREATE VIEW v WITH (method = 'incremental') AS {query}; INSERT INTO s VALUES (1, 1)")
+    client.run("SELECT * FROM v")
+    following = database.maintained._following
+    client.run("INSERT INTO s VALUES (1, 0)")
+    until(lambda: not following._paced)
+    with pytest.raises(SqlError, match="division by zero"):
+        client.run("SELECT * FROM v")
+    assert not [item for item in caplog.records if item.levelname in ("WARNING", "ERROR")]
 
 
 def test_a_reader_takes_a_later_moment_where_the_rows_have_passed_its_own(database: Database) -> None:

@@ -123,6 +123,13 @@ def test_a_system_view_shows_how_each_part_is_maintained(database: Database) -> 
     client.run("INSERT INTO s VALUES (1, 2); INSERT INTO a VALUES (1, 1, 1, 'x')")
     client.run("SELECT * FROM joined, grouped")
     found: dict[str, list[Any]] = {}
+    client.run("UPDATE a SET t = 'y'")
+    client.run("SELECT * FROM joined")
+    measured = "changes, rows_read, rows_inserted, rows_deleted, milliseconds > 0"
+    nodes = client.run(
+        f"SELECT part, {measured} FROM millstream.paths WHERE view = 'joined' AND changes > 0 ORDER BY 1"
+    )
+    assert nodes == [("node 1", 1, 0, 1, 1, True), ("node 2", 1, 2, 1, 1, True)]
     for view, *about in client.run("SELECT view, method, reads, rows, reason FROM millstream.paths"):
         found.setdefault(view, []).append(tuple(about))
     assert ("split", "s", 1, None) in found["grouped"]
@@ -308,6 +315,7 @@ def test_explain_names_the_method_of_each_operator(database: Database) -> None:
         "grouping, from which rows are taken back",
         "recomputation of touched keys of a grouping",
         "Rows Kept: 1",
+        "Followed: soon after changes",
     ):
         assert words in after, words
     assert "Computed at Each Read" not in after

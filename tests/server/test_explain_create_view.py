@@ -176,6 +176,8 @@ def test_what_a_read_has_taken_is_shown(client: Client) -> None:
     method = document(client, "SELECT * FROM ex_v")["Continuous Views"]["ex_v"]["Upper Method"]
     assert method["Time of Following a Change (ms)"] > 0
     assert [node["Rows Kept"] for node in method["Nodes"] if "Rows Kept" in node][-1] == 8
+    last = [node["Last Change"].rpartition(", ")[0] for node in method["Nodes"]]
+    assert last == ["1 inserted, 0 deleted", *(f"{read} read, 1 inserted, 1 deleted" for read in ("1 row", "2 rows"))]
 
 
 def test_the_option_method_counts(client: Client) -> None:
