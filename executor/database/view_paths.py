@@ -27,6 +27,7 @@ from planner.explain.dataflows import Begin, dataflow_json
 from planner.explain.plans import Rows
 from planner.explain.programs import Known
 from planner.explain.views import ShownView
+from planner.explain.work import Work
 from planner.incremental.programs.program import Program
 from planner.rules.joins.cardinality import Cardinality
 
@@ -40,7 +41,7 @@ def shown_view(core: Core, maintained: MaintainedViews, runtime: ViewRuntime) ->
     with runtime.lock:
         facts = maintained.facts(runtime)
     rows = {name: sum(table.num_rows for table in state.tables) for name, state in runtime.states.items()}
-    known = Known({}, rows, estimates(core, core.catalog))
+    known = Known({}, rows, estimates(core, core.catalog), dict(runtime.runner.work))
     begin = Begin.FILLED if facts.is_filling else _begin(runtime.view)
     name, program = qualified(runtime.view), runtime.program
     return ShownView(
@@ -93,7 +94,12 @@ def _states(view: ShownView) -> Iterator[_Row]:
             own = (item.relation for item in path.statements if item.target == target)
             names = {node.name for relation in own for node in walk(relation) if isinstance(node, Delta)}
             rows = None if view.known.rows is None else view.known.rows[target]
-            yield target, method, ", ".join(sorted(names)), rows, None, *_NOTHING
+            work = view.known.work.get((path.id, target))
+            yield target, method, ", ".join(sorted(names)), rows, None, *_measured(work)
+
+
+def _measured(work: Work | None) -> _Row:
+    return _NOTHING if work is None else (work.changes, *astuple(work.total))
 
 
 def _above(view: ShownView) -> Iterator[_Row]:
@@ -101,8 +107,7 @@ def _above(view: ShownView) -> Iterator[_Row]:
     told = dataflow_json(view.planned, view.kept)
     for node in told.get("Nodes", ()):
         work = view.work.get(node["Node"])
-        measured = _NOTHING if work is None else (work.changes, *astuple(work.total))
-        yield f"node {node['Node']}", node["How"], node.get("Reads"), node.get("Rows Kept"), None, *measured
+        yield f"node {node['Node']}", node["How"], node.get("Reads"), node.get("Rows Kept"), None, *_measured(work)
     reasons = told.get("Computed at Each Read", ())
     for reason in reasons:
         yield "final relation", "recomputation", None, None, reason, *_NOTHING

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from executor.dataflow.rows.weighted_rows import WEIGHT, weights_of
 from executor.small import AnyTable, SmallTable
-from planner.explain.work import NodeWork, Step
+from planner.explain.work import NONE, Step, Work
 
 
 class MeasuredWork:
@@ -18,20 +18,17 @@ class MeasuredWork:
     def __init__(self, now: Callable[[], float]) -> None:
         """``now``: the seconds of processor time of the calling thread."""
         self.now = now
-        self._nodes: dict[int, NodeWork] = {}
+        self._nodes: dict[int, Work] = {}
 
     def note(self, node: int, read: int, delta: AnyTable | None, started: float) -> None:
         """A change has reached a node, which has read so many rows of its inputs' changes, and has changed by
         ``delta`` since it ``started``."""
         inserted, deleted = (0, 0) if delta is None else _counts(delta)
         step = Step(read, inserted, deleted, (self.now() - started) * 1000)
-        known = self._nodes.get(node)
-        self._nodes[node] = (
-            NodeWork(1, step, step) if known is None else NodeWork(known.changes + 1, step, known.total.plus(step))
-        )
+        self._nodes[node] = self._nodes.get(node, NONE).after(step)
 
     @property
-    def nodes(self) -> dict[int, NodeWork]:
+    def nodes(self) -> dict[int, Work]:
         """What has been measured, by node."""
         return dict(self._nodes)
 

@@ -37,7 +37,7 @@ from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Column, Relation, Scan, Snapshot
 from planner.algebra.walk import find, kinds_of
 from planner.cancellation import leave
-from planner.explain.work import NodeWork
+from planner.explain.work import Work
 from planner.incremental.dataflow.graph import Source, TimeBounded
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.dataflow.rewrites.higher_order import Sized
@@ -431,7 +431,7 @@ class KeptRows:
         return self.rows.counts
 
     @property
-    def work(self) -> dict[int, NodeWork]:
+    def work(self) -> dict[int, Work]:
         """What changes have taken at each node of the dataflow that one has reached."""
         return self._work.nodes
 

@@ -52,7 +52,7 @@ from executor.views.runtime import ViewPassed, ViewRuntime
 from executor.views.view_lock import ViewLock, locked
 from planner.algebra.nodes import Column
 from planner.explain.views import Measured
-from planner.explain.work import NodeWork
+from planner.explain.work import Work
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.dataflow.rewrites.higher_order import Sized
 from planner.statistics import are_alike
@@ -124,7 +124,7 @@ class KeptFacts(Struct, frozen=True):
 
     planned: Planned
     counts: dict[int, int] | None
-    work: dict[int, NodeWork]
+    work: dict[int, Work]
     measured: Measured
     is_filling: bool
     engines: Mapping[str, int]

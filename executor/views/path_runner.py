@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from catalog.objects import RowPolicy, Stream
 from catalog.values.errors import SqlError
+from executor.embedded.detached_statements import thread_seconds
 from executor.engine import Inputs, Job, MemoryEngine
 from executor.traces.layout import LSN, ORDINAL
 from executor.traces.trace import InputTrace
@@ -31,6 +32,7 @@ from executor.views.failing_rows import Runs, error_of, of_one, rejections, run_
 from executor.views.failure import is_of_the_rows
 from planner.algebra.nodes import Delta, Relation
 from planner.algebra.walk import walk
+from planner.explain.work import NONE, Step, Work
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Path, Program, State, Statement, needed_deltas, states_read
 from planner.incremental.programs.rejected import REJECTED
@@ -102,6 +104,8 @@ class PathRunner:
         #: By the paths' ids, the statics that their rows meet as of their own LSNs.
         arrival = {static.name for static in program.arrival_statics}
         self._arrival = {path.id: arrival & standing for path in program.paths if (standing := self._standing[path.id])}
+        #: What runs have taken, by the id of their path and their state; the time is the whole path's.
+        self.work: dict[tuple[int, str], Work] = {}
         #: By the identity of their paths, what takes the place of statements that fail; made when it is first needed.
         self._forgiving: dict[int, tuple[Path, Forgiving]] = {}
 
@@ -129,10 +133,19 @@ class PathRunner:
         def standing(state: State) -> list[pa.Table]:
             return [*before(state), *found.get(state.name, ())]
 
+        started, read = thread_seconds(), self.rows(path, after, upto)
         for start, end in self._parts(path, after, upto):
             for name, rows in self._run_part(path, start, end, standing, policy).items():
                 found.setdefault(name, []).append(rows)
-        return {name: self._joined(name, runs) for name, runs in found.items()}
+        joined = {name: self._joined(name, runs) for name, runs in found.items()}
+        self._note(path, read, joined, thread_seconds() - started)
+        return joined
+
+    def _note(self, path: Path, read: int, runs: Runs, seconds: float) -> None:
+        """Counts what a run of a path has taken, at each of its states."""
+        for name, rows in runs.items():
+            step = Step(read, rows.num_rows, 0, seconds * 1000)
+            self.work[path.id, name] = self.work.get((path.id, name), NONE).after(step)
 
     def _parts(self, path: Path, after: int, upto: int) -> list[tuple[int, int]]:
         """The parts of an interval that have rows, between which the tables change that these rows meet."""

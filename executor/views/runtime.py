@@ -244,6 +244,10 @@ class ViewRuntime:
         """Whether the content has rows of a later LSN."""
         return any(progress.reached > lsn and progress.moved > lsn for progress in self.paths)
 
+    def _is_beyond(self, lsn: int) -> bool:
+        """Whether the content has rows of a later LSN, or has failed at one."""
+        return self.has_passed(lsn) or (self.error is not None and self.error.lsn > lsn)
+
     @property
     def _is_here(self) -> bool:
         """Whether there is content that follows the inputs."""
@@ -509,7 +513,7 @@ class ViewRuntime:
         self.check_inputs()
         with self.lock:
             self._begin_read()
-            if exact and self.has_passed(lsn):
+            if exact and self._is_beyond(lsn):
                 if lsn not in self._kept:
                     raise ViewPassed
                 return query(partial(self.snapshots, lsn))
@@ -528,7 +532,7 @@ class ViewRuntime:
         self.check_inputs()
         with self.lock:
             self._begin_read()
-            if exact and self.has_passed(lsn):
+            if exact and self._is_beyond(lsn):
                 return None
             self.advance(lsn)
             return find()

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from planner.algebra.nodes import Aggregate, Filter, Join, Project, Relation, Scan, SetOperation, Sort, Unnest, Window
 from planner.algebra.walk import walk
-from planner.explain.work import NodeWork
+from planner.explain.work import Work
 from planner.incremental.dataflow.graph import (
     Constant,
     DataflowNode,
@@ -31,7 +31,7 @@ from planner.incremental.dataflow.graph import (
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.names import stored_name
 
-_NO_WORK: Final[Mapping[int, NodeWork]] = {}
+_NO_WORK: Final[Mapping[int, Work]] = {}
 #: What is shown of a node beside how it follows changes.
 _SHOWN: Final = ("Reads", "Key", "Rows Kept", "Last Change")
 _FOLLOWED: Final = (
@@ -51,7 +51,7 @@ def explain_dataflow(
     planned: Planned,
     kept: Mapping[int, int] | None = None,
     begin: Begin = Begin.WORTH,
-    work: Mapping[int, NodeWork] = _NO_WORK,
+    work: Mapping[int, Work] = _NO_WORK,
 ) -> list[str]:
     """A line for each node, and one for each reason why something is computed anew at each read. ``kept`` has the rows
     of the nodes whose rows are in memory, None where none are, and ``work`` what changes have taken at nodes."""
@@ -68,7 +68,7 @@ def dataflow_json(
     planned: Planned,
     kept: Mapping[int, int] | None = None,
     begin: Begin = Begin.WORTH,
-    work: Mapping[int, NodeWork] = _NO_WORK,
+    work: Mapping[int, Work] = _NO_WORK,
 ) -> dict[str, Any]:
     """What ``explain_dataflow`` tells, as a JSON value."""
     reasons = {"Computed at Each Read": list(planned.reasons)} if planned.reasons else {}

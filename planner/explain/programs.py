@@ -17,6 +17,7 @@ from planner.algebra.nodes import Delta, Literal, Relation, Window
 from planner.algebra.walk import walk
 from planner.explain.plans import Rows, relation_json, tree_lines
 from planner.explain.scalars import deparse
+from planner.explain.work import Work
 from planner.incremental.programs.program import Borrowed, Path, Program, State, Statement, Static
 from planner.incremental.programs.retargeting import renamed
 from planner.placement import builds, spread
@@ -44,11 +45,13 @@ class Facts(Struct, frozen=True):
 
 class Known(Struct, frozen=True):
     """What the executor knows of a program: of its paths, by their ids; how many rows are kept now, by state, None
-    where there is none yet; and, of a relation, the estimates of rows where there are statistics."""
+    where there is none yet; of a relation, the estimates of rows where there are statistics; and what runs have taken,
+    by the id of their path and their state."""
 
     paths: Mapping[int, Facts] = field(default_factory=dict[int, Facts])
     rows: Mapping[str, int] | None = None
     estimates: Callable[[Relation], Rows | None] = lambda relation: None
+    work: Mapping[tuple[int, str], Work] = field(default_factory=dict[tuple[int, str], Work])
 
 
 _NOTHING: Final = Known()
@@ -96,7 +99,7 @@ def _path_lines(program: Program, traces: Mapping[str, str], path: Path, known: 
         yield f"  State {state.name}"
         yield f"    Trace: {traces[state.name]}"
         attributes = (*_state_attributes(state, statements), *_kept(program, state))
-        attributes += _counted(known, traces[state.name])
+        attributes += (*_counted(known, traces[state.name]), *_last_run(known, path, traces[state.name]))
         yield from (f"    {name}: {text}" for name, text in attributes)
         for statement in statements:
             yield from tree_lines(statement.relation, 4, "->  ")
@@ -133,6 +136,12 @@ def _growth(state: State, statements: Sequence[Statement]) -> str:
 def _counted(known: Known, trace: str) -> tuple[tuple[str, str], ...]:
     """How many rows a state has now."""
     return () if known.rows is None or trace not in known.rows else (("Rows", str(known.rows[trace])),)
+
+
+def _last_run(known: Known, path: Path, trace: str) -> tuple[tuple[str, str], ...]:
+    """What the last run of a path has taken."""
+    work = known.work.get((path.id, trace))
+    return () if work is None else (("Last Run", str(work.last)),)
 
 
 def _kept(program: Program, state: State) -> Iterator[tuple[str, str]]:
@@ -181,11 +190,12 @@ def program_json(program: Program, known: Known = _NOTHING) -> dict[str, Any]:
     program, traces = _readable(program)
     states = {state.name: state for state in program.states}
 
-    def statement(item: Statement) -> dict[str, Any]:
+    def statement(item: Statement, path: Path) -> dict[str, Any]:
         state = states[item.target]
         attributes: dict[str, Any] = dict((*_state_attributes(state, (item,)), *_kept(program, state)))
         trace = traces[item.target]
         attributes |= {name: int(text) for name, text in _counted(known, trace)}
+        attributes |= dict(_last_run(known, path, trace))
         return {"State": item.target, "Trace": trace, **attributes, "Plan": relation_json(item.relation)}
 
     def static(item: Static) -> dict[str, Any]:
@@ -199,7 +209,7 @@ def program_json(program: Program, known: Known = _NOTHING) -> dict[str, Any]:
             "When": facts.when,
             "Where": facts.where,
             **({"Watermark": f"latest {facts.watermark}"} if facts.watermark else {}),
-            "Statements": [statement(part) for part in item.statements],
+            "Statements": [statement(part, item) for part in item.statements],
         }
 
     keys = [column.name for column in program.point_key]

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from planner.explain.dataflows import Begin, dataflow_json, explain_dataflow
 from planner.explain.programs import Known, explain_program, program_json
-from planner.explain.work import NodeWork
+from planner.explain.work import Work
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.programs.program import Program
 
@@ -40,7 +40,7 @@ class ShownView(Struct, frozen=True):
     measured: Measured = Measured()
     begin: Begin = Begin.WORTH
     engines: Mapping[str, int] = {}
-    work: Mapping[int, NodeWork] = {}
+    work: Mapping[int, Work] = {}
 
 
 def explain_view(view: ShownView) -> list[str]:

@@ -1,12 +1,15 @@
-"""What changes have taken at a node of a dataflow, as EXPLAIN and ``millstream.paths`` show it."""
+"""What changes have taken at a part of a view, a state or a node of its dataflow: EXPLAIN and ``millstream.paths`` show
+it."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from msgspec import Struct
 
 
 class Step(Struct, frozen=True):
-    """One change, or several together: the rows that the node has read of the changes of its inputs, the rows that it
+    """One change, or several together: the rows that the part has read of the changes of its inputs, the rows that it
     has inserted and deleted itself, and the milliseconds of processor time."""
 
     read: int = 0
@@ -28,9 +31,16 @@ class Step(Struct, frozen=True):
         return f"{read}{self.inserted:,} inserted, {self.deleted:,} deleted, {self.milliseconds:.3f} ms"
 
 
-class NodeWork(Struct, frozen=True):
-    """The changes that have reached a node since its rows are kept: how many, the last one, and all together."""
+class Work(Struct, frozen=True):
+    """The changes that have reached a part since they are counted: how many, the last one, and all together."""
 
-    changes: int
-    last: Step
-    total: Step
+    changes: int = 0
+    last: Step = Step()
+    total: Step = Step()
+
+    def after(self, step: Step) -> Work:
+        """With one more."""
+        return Work(self.changes + 1, step, self.total.plus(step))
+
+
+NONE: Final = Work()

@@ -126,10 +126,14 @@ def test_a_system_view_shows_how_each_part_is_maintained(database: Database) -> 
     client.run("UPDATE a SET t = 'y'")
     client.run("SELECT * FROM joined")
     measured = "changes, rows_read, rows_inserted, rows_deleted, milliseconds > 0"
-    nodes = client.run(
-        f"SELECT part, {measured} FROM millstream.paths WHERE view = 'joined' AND changes > 0 ORDER BY 1"
-    )
+    of_nodes = f"SELECT part, {measured} FROM millstream.paths WHERE view = 'joined' AND part ~ '^node' AND changes > 0"
+    nodes = sorted(client.run(of_nodes))
     assert nodes == [("node 1", 1, 0, 1, 1, True), ("node 2", 1, 2, 1, 1, True)]
+    of_state = f"SELECT {measured} FROM millstream.paths WHERE view = 'grouped' AND reads = 's'"
+    assert client.run(of_state) == [(1, 1, 1, 0, True)]
+    assert any(
+        "Last Run: 1 row read, 1 inserted, 0 deleted" in line for (line,) in client.run("EXPLAIN SELECT * FROM grouped")
+    )
     for view, *about in client.run("SELECT view, method, reads, rows, reason FROM millstream.paths"):
         found.setdefault(view, []).append(tuple(about))
     assert ("split", "s", 1, None) in found["grouped"]

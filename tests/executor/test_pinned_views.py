@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from catalog.values.errors import SqlError
 from executor.database.database import Database
 from tests.executor.client import Client, open_database
 from tests.rig.beside import Beside
@@ -95,3 +96,24 @@ def test_read_only_transactions_under_load_never_fail(database: Database) -> Non
     finally:
         over.append(True)
         writing.result()
+
+
+@pytest.mark.parametrize("method", ["auto", "incremental"])
+def test_a_view_that_has_failed_since_is_read_as_of_the_snapshot(database: Database, method: str) -> None:
+    writer, other, reader, late = (Client(database) for _ in range(4))
+    writer.run(f"CREATE VIEW tens WITH (method = '{method}') AS SELECT g, 10 / n AS tenth FROM s")
+    writer.run("CREATE VIEW higher AS SELECT g, sum(tenth) FROM tens GROUP BY g")
+    writer.run("INSERT INTO s VALUES (1, 2), (2, 5)")
+    reads = ("SELECT * FROM tens ORDER BY g", "SELECT * FROM higher ORDER BY g")
+    expected = [other.run(read) for read in reads]
+    reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    assert reader.run(reads[0]) == expected[0]
+    writer.run("INSERT INTO s VALUES (3, 1)")
+    late.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    late.run("SELECT count(*) FROM t")
+    writer.run("INSERT INTO s VALUES (3, 0)")
+    for read in reads:
+        with pytest.raises(SqlError, match="division by zero"):
+            other.run(read)
+    assert [reader.run(read) for read in reads] == expected
+    assert late.run("SELECT count(*) FROM tens") == [(3,)]
