@@ -140,7 +140,11 @@ class Rebuilt(Struct, frozen=True):
     rows: pa.Table
 
 
-Entry = Created | Dropped | Changed | ChangedRow | Defined | Altered | Rebuilt | Deferred | Settled
+#: Entries that change definitions.
+DefinitionChange = Created | Dropped | Defined | Altered | Rebuilt
+
+
+Entry = DefinitionChange | RowsChanged | Deferred | Settled
 
 
 Gathered = dict[int, tuple[list[pa.Table], list[pa.Table]]]
@@ -153,9 +157,9 @@ def gathered(journal: Iterable[Entry]) -> tuple[Gathered, set[int]]:
     rebuilt: set[int] = set()
     for entry in journal:
         match entry:
-            case Changed() | ChangedRow() | Created() | Dropped() | Defined() | Altered() | Rebuilt() if is_temporary(
-                entry.table
-            ):
+            case Deferred() | Settled():
+                pass
+            case _ if is_temporary(entry.table):
                 pass
             case Changed() | ChangedRow():
                 inserted, deleted = found.setdefault(entry.table.oid, ([], []))
@@ -168,6 +172,6 @@ def gathered(journal: Iterable[Entry]) -> tuple[Gathered, set[int]]:
                 rebuilt.add(entry.table.oid)
             case Altered() if entry.table.oid in found:  # by value, the table's older changes are void
                 rebuilt.add(entry.table.oid)
-            case Created() | Defined() | Altered() | Deferred() | Settled():
+            case Created() | Defined() | Altered():
                 pass
     return found, rebuilt

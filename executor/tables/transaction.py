@@ -3,10 +3,10 @@
 Owns: INSERT, UPDATE, DELETE, TRUNCATE, COPY and DDL within one DuckDB transaction, and its journal. As long as it has
 only changed rows by key (``keyed``), there is no DuckDB transaction: the journal alone is committed, and DuckDB gets
 the rows together with those of others (``backlog``). Before a statement changes a table, its locks are taken
-(``needs``), so that no two transactions change the same row. A DuckDB transaction's snapshot is as old as the
-transaction; it has no savepoints and ends at any error. To see later commits of others, or to return to a savepoint, it
-is rolled back, and the journal is replayed in a new one, up to its end or to the savepoint. A statement is checked
-completely before any of it is applied.
+(``needs``, ``row_locks``), so that no two transactions change the same row. A DuckDB transaction's snapshot is as old
+as the transaction; it has no savepoints and ends at any error. To see later commits of others, or to return to a
+savepoint, it is rolled back, and the journal is replayed in a new one, up to its end or to the savepoint. A statement
+is checked completely before any of it is applied.
 """
 
 from __future__ import annotations
@@ -28,28 +28,29 @@ from executor.locks.held import TransactionLocks
 from executor.locks.modes import Mode
 from executor.locks.targets import Keys, Relation, Rows
 from executor.locks.targets import Row as RowTarget
-from executor.rows.row_shapes import identity_of, keys_of
 from executor.tables import changes as tools
 from executor.tables.backlog import NetRows, net_of
 from executor.tables.changes import Change, Changes
 from executor.tables.constraints.checks import Checker, refuse_referenced
 from executor.tables.constraints.deferral import Deferred, Settled, Timing, require_settled, settle, waiting
 from executor.tables.definitions import catalog_documents
-from executor.tables.definitions.altering import Step, Verifier, apply_step
+from executor.tables.definitions.altering import Step, Verifier
 from executor.tables.definitions.catalog_documents import Documents
-from executor.tables.definitions.creation import create_table, define_table, drop_table, require_storable
 from executor.tables.journal import (
     Altered,
     Changed,
     ChangedRow,
     Created,
     Defined,
+    DefinitionChange,
     Dropped,
     Entry,
     Rebuilt,
     RowsChanged,
     gathered,
 )
+from executor.tables.own_definitions import OwnDefinitions
+from executor.tables.row_locks import RowLocks, has_rows_by_key, is_small
 from executor.tables.savepoints import Savepoints
 from executor.tables.statements.changes_by_key import KeyedWriter, NotByKey, Store
 from executor.tables.statements.effects import Arguments, Effect, Effects, Modification, OverRows, parts_of, typed
@@ -57,7 +58,7 @@ from executor.tables.statements.follower_rows import Following
 from executor.tables.statements.lock_needs import Need, needs, neighbours, of_insertion
 from executor.tables.statements.row_plans import RowPlan
 from executor.traces.index import Row
-from executor.traces.keyed_rows import Columns, Key, keys_in
+from executor.traces.keyed_rows import Columns, Key
 from planner.algebra.nodes import Column, Scalar
 from planner.algebra.nodes import Relation as Algebra
 from planner.lowering.effects import calls_of
@@ -67,10 +68,6 @@ from planner.statements.walk import roots
 _NO_CATALOG: Final = Catalog()
 #: Journal entries that change no rows.
 _CHECKS: Final = (Deferred, Settled)
-#: The most rows of a statement that are locked one by one.
-_FEW: Final = 64
-#: The number of a transaction's locks at which they would take more memory than their rows.
-_MANY_LOCKS: Final = 10_000
 #: How often a statement is computed again because others changed its rows, before it locks all rows.
 _TRIES: Final = 3
 
@@ -98,9 +95,8 @@ class WriteTransaction:
         self._fixed = fixed
         #: The LSN up to which its DuckDB transaction sees all commits.
         self._at = 0
-        #: Tables whose definitions it has changed, by oid; None for dropped tables.
-        self.own_definitions: dict[int, Table | None] = {}
-        self._seen: tuple[Mapping[int, Table], Mapping[int, Table]] | None = None
+        self._own = OwnDefinitions(lambda: store.definitions)
+        self._rows = RowLocks(locks, lambda: self.definitions, self.lock)
         #: The catalog that it stores, if any.
         self.catalog: Documents | None = None
         #: Tables that its record contains with all rows (known after ``changes``).
@@ -150,18 +146,12 @@ class WriteTransaction:
     @property
     def definitions(self) -> Mapping[int, Table]:
         """The tables' definitions as this transaction sees them."""
-        committed = self._store.definitions
-        if not self.own_definitions:
-            return committed
-        if self._seen is None or self._seen[0] is not committed:
-            seen = {oid: table for oid, table in committed.items() if oid not in self.own_definitions}
-            seen |= {oid: table for oid, table in self.own_definitions.items() if table is not None}
-            self._seen = committed, seen
-        return self._seen[1]
+        return self._own.seen
 
-    def _set_definition(self, oid: int, table: Table | None) -> None:
-        self.own_definitions[oid] = table
-        self._seen = None
+    @property
+    def own_definitions(self) -> Mapping[int, Table | None]:
+        """Tables whose definitions it has changed, by oid; None for dropped tables."""
+        return self._own.changed
 
     @property
     def touched(self) -> set[int]:
@@ -207,7 +197,7 @@ class WriteTransaction:
         self._connection.rollback()
         self._at = self._store.applied_lsn
         self._store.backlog.apply()
-        self.own_definitions, self._seen = {}, None
+        self._own.forget()
         self._begin()
         if self._fixed is not None and max(self._store.changed.values(), default=0) > self._fixed[1]:
             raise SqlError("40001", "could not serialize access: rows have changed since the snapshot was taken")
@@ -245,23 +235,10 @@ class WriteTransaction:
                 raise SqlError("40001", "could not serialize access due to concurrent update")
         return any(taken)
 
-    def _lock_arriving(self, *tables: Table, effect: Effect | None = None) -> None:
-        """Locks the keys of new rows if they are few, otherwise all rows of a table with keys."""
-        are_few = effect is not None and _is_small(effect)
-        for table in tables:
-            is_whole = _has_unique_keys(table) and not (are_few and _has_rows_by_key(table))
-            self.lock([(Rows(table.oid), Mode.SHARE_ROW_EXCLUSIVE if is_whole else Mode.ROW_EXCLUSIVE)])
-        if effect is not None:
-            self._lock_rows(effect)
-
     @property
     def _finds_by_key(self) -> bool:
         """Whether the rows that are in memory by key are the rows that the transaction sees."""
         return self._connection is None and self._fixed is None
-
-    def _lock_all(self, *tables: Table) -> bool:
-        """Locks all rows of the tables that a query reads without a key; returns whether a lock is new."""
-        return self.lock([(Rows(table.oid), Mode.SHARE_ROW_EXCLUSIVE) for table in tables])
 
     def stand(self) -> None:
         """Locks were taken: from now on the transaction sees the changes of others whose place in the log is fixed."""
@@ -344,7 +321,7 @@ class WriteTransaction:
             if effect is None or not isinstance(statement, Insert):  # the row ids of other tables are unknown
                 effect = self._by_query(statement, arguments, tables)
             else:
-                self._lock_arriving(*tables, effect=effect)
+                self._rows.arriving(*tables, effect=effect)
                 self.see(neighbours({table.oid for table in tables}, self.definitions))
             self._apply(dict(effect.changes), Following(self._effects, arguments, catalog))
             return Changes(effect.count, effect.returned)
@@ -354,7 +331,7 @@ class WriteTransaction:
         self.lock([(Rows(table.oid), Mode.ROW_EXCLUSIVE) for table in tables])
         effect = self._keyed.effect(statement, arguments, self.definitions)
         for _ in range(_TRIES):
-            if effect is None or not self._lock_rows(effect) or isinstance(statement, Insert):
+            if effect is None or not self._rows.of(effect) or isinstance(statement, Insert):
                 return effect
             effect = self._keyed.effect(statement, arguments, self.definitions)
         return None
@@ -366,37 +343,23 @@ class WriteTransaction:
         if isinstance(statement, Insert) and statement.conflict is None:
             self.see(connected)
             effect = self._effects.of(statement, arguments)  # only once, as it may take values of sequences
-            self._lock_arriving(*tables, effect=effect)
+            self._rows.arriving(*tables, effect=effect)
             self.see(connected)
             return effect
-        if self._fixed is None and all(map(_has_rows_by_key, tables)) and not _draws(statement):
+        if self._fixed is None and all(map(has_rows_by_key, tables)) and not _draws(statement):
             mark = self.locks.mark()
             for _ in range(_TRIES):
                 self.lock([(Rows(table.oid), Mode.ROW_EXCLUSIVE) for table in tables])
                 self.see(connected)
                 effect = self._effects.of(statement, arguments)
-                if not _is_small(effect):
+                if not is_small(effect):
                     break
-                if not self._lock_rows(effect) or not self.is_behind(connected):
+                if not self._rows.of(effect) or not self.is_behind(connected):
                     return effect
             self.locks.release_after(mark)
-        self._lock_all(*tables)
+        self._rows.all(*tables)
         self.see(connected)
         return self._effects.of(statement, arguments)
-
-    def _lock_rows(self, effect: Effect) -> bool:
-        """Locks the rows that an effect changes, by all of their keys; returns whether a lock is new."""
-        if not _is_small(effect):
-            return False
-        found: dict[Need, None] = {}
-        for oid, change in effect.changes.items():
-            if self._has_all(oid):
-                continue
-            for columns in keys_of(self.definitions[oid]):
-                for key in (*keys_in(change.deleted, columns), *keys_in(change.inserted, columns)):
-                    if None not in key:
-                        found[RowTarget(oid, columns, key), Mode.EXCLUSIVE] = None
-        return self.lock(list(found))
 
     def change_row(self, plan: RowPlan, parameters: Parameters, timezone: str) -> None:
         """Changes one row without waiting. Raises NotByKey, or the error of a value, with nothing changed."""
@@ -408,7 +371,7 @@ class WriteTransaction:
                 raise NotByKey
             change = self._change_found(plan, parameters, timezone)
         else:
-            row = () if self._has_all(oid) else ((RowTarget(oid, *first), Mode.EXCLUSIVE),)
+            row = () if self._rows.has_all(oid) else ((RowTarget(oid, *first), Mode.EXCLUSIVE),)
             if not locks.try_all((*shared, *row)):
                 raise NotByKey
             change = plan.change(find, parameters, timezone)
@@ -419,33 +382,11 @@ class WriteTransaction:
         find = self._keyed.find_at_once
         change = plan.change(find, parameters, timezone)
         keys = plan.keys(change)
-        if self._try_rows(plan.table.oid, keys):
+        if self._rows.try_rows(plan.table.oid, keys):
             change = plan.change(find, parameters, timezone)
             if plan.keys(change) != keys:  # another row has the key by now
                 raise NotByKey
         return change
-
-    def _try_rows(self, oid: int, keys: Iterable[tuple[Columns, Key]]) -> bool:
-        """Locks rows by keys without waiting; returns whether a lock is new. Raises NotByKey."""
-        if self._has_all(oid):
-            return False
-        mark = self.locks.mark()
-        if not self.locks.try_all([(RowTarget(oid, *each), Mode.EXCLUSIVE) for each in keys]):
-            raise NotByKey
-        return self.locks.mark() > mark
-
-    def _has_all(self, oid: int) -> bool:
-        """Whether it has locked all rows of a table: a transaction that has locked very many rows also locks the
-        others, if no other transaction has locked any."""
-        rows, locks = (Rows(oid), Mode.SHARE_ROW_EXCLUSIVE), self.locks
-        if locks.has(*rows):
-            return True
-        if locks.mark() <= _MANY_LOCKS or not locks.has(Relation(oid), Mode.ROW_EXCLUSIVE):  # the larger lock first
-            return False
-        refused = locks.refused
-        has_it = locks.try_take(*rows)
-        locks.refused = refused  # no transaction waits for these locks
-        return has_it
 
     def find_row(self, table: Table, columns: Columns, key: Key) -> Row | None:
         """The row with a key as the transaction sees it; None if finding it takes time."""
@@ -469,7 +410,7 @@ class WriteTransaction:
         with self._statement():
             self.lock(of_insertion(table))
             self._require_current(table)
-            self._lock_arriving(table)
+            self._rows.arriving(table)
             self.see(neighbours({table.oid}, self.definitions))
             arguments = Arguments((), NOTHING, timezone)
             rows = self._effects.complete(table, generated, row, rows, arguments)
@@ -496,63 +437,34 @@ class WriteTransaction:
 
     def create(self, table: Table) -> None:
         """CREATE TABLE."""
-        with self._statement():
-            self._create(table)
-            self.journal.append(Created(table))
+        self._define(lambda: Created(table))
 
     def drop(self, oid: int) -> None:
         """DROP TABLE; objects that refer to the table must have been dropped before."""
-        with self._statement():
-            table = self.definitions[oid]
-            self._drop(table)
-            self.journal.append(Dropped(table))
+        self._define(lambda: Dropped(self.definitions[oid]))
 
     def define(self, table: Table) -> None:
         """Gives a table another definition with the same columns; its rows must have been checked against it."""
-        with self._statement():
-            self._define(table)
-            self.journal.append(Defined(table))
-
-    def _define(self, table: Table) -> None:
-        define_table(self.connection, table)
-        self._set_definition(table.oid, table)
+        self._define(lambda: Defined(table))
 
     def alter(self, table: Table, steps: tuple[Step, ...]) -> None:
         """Drops, renames or adds columns in place."""
-        with self._statement():
-            self._alter(table, steps)
-            self.journal.append(Altered(table, steps))
-
-    def _alter(self, table: Table, steps: tuple[Step, ...]) -> None:
-        require_storable(table)
-        for step in steps:
-            apply_step(self.connection, table, step)
-        self._define(table)
+        self._define(lambda: Altered(table, steps))
 
     def rebuild(self, table: Table, rows: pa.Table) -> None:
         """Gives a table another definition and all of its rows anew."""
-        with self._statement():
-            rows = typed(table, rows)
-            self._rebuild(table, rows)
-            self.journal.append(Rebuilt(table, rows))
+        self._define(lambda: Rebuilt(table, typed(table, rows)))
 
-    def _rebuild(self, table: Table, rows: pa.Table) -> None:
-        self._drop(self.definitions[table.oid])
-        self._create(table)
-        tools.apply_by_value(self.connection, table, rows.slice(0, 0), rows)
+    def _define(self, change: Callable[[], DefinitionChange]) -> None:
+        with self._statement():
+            entry = change()
+            self._own.apply(self.connection, entry)
+            self.journal.append(entry)
 
     def verify(self, before: Table, table: Table, rewritten: bool) -> None:
         """Checks stored rows against the new parts of a definition. Raises 23502, 23503 and 23505."""
         with self._statement():
             Verifier(self.connection, self.definitions).verify(before, table, rewritten)
-
-    def _create(self, table: Table) -> None:
-        create_table(self.connection, table)
-        self._set_definition(table.oid, table)
-
-    def _drop(self, table: Table) -> None:
-        drop_table(self.connection, table)
-        self._set_definition(table.oid, None)
 
     def save_catalog(self, lsn: int, changes: Sequence[str]) -> None:
         """Stores changes of the server's catalog with the transaction, which has an LSN."""
@@ -688,21 +600,13 @@ class WriteTransaction:
 
     def _replay(self, entry: Entry) -> None:
         match entry:
-            case Created(table=table):
-                self._create(table)
-            case Dropped(table=table):
-                self._drop(table)
-            case Defined(table=table):
-                self._define(table)
-            case Altered(table=table, steps=steps):
-                self._alter(table, steps)
-            case Rebuilt(table=table, rows=rows):
-                self._rebuild(table, rows)
             case Changed() | ChangedRow():
                 table, deleted, inserted = entry.table, entry.deleted, entry.inserted
                 tools.apply_by_value(self.connection, table, deleted, inserted)
             case Deferred() | Settled():
                 pass
+            case _:
+                self._own.apply(self.connection, entry)
 
     def let_go(self, lsn: int) -> bool:
         """Lets the next writer begin before this transaction's record is on disk, if its place in the log is fixed and
@@ -777,23 +681,3 @@ class WriteTransaction:
 def _draws(statement: Modification) -> bool:
     """Whether a statement calls functions with an effect, which must not be called twice."""
     return any(calls_of(root) for root in roots(statement))
-
-
-def _has_unique_keys(table: Table) -> bool:
-    return bool(table.keys) or any(index.unique for index in table.indexes)
-
-
-def _has_rows_by_key(table: Table) -> bool:
-    """Whether every constraint that makes a table's rows unique is a key by which rows are locked."""
-    keys = keys_of(table)
-    return (
-        identity_of(table) is not None
-        and not any(index.unique for index in table.indexes)
-        and all(key.columns in keys and not key.deferrable and not key.nulls_alike for key in table.keys)
-    )
-
-
-def _is_small(effect: Effect) -> bool:
-    """Whether an effect has few rows."""
-    rows: int = sum(max(change.deleted.num_rows, change.inserted.num_rows) for change in effect.changes.values())
-    return rows <= _FEW
