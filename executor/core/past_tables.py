@@ -133,6 +133,8 @@ class _PastTable:
         return self._core.engine.merge(state, [rows])
 
     def _consolidated_by_lsn(self, rows: pa.Table) -> pa.Table:
+        if not rows.num_rows:
+            return rows
         parts = [rows.filter(_are(rows, lsn)).drop_columns([LSN]) for lsn in lsns_of(rows)]
         found = [self._consolidated(part) for part in parts]
         column = [np.full(part.num_rows, lsn, np.int64) for part, lsn in zip(found, lsns_of(rows), strict=True)]

@@ -205,10 +205,18 @@ class Selects(Dialect):
         return self._wrap(block)
 
     def _sort(self, node: Sort, block: Block) -> Block:
-        if block.limited or block.arms is not None or (block.output is not None and not _plain(node.keys)):
+        if (
+            block.limited
+            or block.arms is not None
+            or (block.output is not None and not self._orders_by_columns(node.keys))
+        ):
             block = self._wrap(block)
         block.order = node.keys
         return block
+
+    def _orders_by_columns(self, keys: tuple[SortKey, ...]) -> bool:
+        """Whether sort keys are written as columns alone: an expression in ORDER BY sees no select list."""
+        return all(isinstance(key.expression, ColumnRef) for key in keys)
 
     def _limit(self, node: Limit, block: Block, rest: Iterator[Any]) -> Block:
         if block.limited or block.arms is not None:
@@ -343,7 +351,3 @@ class Selects(Dialect):
             pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
             level = [exp.Union(this=p[0], expression=p[1], distinct=not every) if len(p) == 2 else p[0] for p in pairs]
         return level[0]
-
-
-def _plain(keys: tuple[SortKey, ...]) -> bool:
-    return all(isinstance(key.expression, ColumnRef) for key in keys)

@@ -59,6 +59,18 @@ def test_an_older_snapshot_sees_the_view_as_of_then(database: Database, client: 
     other.run("COMMIT")
 
 
+def test_an_older_snapshot_sees_intervals_of_tables_that_change_behind_it(database: Database, client: Client) -> None:
+    client.run("CREATE TABLE spans (k int PRIMARY KEY, span interval); CREATE FOREIGN TABLE came (k int) SERVER stream")
+    client.run("INSERT INTO spans VALUES (1, '1 hour')")
+    query = "SELECT came.k, span FROM came JOIN spans USING (k) WHERE span < '1 day'"
+    client.run(f"CREATE VIEW spanned WITH (tables = 'arrival') AS {query}")
+    client.run("INSERT INTO came VALUES (1)")
+    older = Client(database)
+    older.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM spans")
+    client.run("INSERT INTO spans VALUES (2, '1 mon')")
+    assert older.run("SELECT k FROM spanned") == [(1,)]
+
+
 @pytest.mark.parametrize(
     ("query", "word"),
     [

@@ -244,6 +244,11 @@ class DuckPrinter(Printer):
             return casts.cast(self, value, Cast(Literal(None, given_kind(parameter.type)), parameter.type))
         return function("doc_jsonpath", value) if parameter.type.name == "jsonpath" else value
 
+    def _orders_by_columns(self, keys: tuple[SortKey, ...]) -> bool:
+        """Also not by what takes the place of a column in ORDER BY."""
+        values = ((exp.Null(), key.expression.type) for key in keys)
+        return super()._orders_by_columns(keys) and all(documents.sort_key(*each) is each[0] for each in values)
+
     def _sort_key(self, key: SortKey, value: Expr) -> Expr:
         value = documents.sort_key(value, key.expression.type)
         return exp.Ordered(this=value, desc=key.descending, nulls_first=key.nulls_first)
