@@ -25,6 +25,7 @@ from planner.incremental.dataflow.planning import Planned, dataflow_of, joined
 from planner.incremental.dataflow.rewrites.counted_keys import asks_for_partners
 from planner.incremental.dataflow.rewrites.higher_order import Sized, may_have_views
 from planner.incremental.programs.program import Program
+from planner.incremental.programs.renaming import with_current_names
 from planner.statistics import Statistics, TableStatistics
 
 _SCANS: Final = kinds_of(Scan)
@@ -131,7 +132,7 @@ class Owner(Protocol):
 
 
 class Prospect(Struct, frozen=True):
-    """A view that CREATE VIEW would make."""
+    """A view that CREATE VIEW would make, or that has another program or other options."""
 
     view: View
     program: Program
@@ -143,7 +144,7 @@ class Prospect(Struct, frozen=True):
 
     def final(self, view: View) -> Relation:
         """The relation that makes its rows."""
-        return self.program.final
+        return with_current_names(self.program.final, view.moved)
 
 
 class _Expansion(Struct, frozen=True):

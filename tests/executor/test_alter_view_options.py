@@ -274,6 +274,16 @@ def test_the_refresh_policy_is_checked(database: Database) -> None:
     assert client.run(kept) == [(0,)]
 
 
+def test_the_refresh_policy_is_checked_with_the_columns_of_now(database: Database) -> None:
+    client = Client(database)
+    client.run("CREATE TABLE a (k int, v int); CREATE TABLE b (k int, w int)")
+    query = "SELECT a.k, w FROM a LEFT JOIN b ON a.k = b.k AND a.v = b.w"  # planned by statistics of both
+    client.run(f"CREATE MATERIALIZED VIEW v WITH (method = 'incremental') AS {query}; INSERT INTO a VALUES (1, 2)")
+    client.run("ALTER TABLE a RENAME v TO other; ALTER TABLE b RENAME COLUMN w TO another")
+    client.run("ALTER VIEW v SET (refresh_policy = 'incremental')")
+    assert client.run("SELECT * FROM v") == [(1, None)]
+
+
 def test_tables_change_where_the_states_are_the_same(database: Database) -> None:
     client = Client(database)
     above = "SELECT name, n FROM (SELECT k, count(*) AS n FROM s GROUP BY k) g JOIN t ON k = id"
