@@ -32,7 +32,7 @@ from executor.sql.inline_statements import AtOnce
 from executor.sql.replanning import Planned
 from executor.sql.skip_locked import run as skip_locked
 from executor.sql.skip_locked import skipping
-from executor.sql.statement_locks import begin_write, is_sharing, lock, lock_table, see_rows
+from executor.sql.statement_locks import begin_snapshot, begin_write, is_sharing, lock, lock_table, see_rows
 from executor.sql.transaction_block import Block
 from executor.sql.view_plans import with_engine
 from executor.tables.temporary import drop_temporary
@@ -193,6 +193,8 @@ class DatabaseSession(Environment):
 
     def run(self, statement: Statement, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
         """Runs a statement within a transaction, whose end is the caller's."""
+        if isinstance(statement, Insert | Explain):
+            begin_snapshot(self, transaction)
         match statement:
             case Query():
                 return self._query(statement, parameters, transaction)
@@ -260,6 +262,7 @@ class DatabaseSession(Environment):
         transaction = self._block.start()
         try:
             statement = self._locked(planned, transaction).statement
+            begin_snapshot(self, transaction)
             assert isinstance(statement, CopyIn)
             self.require(statement.target)
             return CopySink(self, statement, transaction)

@@ -62,12 +62,17 @@ def begin_write(session: Environment) -> WriteTransaction:
     assert transaction is not None
     if session.serializable:
         begin_serial(session, transaction)
-    if transaction.repeatable and transaction.explicit and transaction.snapshot is None:
-        session.reader.moments.begin(transaction)
+    begin_snapshot(session, transaction)
     snapshot = transaction.snapshot
     if snapshot is None:
         return tables.begin(transaction.locks)
     return tables.begin(transaction.locks, snapshot.tables, snapshot.lsn)
+
+
+def begin_snapshot(session: Environment, transaction: Transaction) -> None:
+    """A transaction that reads one moment reads that of its first statement, also where this reads nothing itself."""
+    if transaction.repeatable and transaction.explicit and transaction.snapshot is None and transaction.write is None:
+        session.reader.moments.begin(transaction)
 
 
 def begin_serial(session: Environment, transaction: Transaction) -> None:

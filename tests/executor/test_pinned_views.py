@@ -117,3 +117,15 @@ def test_a_view_that_has_failed_since_is_read_as_of_the_snapshot(database: Datab
             other.run(read)
     assert [reader.run(read) for read in reads] == expected
     assert late.run("SELECT count(*) FROM tens") == [(3,)]
+
+
+@pytest.mark.parametrize("first", ["SELECT 1", "INSERT INTO s VALUES (1, 1)", "EXPLAIN SELECT 1"])
+def test_the_first_statement_takes_the_snapshot_whatever_it_reads(database: Database, first: str) -> None:
+    reader, writer = Client(database), Client(database)
+    reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    reader.run(first)
+    writer.run("INSERT INTO t VALUES (10, 'ten'); INSERT INTO s VALUES (1, 1)")
+    assert reader.run("SELECT count(*) FROM t") == [(10,)]
+    assert reader.run("SELECT rows FROM whole") == [(0,)]
+    reader.run("COMMIT")
+    assert writer.run("SELECT count(*) FROM t") == [(11,)]
