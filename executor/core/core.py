@@ -99,6 +99,8 @@ class Core:
             self.temporary = TemporaryOids(self.tables)
             self.sequencer = Sequencer(self.log, self.tables.applied_lsn)
             undoing.callback(self.sequencer.close)
+            #: The LSN from which on the catalog, or one that is published soon, has been what it is.
+            self.catalog_lsn = self.sequencer.visible
             self.tables.backlog.apply_behind(self.sequencer.require_durable)
             own, log = options.server_name, published(options)
             #: The servers that share the storage.
@@ -166,9 +168,10 @@ class Core:
         self.tables.close()
         self.engine.close()
 
-    def publish_catalog(self, catalog: Catalog) -> None:
-        """A transaction that defines is durable: this is the committed catalog, in a version above all before. The
-        caller has the sequencer's lock."""
+    def publish_catalog(self, catalog: Catalog, lsn: int) -> None:
+        """A transaction that defines is durable at an LSN: this is the committed catalog, in a version above all
+        before. The caller has the sequencer's lock."""
+        self.catalog_lsn = max(lsn, self.catalog_lsn)  # first: without the lock, it is read after the catalog
         for oid, trace in self._table_changes.items():
             item = catalog.objects.get(oid)
             if not isinstance(item, Table) or schema_of(item) != trace.columns:

@@ -85,7 +85,7 @@ class Runtimes:
                 self._core.storage.create(begun)
                 self.open_view(begun, self._core.storage.load(view.oid))
         plain = [oid for oid, item in catalog.objects.items() if isinstance(item, View) and not item.continuous]
-        self._core.publish_catalog(catalog)
+        self._core.publish_catalog(catalog, lsn)
         for oid in plain:
             if self._core.find_view(oid) is not None:  # it was a continuous one before
                 self._forget(oid)

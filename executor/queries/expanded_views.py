@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
+from operator import is_
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.objects import View
+from catalog.objects import Table, View
 from executor.core.core import Core
 from executor.queries.statistics import all_statistics_of
 from executor.views.runtime import ViewRuntime
@@ -22,6 +23,7 @@ from planner.algebra.construction import Fresh
 from planner.algebra.nodes import ColumnRef, Project, Relation, Scan, Snapshot
 from planner.algebra.walk import descend, find, is_larger, kinds_of, transform
 from planner.incremental.dataflow.planning import Planned, dataflow_of, joined
+from planner.incremental.dataflow.rewrites.by_facts import by_facts
 from planner.incremental.dataflow.rewrites.counted_keys import asks_for_partners
 from planner.incremental.dataflow.rewrites.higher_order import Sized, may_have_views
 from planner.incremental.programs.program import Program
@@ -36,6 +38,32 @@ _OTHER: Final = "a relation is read that is neither a table nor a state"
 _TOO_LARGE: Final = "the views that it reads are too large together"
 
 
+class Facts(Struct, frozen=True):
+    """What a relation relies on: the constraints of ``tables``, which hold from an LSN on, and why it does not read
+    others (``left_out``)."""
+
+    tables: tuple[Table, ...] = ()
+    since: int = 0
+    left_out: tuple[str, ...] = ()
+
+    def are_current(self, core: Core) -> bool:
+        """Whether the tables have had these very constraints since then: one that was dropped and added again may not
+        have held meanwhile."""
+        return all(_has_constraints(core.catalog.objects.get(table.oid), table) for table in self.tables)
+
+
+def _has_constraints(now: object, table: Table) -> bool:
+    if now is table:
+        return True
+    if not isinstance(now, Table):
+        return False
+    pairs = ((now.keys, table.keys), (now.foreign_keys, table.foreign_keys))
+    return all(len(new) == len(old) and all(map(is_, new, old)) for new, old in pairs)
+
+
+NO_FACTS: Final = Facts()
+
+
 class Expanded(Struct, frozen=True):
     """``relation`` over tables, over views whose rows are kept, and over ``traces``, by name: the view's runtime and
     the trace's own name. ``views``: of which it consists, each with its final relation. ``reason``: why it cannot be
@@ -47,10 +75,13 @@ class Expanded(Struct, frozen=True):
     constants: frozenset[str]
     time_zone: str
     reason: str = ""
+    facts: Facts = NO_FACTS
 
     def is_current(self, core: Core) -> bool:
-        """Whether the views are those that there are, with the definitions that they had."""
-        return all(core.is_live(runtime) and runtime.final(runtime.view) is final for runtime, final in self.views)
+        """Whether the views are those that there are, with the definitions that they had, and the tables on whose
+        constraints they rely, too."""
+        are_live = all(core.is_live(runtime) and runtime.final(runtime.view) is final for runtime, final in self.views)
+        return are_live and self.facts.are_current(core)
 
     def advance(self, lsn: int, with_own: bool = False) -> bool:
         """Brings the states of the views below to an LSN, and ``with_own`` the view's; False where one is beyond it, or
@@ -154,6 +185,7 @@ class _Expansion(Struct, frozen=True):
     views: Mapping[int, tuple[Owner, Relation]]
     constants: frozenset[str]
     reason: str
+    facts: Facts
 
 
 def expanded_view(core: Core, runtime: ViewRuntime, kept: Collection[int] = ()) -> Expanded:
@@ -162,7 +194,8 @@ def expanded_view(core: Core, runtime: ViewRuntime, kept: Collection[int] = ()) 
     own = runtime.view.oid
     views = [(runtime if oid == own else core.view(oid), relation) for oid, (_, relation) in found.views.items()]
     traces = {_scoped(owner, name): (owner, name) for owner, _ in views for name in owner.states}
-    return Expanded(found.relation, tuple(views), traces, found.constants, runtime.time_zone, found.reason)
+    zone = runtime.time_zone
+    return Expanded(found.relation, tuple(views), traces, found.constants, zone, found.reason, found.facts)
 
 
 def planned_rows(core: Core, owner: Owner) -> Planned:
@@ -172,7 +205,8 @@ def planned_rows(core: Core, owner: Owner) -> Planned:
     if found.reason == _TOO_LARGE:
         found = _expansion(core, owner, core.plans.get(owner.final(owner.view)).views)
     sized = Sized(_statistics(core, found.relation), has_views(owner.view))
-    return by_method(owner.view, dataflow(owner.view.oid, found.relation, found.constants, found.reason, sized))
+    planned = dataflow(owner.view.oid, found.relation, found.constants, found.reason, sized, found.facts)
+    return by_method(owner.view, planned)
 
 
 def method_of(view: View) -> str:
@@ -195,9 +229,13 @@ def by_method(view: View, planned: Planned) -> Planned:
     return Planned(None, ("the view has method = 'recompute'",)) if method_of(view) == "recompute" else planned
 
 
-def dataflow(oid: int, relation: Relation, constants: frozenset[str], reason: str, sized: Sized) -> Planned:
+def dataflow(
+    oid: int, relation: Relation, constants: frozenset[str], reason: str, sized: Sized, facts: Facts = NO_FACTS
+) -> Planned:
     """The dataflow of an expanded view, unless there is a reason against it."""
-    return Planned(None, (reason,)) if reason else dataflow_of(relation, f"v{oid}", constants, sized)
+    if reason:
+        return Planned(None, (reason,))
+    return dataflow_of(relation, f"v{oid}", constants, sized, facts.left_out)
 
 
 def _statistics(core: Core, relation: Relation) -> Statistics:
@@ -245,10 +283,22 @@ def _expansion(core: Core, view: Owner, kept: Collection[int] = ()) -> _Expansio
         relation = descend(relation, change, _SCANS)
         if is_larger(relation, _LARGE):
             reason = _TOO_LARGE
+    facts = NO_FACTS
     if not reason:
-        relation = joined(relation)
+        relation, facts = _by_facts(core, joined(relation))
     constants = frozenset(_scoped(owner, item.name) for owner, _ in views.values() for item in owner.program.statics)
-    return _Expansion(relation, views, constants, reason)
+    return _Expansion(relation, views, constants, reason, facts)
+
+
+def _by_facts(core: Core, relation: Relation) -> tuple[Relation, Facts]:
+    """The relation without what the constraints of tables make needless."""
+    catalog, since = core.catalog, core.catalog_lsn
+    read = (catalog.objects.get(oid) for oid in dict.fromkeys(scan.oid for scan in find(relation, _SCANS)))
+    tables = {item.oid: item for item in read if isinstance(item, Table)}
+    found = by_facts(relation, tables)
+    if not found.left_out:
+        return relation, NO_FACTS
+    return found.relation, Facts(tuple(tables.values()), since, found.left_out)
 
 
 def _scoped(owner: Owner, trace: str) -> str:

@@ -151,9 +151,9 @@ class Fill:
         own = expanded.views[0][0].view.oid
         core.tables.backlog.apply()
         with locked(runtime.lock for oid in core.views_below((own,)) if (runtime := core.find_view(oid)) is not None):
-            if not self._is_wanted or not expanded.is_current(core):
-                return None
             with core.sequencer.lock:
+                if not self._is_wanted or not expanded.is_current(core):
+                    return None
                 lsn, snapshot = core.sequencer.visible, core.tables.snapshot()
             try:
                 if not expanded.advance(lsn, with_own=True):

@@ -97,6 +97,10 @@ class _Known(Struct):
         """The view's option."""
         return method_of(self.runtime.view)
 
+    def may_follow(self, lsn: int) -> bool:
+        """Whether the plan's rows are the view's at an LSN: what it relies on may hold of later ones alone."""
+        return lsn >= self.expanded.facts.since
+
     def drop(self) -> None:
         """The rows are not kept any more, nor are they made."""
         if self.kept is not None:
@@ -190,8 +194,9 @@ class MaintainedViews:
     def follows(self, runtime: ViewRuntime) -> bool:
         """Whether a view's rows are most likely kept, and need no table to be read. Without locks."""
         known = self._known.get(runtime.view.oid)
-        kept = None if known is None or known.runtime is not runtime else known.kept
-        return kept is not None and not kept.reads_tables
+        if known is None or known.runtime is not runtime or not known.expanded.is_current(self._core):
+            return False
+        return known.kept is not None and not known.kept.reads_tables
 
     def rows(self, runtime: ViewRuntime, at: Reading, compute: Callable[[], pa.Table]) -> pa.Table:
         """The rows of a view's final relation as a reader wants them, at whose LSN its states are; ``compute``
@@ -202,7 +207,8 @@ class MaintainedViews:
             known.drop()
         if not self._has_rows(known, at) or not known.expanded.advance(at.lsn):
             return self._computed(known, compute)
-        if known.kept is not None and known.kept.has_passed(at.lsn):
+        has_passed = known.kept is not None and known.kept.has_passed(at.lsn)
+        if has_passed or not known.may_follow(at.lsn):
             if at.may_be_later:
                 raise ViewPassed
             return compute()
@@ -235,7 +241,7 @@ class MaintainedViews:
         known = self._known.get(runtime.view.oid)
         if known is None or known.kept is None or known.runtime is not runtime or known.kept.has_passed(lsn):
             return None
-        if not known.expanded.is_current(self._core) or not known.expanded.advance(lsn):
+        if not known.expanded.is_current(self._core) or not known.may_follow(lsn) or not known.expanded.advance(lsn):
             return None
         kept = known.kept
 
@@ -308,7 +314,7 @@ class MaintainedViews:
     def _planned(self, expanded: Expanded) -> RowsPlan:
         sized = self._sized(expanded)
         oid = expanded.views[0][0].view.oid
-        planned = dataflow(oid, expanded.relation, expanded.constants, expanded.reason, sized)
+        planned = dataflow(oid, expanded.relation, expanded.constants, expanded.reason, sized, expanded.facts)
         return RowsPlan(expanded, planned, sized)
 
     def _sized(self, expanded: Expanded) -> Sized:
@@ -398,7 +404,7 @@ class MaintainedViews:
         if known.expanded.is_too_large and not self._planned_over(known, self._kept_below(known, at, are_needed=True)):
             return False
         self._plan_by_size(known)
-        if known.plan.planned.dataflow is None:
+        if known.plan.planned.dataflow is None or not known.may_follow(at.lsn):
             return False
         if self._size(known) <= AT_ONCE:
             return True
@@ -472,7 +478,8 @@ class MaintainedViews:
         if known is None or known.kept is None or not self._core.is_live(known.runtime):
             return None
         kept = known.kept
-        if not known.expanded.is_current(self._core) or not known.expanded.advance(lsn, with_own=True):
+        is_current = known.expanded.is_current(self._core) and known.may_follow(lsn)
+        if not is_current or not known.expanded.advance(lsn, with_own=True):
             return None
 
         def advanced() -> KeptRows:

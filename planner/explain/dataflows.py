@@ -37,6 +37,9 @@ _SHOWN: Final = ("Reads", "Key", "Rows Kept", "Last Change")
 _FOLLOWED: Final = (
     "soon after changes while the view is read, with pauses that double until the next read; the rest then"
 )
+_LEFT_OUT: Final = "Left Out"
+#: What has a line for each item, in this order.
+_LISTS: Final = (_LEFT_OUT, "Computed at Each Read")
 
 
 class Begin(Enum):
@@ -61,7 +64,7 @@ def explain_dataflow(
     for node in found.get("Nodes", ()):
         lines.append(f"  {node['Node']}: {node['How']}")
         lines += [f"       {name}: {node[name]}" for name in _SHOWN if name in node]
-    return lines + [f"Computed at Each Read: {reason}" for reason in found.get("Computed at Each Read", ())]
+    return lines + [f"{name}: {reason}" for name in _LISTS for reason in found.get(name, ())]
 
 
 def dataflow_json(
@@ -71,8 +74,9 @@ def dataflow_json(
     work: Mapping[int, Work] = _NO_WORK,
 ) -> dict[str, Any]:
     """What ``explain_dataflow`` tells, as a JSON value."""
-    reasons = {"Computed at Each Read": list(planned.reasons)} if planned.reasons else {}
     flow = planned.dataflow
+    told = (() if flow is None else planned.left_out, planned.reasons)
+    reasons = {name: list(items) for name, items in zip(_LISTS, told, strict=True) if items}
     if flow is None:
         return {"Method": "recomputation", **reasons}
     method = "by changes" if kept is not None else f"by changes, {begin.value}"

@@ -166,6 +166,13 @@ class Building:
         made: Relation = descend(relation, change, _SNAPSHOTS)
         return made
 
+    def never_changes(self, node: int) -> bool:
+        """Whether a node's rows stay what they are, since it is made of constants alone."""
+        found = self.nodes[node]
+        if isinstance(found, Shared | Propagated | Retracted | Recomputed):
+            return all(map(self.never_changes, found.inputs))
+        return isinstance(found, Constant)
+
     def is_plain(self, relation: Relation) -> bool:
         """Whether a relation is nothing but rows of one table or state, or constant: computing it anew is as cheap as
         keeping it. A view's rows are looked up where they are kept, and its readers' changes are followed."""

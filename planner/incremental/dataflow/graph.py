@@ -104,7 +104,9 @@ class Propagated(Struct, frozen=True):
     @property
     def inputs(self) -> tuple[int, ...]:
         """The nodes that it reads."""
-        return tuple(term.node for term in self.terms)
+        changing = dict.fromkeys(term.node for term in self.terms)
+        fetched = dict.fromkeys(fetch.node for term in self.terms for fetch in term.fetches)
+        return tuple({**changing, **fetched})
 
 
 class Retracted(Struct, frozen=True):

@@ -96,18 +96,24 @@ _WRITTEN: Final[Mapping[type, str]] = {Limit: "LIMIT"}
 
 
 class Planned(Struct, frozen=True):
-    """A relation's dataflow, None where computing the relation anew costs no more, and why operators are computed anew
-    at each read."""
+    """A relation's dataflow, None where computing the relation anew costs no more, why operators are computed anew at
+    each read, and what the dataflow does not read since facts about the rows tell it (``left_out``)."""
 
     dataflow: Dataflow | None
     reasons: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
 
 def dataflow_of(
-    relation: Relation, scope: str, constants: frozenset[str] = frozenset(), sized: Sized = UNSIZED
+    relation: Relation,
+    scope: str,
+    constants: frozenset[str] = frozenset(),
+    sized: Sized = UNSIZED,
+    left_out: tuple[str, ...] = (),
 ) -> Planned:
     """The dataflow of a relation over tables, states and views whose rows are kept; ``constants`` are traces that never
-    change. The ``scope`` is unlike that of any other dataflow. ``sized`` is what the rewrites know of the rows.
+    change. The ``scope`` is unlike that of any other dataflow. ``sized`` is what the rewrites know of the rows. Without
+    what is ``left_out``, the relation is simpler than the one that computes the rows anew, so that plain rows are kept.
 
     The relation has no subqueries in expressions where these are to be maintained
     (``joined``)."""
@@ -121,7 +127,7 @@ def dataflow_of(
     def planned(found: WithViews) -> Planned:
         counted = WithViews(with_counted_keys(found.relation, sized), found.views)
         joins = counted_joins(counted.relation, sized)
-        return _Planning(counted, joins, scope, constants).planned()
+        return replace(_Planning(counted, joins, scope, constants, bool(left_out)).planned(), left_out=left_out)
 
     found = with_views(relation, sized, constants)
     best = planned(found)
@@ -163,9 +169,12 @@ def refuse_recomputation(planned: Planned) -> None:
 class _Planning:
     """One relation's."""
 
-    def __init__(self, found: WithViews, counted: frozenset[Scalar], scope: str, constants: frozenset[str]) -> None:
-        """``counted`` are the predicates of the left joins that count keys."""
+    def __init__(
+        self, found: WithViews, counted: frozenset[Scalar], scope: str, constants: frozenset[str], keeps_plain: bool
+    ) -> None:
+        """``counted`` are the predicates of the left joins that count keys; ``keeps_plain``: plain rows are kept."""
         relation = found.relation
+        self._keeps_plain = keeps_plain
         self._found = found
         self._counted = counted
         self._building = Building(Fresh(relation), scope)
@@ -186,7 +195,7 @@ class _Planning:
         final = self._restored(with_columns(final, relation.columns))
         reasons, nodes = tuple(self._reasons), self._needed(final)
         kept = _kept(nodes, self._outputs)
-        if all(self._building.is_plain(self._building.leaf(node)) for node in kept):
+        if not self._keeps_plain and all(self._building.is_plain(self._building.leaf(node)) for node in kept):
             return Planned(None, reasons)
         nodes = tuple(self._found.marked(self._building.filled(node, kept)) for node in nodes)
         return Planned(Dataflow(self._building.scope, nodes, kept, tuple(self._outputs), final), reasons)
@@ -383,7 +392,7 @@ class _Planning:
         except NotMaintained as error:
             self._reasons[error.reason] = None
             return relation  # its leaves are restored
-        if self._building.is_plain(leaf):
+        if not self._keeps_plain and self._building.is_plain(leaf):
             return relation
         self._outputs[self._building.node(leaf)] = None
         return leaf

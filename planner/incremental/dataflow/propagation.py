@@ -12,6 +12,8 @@ away. Such a leaf is restricted to the keys K that changed, and so is the left s
 
 or, where its keys are counted, has two terms that are linear (``counted_partners``).
 
+A leaf of constants has no term, so that no rows are kept for its sake.
+
 The rows of the other leaves are fetched by the join's equalities, outwards from the changed leaf, so that the work
 grows with the change: a superset of the rows that join is enough, since the predicates are evaluated again. The right
 side of a left join lacks the rows for which the join has NULL, so that it finds no rows of others by an expression that
@@ -288,8 +290,9 @@ class _Terms:
         self._equal.setdefault((at, to), []).append((known, wanted))
 
     def all(self) -> Iterator[Term]:
-        """One term for each leaf, two for one whose keys are counted."""
-        for node in self._leaves:
+        """One term for each leaf that may change, two for one whose keys are counted."""
+        changing = [node for node in self._leaves if not self._building.never_changes(node)]
+        for node in changing or self._leaves:
             if node in self._counted:
                 yield from self._of_counted(node, *self._counted[node])
             else:

@@ -32,7 +32,7 @@ class TableDefinitions:
     def draw(self, may_rename: bool) -> Iterator[Step]:
         """A change of a table or of a stream; ``may_rename`` columns and tables."""
         table = self._source.choice(self._tables)
-        forms = [self._added, self._added, self._tried, self._passing]
+        forms = [self._added, self._added, self._tried, self._passing, self._key_dropped]
         if may_rename and not table.is_stream:
             forms += [self._column_renamed, self._column_renamed, self._renamed]
         yield from self._source.choice(forms)(table)
@@ -51,6 +51,23 @@ class TableDefinitions:
         name = self._name("n")
         yield self._alter(table, f"ADD COLUMN {name} integer DEFAULT 7", "ADD COLUMN DEFAULT")
         yield self._alter(table, f"DROP COLUMN {name}", "DROP COLUMN")
+
+    def _key_dropped(self, table: Table) -> Iterator[Step]:
+        """A foreign key goes, for good, or comes again before any row changes: it has its first name."""
+        found = [
+            item for item in table.columns if item.references and "_" not in f"{table.name}{item.name}{item.references}"
+        ]
+        if not found:
+            return
+        column = self._source.choice(found)
+        name = f"{table.name}_{column.name}_fkey"
+        yield self._alter(table, f"DROP CONSTRAINT {name}", "DROP CONSTRAINT of a foreign key")
+        if self._source.random() < 0.4:
+            words = f"ADD CONSTRAINT {name} FOREIGN KEY ({column.name}){column.constraint}"
+            yield self._alter(table, words, "ADD CONSTRAINT of a foreign key")
+            return
+        free = replace(column, constraint="", references="")
+        self._replace(table, replace(table, columns=tuple(free if item is column else item for item in table.columns)))
 
     def _tried(self, table: Table) -> Iterator[Step]:
         """A column in a block that is rolled back, between changes of its rows."""

@@ -33,7 +33,7 @@ class Queries:
             self._filtered: 4, self._grouped: 6, self._regrouped: 1, self._semi: 4, self._scalar: 3,
             self._sets_of_groups: 2, self._distinct: 2, self._distinct_on: 2, self._combined: 4, self._windowed: 4,
             self._limited: 2, self._first_rows: 2, self._with: 2, self._recursive: 2, self._lateral: 2,
-            self._one_row: 1, self._distinct_groups: 1, self._expanded: 1,
+            self._one_row: 1, self._distinct_groups: 1, self._expanded: 1, self._partnered: 4,
         }  # fmt: skip
         self._forms, self._weights = list(forms), list(forms.values())
 
@@ -107,6 +107,38 @@ class Queries:
         sign, word = self._source.choice(("<", ">=", "<>", "=")), self._source.choice(("ANY", "ALL"))
         self.seen.append(f"comparison with {word}")
         return f"{value} {sign} {word} (SELECT {column.text} FROM {asked.text}{where})"
+
+    def _partnered(self, depth: int) -> Select:
+        """Rows beside those that they reference, of which no more than the key is used."""
+        links = [
+            (found, column, other)
+            for found in self._named
+            for column, target in found.references
+            for other in self._named
+            if other.name == target and other.key
+        ]
+        if not links:
+            return self._filtered(depth)
+        found, column, other = self._source.choice(links)
+        item, beside = self._relations.plain(found), self._relations.plain(other)
+        key = next(ref for ref in beside.scope if ref.text == f"{beside.alias}.{other.key}")
+        more = f" AND {self._scalars.condition((*item.scope, key), 0)}" if self._source.random() < 0.25 else ""
+        equal = f"{item.alias}.{column} = {key.text}{more}"
+        way = self._source.choice(("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", ",", "EXISTS", "NOT EXISTS"))
+        self.seen.append(f"{'join' if way == ',' else way.lower()} with a referenced table for its key alone")
+        scope, reads, where = item.scope, item.reads | beside.reads, ""
+        if way.endswith("EXISTS"):
+            text, where = item.text, f" WHERE {way} (SELECT FROM {beside.text} WHERE {equal})"
+        elif way == ",":
+            text, scope, where = f"{beside.text}, {item.text}", (*scope, key), f" WHERE {equal}"
+        else:
+            sides = (beside.text, item.text) if way == "RIGHT JOIN" else (item.text, beside.text)
+            text, scope = f"{sides[0]} {way} {sides[1]} ON {equal}", (*scope, key)
+        both = From(text, scope, item.size, reads, "join")
+        if not where and self._source.random() < 0.3:
+            both = self._relations.joined(both, self._relations.one(0))
+        rows = self._select(both, self._outputs(both.scope), where, form="filter")
+        return self._groups_of(self._relations.nested(rows)) if self._source.random() < 0.4 else rows
 
     def _scalar(self, depth: int) -> Select:
         item, asked = self._relations.any(depth), self._relations.one(depth)

@@ -1,5 +1,6 @@
 """Relations that are written otherwise before they become nodes, so that what is kept costs less to change.
 
-``higher_order`` puts groupings below their joins with small relations (``join_regions``), ``counted_keys`` lets joins
-that ask for partners ask for keys that are counted.
+``by_facts`` comes first, and leaves out what constraints of tables make needless: joins (``known_partners``) and
+groupings (``known_groups``). ``higher_order`` puts groupings below their joins with small relations (``join_regions``),
+``counted_keys`` lets joins that ask for partners ask for keys that are counted.
 """

@@ -17,7 +17,7 @@ expression that has a subquery or depends on more than its arguments.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -110,6 +110,23 @@ class Region(Struct):
             found |= self.owners.get(column, 0)
         return found
 
+    def joined(self) -> Relation:
+        """The region's rows: each relation is joined once it has an equality with those before it, if one ever has."""
+        tree, inner, beside = _Tree(self), list(self.inner), list(self.beside)
+        while inner or beside:
+            linked = next((place for place in inner if tree.meets(place, self._edges())), None)
+            ready = next((item for item in beside if tree.has(item.needs)), None)
+            if linked is None and (ready is None or tree.relation is None):
+                linked = inner[0]
+            if linked is not None:
+                tree.join(self.leaves[linked], linked)
+                inner.remove(linked)
+            elif ready is not None:
+                tree.put_beside(ready)
+                beside = [item for item in beside if item is not ready]
+        assert tree.relation is not None
+        return tree.relation
+
     # -- taking apart --------------------------------------------------------------------------------------------------
 
     def add(self, leaf: Relation, is_inner: bool = True) -> int:
@@ -160,6 +177,14 @@ class _Tree:
         self.relation: Relation | None = None
         #: The operators, in the order in which they were put on one another.
         self.operators: list[Relation] = []
+
+    def has(self, leaves: int) -> bool:
+        """Whether some leaves are joined."""
+        return not leaves & ~self._have
+
+    def meets(self, place: int, edges: Iterable[int]) -> bool:
+        """Whether a leaf has an equality with those that are joined, and no others."""
+        return any(edge >> place & 1 and self.has(edge & ~(1 << place)) for edge in edges)
 
     def join(self, leaf: Relation, place: int) -> None:
         """An inner join."""
@@ -231,6 +256,18 @@ def region_of(root: Relation) -> Region:
             case _:
                 raise AssertionError(f"{type(node).__name__} in a region of joins")
     return region
+
+
+def is_root(node: Relation) -> bool:
+    """Whether a region of joins begins at a node."""
+    return _is_inside(node)
+
+
+def operators(root: Relation) -> Iterator[Join | Filter | Project]:
+    """The operators of a region, without its leaves."""
+    for node in _children_first(root):
+        if isinstance(node, Join | Filter | Project) and _is_inside(node):
+            yield node
 
 
 def is_plain(scalar: Node) -> bool:
