@@ -70,7 +70,8 @@ class OrderedRows:
         self._node = node
         self._merge = merge
         self._given = names_of(node.given)
-        self._reach = Reach(node.preceding, node.following, node.position is not None, node.has_peers)
+        is_running = node.position is not None
+        self._reach = Reach(node.preceding, node.following, is_running, node.has_peers, node.distance)
         widths = tuple(0 for _ in node.order)
         self._ordering = Ordering(node.partition, node.order, node.ties, widths, node.is_reverse)
 

@@ -58,16 +58,23 @@ class Spans(Struct, frozen=True):
 
 class Reach(Struct, frozen=True):
     """How far a change reaches: so many rows ``preceding`` and ``following`` a value's own, all rows in front where a
-    function ``is_running``, and all that tie with one where values have ``peers``."""
+    function ``is_running``, and all that tie with one where values have ``peers``; with a ``distance``, rows so far
+    before the change in the values of the order, and so far behind it."""
 
     preceding: int
     following: int
     is_running: bool
     has_peers: bool
+    distance: tuple[int, int] | None
 
 
 def spans_around(kept: Multiset, ordering: Ordering, reach: Reach, changed: Keys, net: Integers) -> Spans:
     """The spans around places in order, at each of which so many rows come in ``net``."""
+    if reach.distance is not None:
+        back, ahead = reach.distance
+        touched = ordering.moved(changed, -back), ordering.moved(changed, ahead)
+        read = ordering.moved(touched[0], -ahead), ordering.moved(touched[1], back)
+        return Spans(touched, read, np.zeros(changed.size, np.bool_))
     if not reach.is_running:
         least, before = _reached(kept, ordering, changed, (reach.following, reach.preceding), behind=False)
         greatest, behind = _reached(kept, ordering, changed, (reach.preceding, reach.following), behind=True)

@@ -144,6 +144,8 @@ def _how(node: DataflowNode) -> str:
 
 def _reach(node: OrderedWindow) -> str:
     """Which rows around a changed one may get other values."""
+    if node.distance is not None:
+        return "the rows whose frames have it"
     behind = "all rows behind it" if node.position is not None else _rows(node.preceding, "behind it")
     if node.is_reverse:
         return "all rows before it"

@@ -95,3 +95,25 @@ def test_nothing_follows_a_text_that_is_cut() -> None:
     long = "x" * WIDEST
     one, other, third = keys(ordering, {"a": pa.array([f"{long}b", f"{long}a", "y"]), "b": pa.array([1, 2, 0])})
     assert one == other < third
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("partition", [(), ("p",)])
+@pytest.mark.parametrize("by", [0, 1, 255, 1 << 40, 1 << 63, 1 << 70])
+def test_keys_are_moved_by_a_distance_as_far_as_there_are_values(
+    descending: bool, partition: tuple[str, ...], by: int
+) -> None:
+    least, greatest = -(2**63), 2**63 - 1
+    values = (least, least + 1, -256, -1, 0, 1, 255, 2**40, greatest)
+    ordering = Ordering(partition, (OrderKey("v", descending, False),), (), (0,))
+    partitions = pa.array([1] * len(values), pa.int64())
+
+    def keys_of(numbers: Sequence[int]) -> Any:
+        return ordering.keys(pa.table({"v": pa.array(numbers, pa.int64()), "p": partitions}))
+
+    for step in (by, -by):
+        wanted = [min(max(value + (-step if descending else step), least), greatest) for value in values]
+        assert ordering.moved(keys_of(values), step).tolist() == keys_of(wanted).tolist()
+    null = ordering.keys(pa.table({"v": pa.array([None], pa.int64()), "p": partitions[:1]}))
+    assert (ordering.moved(null, -by) <= null).all() and (ordering.moved(null, by) >= null).all()
+    assert (ordering.moved(null, -by) > max(keys_of(values))).all()  # NULLS LAST

@@ -316,3 +316,29 @@ def test_a_partition_whose_hash_is_another_ones(database: Database) -> None:
         client.run(statement)
         assert bag(client.run("SELECT * FROM x")) == bag(client.run(alone)), statement
         assert bag(client.run("SELECT * FROM w")) == bag(client.run(query)), statement
+
+
+@pytest.mark.parametrize("over", [PARTED, "PARTITION BY g ORDER BY v DESC"])
+@pytest.mark.parametrize(
+    ("frame", "changes"),
+    [
+        ("3 PRECEDING AND CURRENT ROW", [(0, 1), (4, 7), (2, 3)]),
+        ("1 PRECEDING AND 2 FOLLOWING", [(0, 1), (4, 7), (0, 3)]),
+        ("CURRENT ROW AND CURRENT ROW", [(0, 1), (1, 1), (0, 1)]),
+        ("4 PRECEDING AND 3 PRECEDING", [(0, 1), (5, 9), (3, 4)]),
+    ],
+)
+def test_a_change_reaches_the_rows_within_a_distance(
+    database: Database, reached: list[tuple[int, int]], over: str, frame: str, changes: list[tuple[int, int]]
+) -> None:
+    client = Client(database)
+    query = f"SELECT k, g, sum(k) OVER ({over} RANGE BETWEEN {frame}) AS x, count(*) OVER (PARTITION BY g) AS n FROM t"
+    kept_view(client, query)
+    for statement, wanted in zip((APPENDED, MIDDLE, FRONT), changes, strict=True):
+        reached.clear()
+        client.run(statement)
+        assert bag(client.run("SELECT * FROM w")) == bag(client.run(query))
+        if over == PARTED:
+            assert reached == [wanted]
+        else:
+            assert len(reached) == 1 and reached[0][1] <= 9

@@ -96,6 +96,30 @@ _SHARED = (
     "count(*) OVER ({0} RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
     "avg(f) OVER ({0} RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
 )
+#: Orders with the frames that they may have by a distance, and functions over these.
+_DISTANCES = {
+    "v": ("1 PRECEDING AND CURRENT ROW", "2 PRECEDING AND 1 FOLLOWING", "3 PRECEDING AND 2 PRECEDING",
+          "1 FOLLOWING AND 2 FOLLOWING", "CURRENT ROW AND CURRENT ROW", "1 FOLLOWING AND 0 FOLLOWING"),
+    "b": ("3 PRECEDING AND CURRENT ROW",),
+    "k": ("10 PRECEDING AND CURRENT ROW", "5 PRECEDING AND 4 FOLLOWING"),
+    "d": ("'1 s' PRECEDING AND CURRENT ROW", "'1 mon' PRECEDING AND '1 mon' FOLLOWING"),
+    "(timestamp '2026-01-31' + k * interval '7 hours')": ("'1 day' PRECEDING AND CURRENT ROW",
+          "'1 mon' PRECEDING AND '3 hours' FOLLOWING", "'2 days' FOLLOWING AND '2 days 12:00' FOLLOWING"),
+    "(date '2026-01-31' + k)": ("'1 mon' PRECEDING AND CURRENT ROW", "'2 days 05:00' PRECEDING AND '1 day' FOLLOWING"),
+    "(timestamptz '2026-03-27 00:00+00' + k * interval '5 hours')": ("'2 days' PRECEDING AND CURRENT ROW",
+          "'01:00' PRECEDING AND '1 day' FOLLOWING"),
+}  # fmt: skip
+_WITHIN = (
+    "count(*)",
+    "sum(v)",
+    "avg(n)",
+    "max(w)",
+    "min(n)",
+    "bool_or(c)",
+    "sum(f)",
+    "sum(n) FILTER (WHERE v > 0)",
+    "stddev(v)",
+)
 _OPTIONS = "WITH (maintained, method = 'incremental', refresh_policy = 'incremental')"
 
 
@@ -117,6 +141,14 @@ def _calls(
     return ", ".join(f"{call.format(window)} AS {name}{place}" for place, call in enumerate(chosen))
 
 
+def _within(source: random.Random) -> str:
+    """Calls over RANGE with distances, in one order."""
+    order, frames = source.choice(list(_DISTANCES.items()))
+    window = f"{source.choice(_PARTITIONS)} ORDER BY {order} {source.choice(_WAYS)}"
+    chosen = (f"{call} OVER ({window} RANGE BETWEEN {source.choice(frames)})" for call in source.sample(_WITHIN, 2))
+    return ", ".join(f"{call} AS r{place}" for place, call in enumerate(chosen))
+
+
 def _queries(source: random.Random) -> list[str]:
     numbered = [f"SELECT k, a, {_calls(source, _NUMBERED, True, 'x')} FROM t" for _ in range(4)]
     shared = [f"SELECT k, {_calls(source, _SHARED, False, 'y')} FROM t" for _ in range(3)]
@@ -125,6 +157,8 @@ def _queries(source: random.Random) -> list[str]:
     return [
         *numbered,
         *shared,
+        *(f"SELECT k, {_within(source)} FROM t" for _ in range(4)),
+        f"SELECT k, {_within(source)}, {_calls(source, _SHARED, False, 'y')} FROM t",
         f"SELECT k, a, {_calls(source, _TO_THE_LAST, True, 'x')} FROM t",
         f"SELECT k, {_calls(source, (*_NUMBERED[13:15], *_TO_THE_LAST[4:]), True, 'x')} FROM t",
         f"SELECT k, v, {_calls(source, _TOTALS, False, 'x', _PARTED)}, {_calls(source, _NUMBERED, True, 'y')} FROM t",

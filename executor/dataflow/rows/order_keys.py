@@ -33,6 +33,7 @@ _Bytes = npt.NDArray[np.uint8]
 WIDEST: Final = 64
 _SIGN: Final = np.uint64(1 << 63)
 _WORD: Final = 8
+_MOST: Final = (1 << 64) - 1
 _BLOCK: Final = 1 << 16
 
 _compute: Any = pyarrow.compute  # made at its import, where no type checker sees its functions
@@ -99,6 +100,18 @@ class Ordering(Struct, frozen=True):
     def peers(self, keys: Keys, *, behind: bool) -> Keys:
         """Keys behind all rows that tie with each, or before them."""
         return self._filled(keys, keys.itemsize - _WORD, 255 * behind) if self.has_ties else keys
+
+    def moved(self, keys: Keys, by: int) -> Keys:
+        """Keys of the same partition whose value is so much greater in the order, as far as there are such values. The
+        order is one of integers or times, in which rows that tie have one key."""
+        found = _matrix(keys).copy()
+        place = slice(self.prefix + 1, self.prefix + 1 + _WORD)  # behind whether there is a value
+        words = np.ascontiguousarray(found[:, place]).view(">u8").ravel().astype(np.uint64)
+        step = np.uint64(min(abs(by), _MOST))
+        moved = words + step if by > 0 else words - step
+        is_beyond = moved < words if by > 0 else moved > words
+        found[:, place] = _big_endian(np.where(is_beyond, np.uint64(_MOST if by > 0 else 0), moved))
+        return _as_keys(found)
 
     def _filled(self, keys: Keys, first: int, value: int) -> Keys:
         found = _matrix(keys).copy()

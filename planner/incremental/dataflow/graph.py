@@ -223,13 +223,14 @@ class OrderedWindow(Struct, frozen=True):
     """The rows of ``node`` beside values of window functions over one order (``ordered_windows``).
 
     A value depends on its row, so many ``preceding`` and ``following`` ones, and where rows have a ``position`` on all
-    in front. Where it ``has_peers``, a value is one of all rows that tie; where there are ``ties``, rows that tie are
-    in the order of a hash of these columns, or the reverse of that in an order that ``is_reverse``. Values of rows
-    behind a row depend on it by its ``state``, if they are further away than said, and by what is ``added_up`` in front
-    of them, where the same sum may have other digits each time. ``fill`` makes the rows of the node below, whose
-    columns are ``given``. ``computed`` makes those of candidates (``candidates_trace``) that are ``touched``: they have
-    a ``tie`` that orders rows that tie, the ``span`` of their partition in which they are, and the columns ``carried``
-    of the row in front of that, if there is one in ``front``.
+    in front. With a ``distance``, a change reaches the rows whose values of the order, as integers, are at most the
+    first number before its own, and the second one behind. Where it ``has_peers``, a value is one of all rows that tie;
+    where there are ``ties``, rows that tie are in the order of a hash of these columns, or the reverse of that in an
+    order that ``is_reverse``. Values of rows behind a row depend on it by its ``state``, if they are further away than
+    said, and by what is ``added_up`` in front of them, where the same sum may have other digits each time. ``fill``
+    makes the rows of the node below, whose columns are ``given``. ``computed`` makes those of candidates
+    (``candidates_trace``) that are ``touched``: they have a ``tie`` that orders rows that tie, the ``span`` of their
+    partition in which they are, and the columns ``carried`` of the row in front of that, if there is one in ``front``.
     """
 
     id: int
@@ -242,6 +243,7 @@ class OrderedWindow(Struct, frozen=True):
     order: tuple[OrderKey, ...]
     preceding: int
     following: int
+    distance: tuple[int, int] | None
     position: str | None
     has_peers: bool
     ties: Key

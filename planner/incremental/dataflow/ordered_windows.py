@@ -8,6 +8,7 @@ order of their partitions are known::
     touched   rows at the places of d, up to f places before one of them, and up to p places behind
               (lag by p, lead by f, ROWS BETWEEN p PRECEDING AND f FOLLOWING)
               with a running function all rows behind, and those that tie with one of d, as far as its span
+              with RANGE BETWEEN p PRECEDING AND f FOLLOWING those at most f before one of d, and p behind
     W(R')     computed over the touched rows and the p before and f behind these, with what a running function has at
               the row in front of them, v0:
 
@@ -25,12 +26,15 @@ taken back, so that one of doubles has no other error than its additions. A func
 in the reverse order, in which rows that tie are in the reverse order, too. The equations are Millstream's own; that of
 the first line is domain extraction (DBToaster, section 3.2.2) with places for keys. The executor finds places by the
 values of the order, so that a change at the end costs as much as the change, and one at the front what it changes. Rows
-that tie where their order counts are in the order of a hash of their values.
+that tie where their order counts are in the order of a hash of their values. A distance of RANGE is added to values in
+the order; that of an interval is at least as long as the interval may be, since more rows than the frame has are found.
 
 Guard: constant distances of at most ``MOST`` rows; a running function begins at the first row of its partition, or ends
-at the last one, and its sums are exact, or of doubles. Rows are found by all of PARTITION BY (``keyable``), and ORDER
-BY has values of types that the executor compares (``_ORDERED``). Frames of GROUPS, of RANGE with a distance or with
-EXCLUDE, ntile and shares of rows are not covered. Aggregates of whole partitions are ``partition_totals``. All
+at the last one, and its sums are exact, or of doubles. Constant distances of RANGE, in an order of integers, dates or
+timestamps, for aggregates that do not depend on the order of their rows. Rows are found by all of PARTITION BY
+(``keyable``), and ORDER BY has values of types that the executor compares (``_ORDERED``). Frames of GROUPS, of RANGE up
+to a distance from an end of the partition or with EXCLUDE, ntile and shares of rows are not covered. Aggregates of
+whole partitions are ``partition_totals``. All
 functions of a SELECT are covered, or none is; those of several orders become windows over windows. Functions in an
 order and in the reverse of it are not covered where both number rows: equal rows, which no hash tells apart, are to
 have one order.
@@ -38,7 +42,7 @@ have one order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -86,6 +90,13 @@ _RANKS: Final = ("row_number", "rank", "dense_rank")
 _MERGED: Final = {"min": "least", "max": "greatest", "bool_and": "and", "bool_or": "or"}
 _OF_ONE_ROW: Final = ("first_value", "last_value", "nth_value")
 _OFFSETS: Final = ("preceding", "following")
+_BOUNDED: Final = ("preceding", "current_row", "following")
+#: Microseconds of a day, and the most days of a month.
+_DAY: Final = 86_400_000_000
+_MONTH: Final = 31
+#: By type of the order, how many units of its distances a microsecond of an interval is.
+_UNITS: Final = {"date": _DAY, "timestamp": 1, "timestamptz": 1}
+_INTEGERS: Final = ("int2", "int4", "int8")
 _LAST: Final = "unbounded_following"
 _ZERO: Final = Literal(0, INT8)
 
@@ -118,7 +129,8 @@ def _ordered_calls(node: Window) -> Calls:
 
 
 class _Way(Struct, frozen=True):
-    """Calls over one order, which ``is_reverse`` to the one that was asked for."""
+    """Calls over one order, which ``is_reverse`` to the one that was asked for. Those of RANGE with a distance have a
+    way of their own."""
 
     calls: Calls
     is_reverse: bool
@@ -129,7 +141,8 @@ def _ways(calls: Calls) -> list[_Way]:
     found: dict[Hashable, _Way] = {}
     for column, asked in calls:
         call, is_reverse = _running(asked)
-        key = (tuple(map(key_of, call.partition)), tuple(map(key_of, call.order_by)), is_reverse)
+        order = tuple(map(key_of, call.partition)), tuple(map(key_of, call.order_by))
+        key = (*order, is_reverse, _distance(call) is not None)
         others = found[key].calls if key in found else ()
         found[key] = _Way((*others, (column, call)), is_reverse)
     return list(found.values())
@@ -209,6 +222,8 @@ def _reach(call: WindowCall) -> _Reach | None:
             return None
         case _ if call.mode == "rows" and call.start != "unbounded_preceding":
             return _framed(call)
+        case _ if _distance(call) is not None:
+            return _Reach(0, 0)
         case _:
             return _Reach(None, 0) if _is_running(call) else None
 
@@ -229,6 +244,44 @@ def _framed(call: WindowCall) -> _Reach | None:
         return None
     first, last = (place for place in places if place is not None)
     return _Reach(max(-first, 0), max(last, 0))
+
+
+class _Distance(Struct, frozen=True):
+    """How far behind a value of the order the rows are whose frames have it, and how far before it."""
+
+    behind: int
+    before: int
+
+
+def _distance(call: WindowCall) -> _Distance | None:
+    """That of RANGE BETWEEN constants; None for another call, and for one that is not covered."""
+    bounds = call.start, call.end
+    if call.mode != "range" or call.exclude != "no_others" or not set(bounds) <= set(_BOUNDED):
+        return None
+    if len(call.order_by) != 1 or call.order_by != tuple(_order(call)):
+        return None
+    if call.function not in _MERGED and _split(call) is None:
+        return None
+    kind, offsets = call.order_by[0].expression.type.name, iter(call.offsets)
+    found = [_units(kind, next(offsets)) if bound in _OFFSETS else 0 for bound in bounds]
+    first, last = (
+        None if units is None else -units if bound == "preceding" else units
+        for bound, units in zip(bounds, found, strict=True)
+    )
+    return None if first is None or last is None else _Distance(max(-first, 0), max(last, 0))
+
+
+def _units(kind: str, offset: Scalar) -> int | None:
+    """A distance in units of an order, or a longer one: days of dates, microseconds of times."""
+    match offset:
+        case Literal(value=int(number)) if kind in _INTEGERS:
+            return number
+        case Literal(value=(int(months), int(days), int(microseconds))) if kind in _UNITS:
+            whole = abs(months) * _MONTH + abs(days)
+            spare = 1 if whole else 0  # a day may be longer where clocks change
+            return ((whole + spare) * _DAY + abs(microseconds)) // _UNITS[kind] + (kind == "date")
+        case _:
+            return None
 
 
 def _place(bound: str, numbers: Iterator[Scalar]) -> int | None:
@@ -318,6 +371,7 @@ def _of_one_order(
     window = Window(rows, own.calls)
     values = _Values(building, rows, own)
     reaches = [reach for _, call in own.calls if (reach := _reach(call)) is not None]
+    distances = [distance for _, call in own.calls if (distance := _distance(call)) is not None]
     made = OrderedWindow(
         id=building.next_id(),
         columns=window.columns,
@@ -332,6 +386,7 @@ def _of_one_order(
         ),
         preceding=max(reach.preceding or 0 for reach in reaches),
         following=max(reach.following for reach in reaches),
+        distance=_farthest(distances),
         position=None if own.position is None else stored_name(own.position),
         has_peers=any(_has_peers(call) for _, call in own.calls),
         ties=(names_of(base) or names_of(rows.columns)) if own.has_ties else (),
@@ -347,6 +402,11 @@ def _of_one_order(
     )
     outputs = [(column, own.results.get(column, ColumnRef(column))) for column in node.columns]
     return Project(building.add(made, window), tuple(outputs))
+
+
+def _farthest(distances: Sequence[_Distance]) -> tuple[int, int] | None:
+    """How far before a changed value rows are touched, and how far behind it; None without distances."""
+    return (max(item.before for item in distances), max(item.behind for item in distances)) if distances else None
 
 
 class _Own:
