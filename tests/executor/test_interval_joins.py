@@ -460,12 +460,6 @@ def test_the_kept_rows_of_three_streams_do_not_grow(database: Database, tmp_path
         assert rows(again) == [(found,)]
 
 
-def test_rows_without_partners_are_computed_at_each_read(database: Database) -> None:
-    view = OUTER.format("LEFT").replace("VIEW v", "VIEW v WITH (refresh_policy = 'incremental')")
-    with pytest.raises(SqlError, match=r"a part is computed at each read \(rows of its states expire"):
-        Client(database).run(view)
-
-
 @pytest.mark.slow
 def test_late_rows_are_counted_and_not_joined(database: Database, tmp_path: Path) -> None:
     client = Client(database)

@@ -1,5 +1,6 @@
 """Relations that are written otherwise before they become nodes, so that what is kept costs less to change.
 
-``higher_order`` puts groupings below their joins with small relations (``join_regions``), ``counted_keys`` lets joins
-that ask for partners ask for keys that are counted.
+``expired_rows`` leaves out conditions that hold for all rows which a state has not lost. ``higher_order`` puts
+groupings below their joins with small relations (``join_regions``), ``counted_keys`` lets joins that ask for partners
+ask for keys that are counted.
 """
