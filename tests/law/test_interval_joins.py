@@ -156,6 +156,20 @@ FAILING: Final = {
                   "AND b.at BETWEEN a.at AND a.at + interval '4 minutes' AND 12 / b.x > a.x"),
     "null_itself": ("SELECT l.k, count(*) FROM b l JOIN b r ON l.k = r.k AND r.at > l.at AND (12 / l.x IS DISTINCT "
                     "FROM 12 / r.x) AND r.at <= l.at + interval '5 minutes' GROUP BY l.k"),
+    "skip_left": ("SELECT a.k, a.x, a.at, b.x AS y FROM a LEFT JOIN b ON a.k = b.k AND b.at BETWEEN a.at AND a.at "
+                  "+ interval '4 minutes' AND 12 / b.x > a.x"),
+    "skip_full": ("SELECT a.k, a.x, b.k AS l, b.x AS y, b.q FROM a FULL JOIN (SELECT k, at, x, 12 / x AS q FROM b) b "
+                  "ON a.k = b.k AND b.at BETWEEN a.at AND a.at + interval '3 minutes'"),
+    "skip_anti": ("SELECT b.k, count(*) FROM b WHERE 12 / b.x > 2 AND NOT EXISTS (SELECT FROM a WHERE a.k = b.k "
+                  "AND b.at BETWEEN a.at AND a.at + interval '3 minutes' AND a.x < 12 / b.x) GROUP BY b.k"),
+    "skip_right": ("SELECT b.x, count(*), count(a.x) AS m FROM a RIGHT JOIN b ON a.k = b.k AND a.x < 7 % b.x "
+                   "AND b.at BETWEEN a.at AND a.at + interval '4 minutes' GROUP BY b.x"),
+    "null_left": ("SELECT a.k, a.x, a.at, b.x AS y FROM a LEFT JOIN b ON a.k = b.k AND b.at BETWEEN a.at AND a.at "
+                  "+ interval '4 minutes' AND 12 / b.x > a.x"),
+    "null_full": ("SELECT coalesce(a.k, b.k) AS k, count(*), count(a.x) AS m, sum(b.q) FROM a FULL JOIN (SELECT k, at, "
+                  "12 / x AS q FROM b) b ON a.k = b.k AND b.at BETWEEN a.at AND a.at + interval '3 minutes' GROUP BY 1"),
+    "null_anti": ("SELECT a.k, a.x, a.at FROM a WHERE NOT EXISTS (SELECT FROM b WHERE a.k = b.k AND 7 % b.x = a.x "
+                  "AND b.at BETWEEN a.at AND a.at + interval '5 minutes')"),
 }  # fmt: skip
 
 

@@ -110,7 +110,7 @@ class _Finding:
         match node:
             case Join(kind="inner") | Filter(input=Join(kind="inner")):
                 return self._region(node) or node
-            case Join(kind="left" | "right" | "full" | "anti") if not self._forgiving:
+            case Join(kind="left" | "right" | "full" | "anti"):
                 return self._outer(node) or node
             case _:
                 return node
@@ -141,12 +141,18 @@ class _Finding:
 
     def _outer(self, node: Join) -> Relation | None:
         """J union all the rows without partners, which have NULL in the columns of the other side."""
-        streams, parts = (node.left, node.right), list(conjuncts(node.predicate))
+        streams: _Sides = (node.left, node.right)
+        parts = list(conjuncts(node.predicate))
         if not all(self._kinds.of(side) == "stream" and is_by_itself(side) for side in streams):
             return None
         given = {*node.left.columns, *node.right.columns}
         if not all(used_columns(part) <= given and is_steady(part) for part in parts):
             return None
+        if self._forgiving:
+            computed = computed_by_sides(streams, parts, self._fresh)
+            if computed is None:
+                return None
+            streams, parts = computed
         found, places = untils(streams, parts, self._watermarks), _ALONE[node.kind]
         if any(found[place] is None for place in places):
             return None
