@@ -146,17 +146,30 @@ BETWEEN = "b.at BETWEEN a.at AND a.at + interval '1 minute'"
         ("SELECT count(*) FROM p LEFT JOIN b ON p.k = b.k AND b.at <= p.at AND p.at <= b.at", "p"),
         ("SELECT count(*) FROM b LEFT JOIN p ON p.k = b.k AND b.at <= p.at AND p.at <= b.at", ""),
         (f"SELECT count(*) FROM a LEFT JOIN b ON {BETWEEN} AND EXISTS (SELECT FROM t WHERE id = b.x)", ""),
-        (f"SELECT a.x FROM a JOIN t ON id = a.k LEFT JOIN b ON {BETWEEN}", ""),
+        (f"SELECT a.x, name FROM a JOIN t ON id = a.k LEFT JOIN b ON {BETWEEN}", "ab"),
+        (f"SELECT a.x, name FROM a LEFT JOIN t ON id = a.k JOIN b ON {BETWEEN} AND b.k = a.k", "ab"),
+        (f"SELECT a.x, name FROM a LEFT JOIN t ON id = a.k JOIN b ON {BETWEEN} AND (b.k = t.id OR name > '')", "ab"),
+        (f"SELECT a.x, name FROM a JOIN t ON id = a.k LEFT JOIN b ON {BETWEEN} AND b.k = t.id", ""),
+        (f"SELECT name FROM b RIGHT JOIN (SELECT a.*, name FROM a LEFT JOIN t ON id = k) a ON {BETWEEN}", "ab"),
+        (f"SELECT count(*) FROM b RIGHT JOIN (SELECT a.* FROM a LEFT JOIN t ON id = k) a ON {BETWEEN}", "ab"),
+        (f"SELECT a.x FROM a JOIN b ON {BETWEEN} WHERE a.k IN (SELECT id FROM t) OR a.x > 2", "ab"),
+        (f"SELECT a.x FROM a LEFT JOIN b ON {BETWEEN} WHERE EXISTS (SELECT FROM t WHERE id = a.k)", "ab"),
+        (f"SELECT a.x FROM a FULL JOIN b ON {BETWEEN} WHERE EXISTS (SELECT FROM t WHERE id = a.k)", "ab"),
         (f"SELECT a.x, b.x AS y FROM a LEFT JOIN (SELECT b.* FROM b JOIN t ON id = k) b ON {BETWEEN}", ""),
         (f"SELECT a.x, z.x AS y FROM a LEFT JOIN b ON {BETWEEN} LEFT JOIN z ON z.k = a.k", ""),
         (f"SELECT a.x FROM a LEFT JOIN b ON {BETWEEN} UNION ALL SELECT x FROM p", ""),
         (f"SELECT a.k, lag(b.x) OVER (ORDER BY a.at, b.at, b.x) FROM a LEFT JOIN b ON {BETWEEN}", ""),
-        (f"SELECT count(*) FROM a WHERE EXISTS (SELECT FROM b WHERE {BETWEEN})", ""),
+        (f"SELECT count(*) FROM a WHERE EXISTS (SELECT FROM b WHERE {BETWEEN})", "ab"),
+        (f"SELECT x FROM a WHERE k IN (SELECT k FROM b WHERE {BETWEEN})", "ab"),
+        (f"SELECT x FROM a WHERE k NOT IN (SELECT k FROM b WHERE {BETWEEN})", "ab"),
+        (f"SELECT x FROM a WHERE k > 1 OR EXISTS (SELECT FROM b WHERE {BETWEEN})", ""),
+        (f"SELECT x, name FROM a JOIN t ON id = k WHERE EXISTS (SELECT FROM b WHERE {BETWEEN})", "ab"),
         (f"SELECT count(*) FROM a JOIN b ON {BETWEEN} JOIN z ON z.k = a.k", ""),
         (f"SELECT count(*) FROM a JOIN b ON {BETWEEN} JOIN z ON z.tz = a.tz AND a.tz >= z.tz", ""),
         (f"SELECT count(*) FROM a JOIN b ON {BETWEEN} JOIN b c ON c.at BETWEEN b.at AND b.at + interval '1 min'", "ab"),
         (f"SELECT a.x, b.x AS y, c.x AS z FROM a JOIN b ON {BETWEEN} JOIN b c ON c.at = a.at", "ab"),
-        (f"SELECT count(*) FROM a JOIN b ON {BETWEEN}, b c, b d WHERE c.at = b.at AND d.at = c.at", ""),
+        (f"SELECT count(*) FROM a JOIN b ON {BETWEEN}, b c, b d WHERE c.at = b.at AND d.at = c.at", "ab"),
+        (f"SELECT count(*) FROM a JOIN b ON {BETWEEN}, b c, b d, b e, b f WHERE b.at = ALL (ARRAY[c.at, d.at])", ""),
         (f"SELECT a.k, lag(b.x) OVER (ORDER BY a.at, b.at, b.x) FROM a JOIN b ON {BETWEEN}", ""),
         (f"SELECT b.x FROM a JOIN b ON {BETWEEN} UNION ALL SELECT x FROM p", ""),
         ("SELECT count(*) FROM a JOIN b ON a.k = b.k", ""),
@@ -424,6 +437,33 @@ def test_a_transaction_of_both_streams(database: Database) -> None:
     assert rows(database) == [(1, 1, 5), (2, 2, None), (None, None, 6)]
     settle(database)
     assert rows(database) == [(1, 1, 5), (2, 2, None), (None, None, 6)]
+
+
+def test_a_row_with_partners_is_there_once(database: Database, tmp_path: Path) -> None:
+    """From its first partner on, whichever of the two comes first."""
+    client = Client(database)
+    client.run(f"CREATE VIEW v AS SELECT a.k, a.x FROM a WHERE EXISTS (SELECT FROM b WHERE a.k = b.k AND {BETWEEN})")
+    insert(database, "a", 100, x=1)
+    insert(database, "a", 100, x=1)
+    insert(database, "a", 101, k=2, x=2)
+    assert rows(database) == []
+    insert(database, "b", 130)
+    assert rows(database) == [(1, 1), (1, 1)]
+    settle(database)
+    insert(database, "b", 131)
+    insert(database, "a", 102, x=3)  # b has the rows still
+    assert rows(database) == [(1, 1), (1, 1), (1, 3)]
+    client.run("BEGIN")
+    client.run("INSERT INTO a (k, at, x) VALUES (3, '2024-01-01 00:02', 4), (4, '2024-01-01 00:02', 5)")
+    client.run("INSERT INTO b (k, at, x) VALUES (3, '2024-01-01 00:02:40', 6), (3, '2024-01-01 00:02:41', 7)")
+    client.run("COMMIT")
+    assert rows(database) == [(1, 1), (1, 1), (1, 3), (3, 4)]
+    insert(database, "b", 162, k=2)  # a second after the last one that could meet the row at 101
+    database.close()
+    with closing(Database(Options(tmp_path, spark_enabled=False))) as again:
+        assert rows(again) == [(1, 1), (1, 1), (1, 3), (3, 4)]
+        insert(again, "b", 170, k=4)
+        assert rows(again) == [(1, 1), (1, 1), (1, 3), (3, 4), (4, 5)]
 
 
 @pytest.mark.slow
