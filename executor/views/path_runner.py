@@ -100,8 +100,8 @@ class PathRunner:
             for path in program.paths
             if path.inputs[1:]
         }
-        #: By the paths' ids and the inputs that have changed, what statements need of the states that they read.
-        self._needs: dict[tuple[int, frozenset[int]], Needs] = {}
+        #: By the paths' ids and the inputs that have changed, what a path's statements need of the states.
+        self._needs: dict[tuple[int, frozenset[int]], tuple[Path, Needs]] = {}
         self._past = past
         #: By the paths' ids, the statics that their rows meet as of their own LSNs.
         arrival = {static.name for static in program.arrival_statics}
@@ -243,11 +243,12 @@ class PathRunner:
             return {}
         given = frozenset(oid for oid, delta in deltas.items() if delta.num_rows)
         key = path.id, given if path.id in self._needed else frozenset(path.inputs)
-        needs = self._needs.get(key)
-        if needs is None:
+        known, needs = self._needs.get(key, (None, {}))
+        if known is not path:  # another one has taken its place, with other names
             needed = self._needed.get(path.id, (frozenset[int](),) * len(path.statements))
             pairs = zip(path.statements, needed, strict=True)
-            needs = self._needs[key] = needs_of(item.relation for item, read in pairs if read <= given)
+            needs = needs_of(item.relation for item, read in pairs if read <= given)
+            self._needs[key] = path, needs
         states = {state.name: state for state in self._states}
         found = needed_rows(states, needs, deltas, before)
         return {
