@@ -25,6 +25,7 @@ from planner.algebra.walk import descend, find, is_larger, kinds_of, transform
 from planner.incremental.dataflow.planning import Planned, dataflow_of, joined
 from planner.incremental.dataflow.rewrites.by_facts import by_facts
 from planner.incremental.dataflow.rewrites.counted_keys import asks_for_partners
+from planner.incremental.dataflow.rewrites.expired_rows import are_losses_known, without_expired
 from planner.incremental.dataflow.rewrites.higher_order import Sized, may_have_views
 from planner.incremental.programs.program import Program
 from planner.incremental.programs.renaming import with_current_names
@@ -131,11 +132,12 @@ class Expanded(Struct, frozen=True):
         return Sized(found, has_views(self.views[0][0].view))
 
     def snapshots(self) -> dict[str, pa.Table]:
-        """The rows of the traces, by the engine names of their leaves."""
+        """The rows of the traces, by the engine names of their leaves, without those that are done with."""
         found: dict[str, pa.Table] = {}
         for runtime, _ in self.views:
-            own = runtime.snapshots()
-            found |= {f"s_{_scoped(runtime, name.removeprefix('s_'))}": rows for name, rows in own.items()}
+            own = {name: runtime.losses(name).left(state.snapshot()) for name, state in runtime.states.items()}
+            named = {f"s_{name}": rows for name, rows in own.items()} | runtime.snapshots_of_statics()
+            found |= {f"s_{_scoped(runtime, name.removeprefix('s_'))}": rows for name, rows in named.items()}
         return found
 
 
@@ -251,13 +253,13 @@ def _expansion(core: Core, view: Owner, kept: Collection[int] = ()) -> _Expansio
     def scoped(owner: Owner) -> Relation:
         nonlocal reason
         final = owner.final(owner.view)
-        relation = core.plans.get(final).relation
+        relation = without_expired(core.plans.get(final).relation, owner.program)
         views.setdefault(owner.view.oid, (owner, final))
         program = owner.program
         read = {node.trace for node in find(program.final, _SNAPSHOTS)}
-        expires = any(expiry.state in read and not expiry.by_clock for expiry in program.expiries)
-        if expires or program.borrowed or owner.time_zone != view.time_zone:
-            reason = "rows of its states expire, or are another server's, or mean another time zone"
+        own = [item for item in program.expiries if item.state in read and not item.by_clock]
+        if program.borrowed or owner.time_zone != view.time_zone or not all(map(are_losses_known, own)):
+            reason = "rows of its states leave with their sessions, or are another server's, or mean another time zone"
         return _renamed(relation, owner)
 
     def change(node: Any) -> Any:

@@ -6,7 +6,7 @@ Owns: what the inputs of a dataflow are, and how far each has been read. Used wi
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Final, Protocol
@@ -51,6 +51,8 @@ _OF_FEW: Final = Remembered(few_of, 1 << 16)
 #: More changed rows than this, and than the share of what is kept, make it cheaper to compute anew.
 FEW: Final = 10_000
 SHARE: Final = 0.1
+#: No time is before this.
+_LEAST: Final = -(2**63)
 #: The most changes of its rows that a view remembers, and their bytes.
 RECENT: Final = 256
 RECENT_BYTES: Final = 4 << 20
@@ -105,7 +107,7 @@ class _TableInput:
 
 
 class _StateInput:
-    """The changes of a state: the rows of touched keys as they were and as they are."""
+    """The changes of a state: the rows of touched keys as they were and as they are, and the rows that it loses."""
 
     def __init__(self, runtime: ViewRuntime, trace: str, source: Source) -> None:
         assert isinstance(source.definition, Snapshot)
@@ -113,11 +115,14 @@ class _StateInput:
         self._sources = source.definition.sources
         self._merger = runtime.runner.engine
         self._trace: StateTrace = runtime.states[trace]
+        self._losses = runtime.losses(trace)
+        #: Up to which time rows have gone.
+        self._bound = self._losses.bound
         state = self._trace.state
         self._key = tuple(map(stored_name, state.key))
         self._rows: Multiset | None = None
-        if state.kind != "concatenate":
-            rows = weighted(self._trace.snapshot(), 1)
+        if state.kind != "concatenate" or self._losses.column is not None:
+            rows = weighted(self._losses.left(self._trace.snapshot()), 1)
             self._rows = Multiset(rows, (self._key,) if self._key else (), lambda table: self._consolidated(table))
         self._mark: Bookmark = self._trace.bookmark(runtime.reached)
 
@@ -132,17 +137,36 @@ class _StateInput:
         if runs is None:
             raise Unknown
         self._mark.after = max(upto, self._mark.after)
-        if not runs:
-            return None
+        parts = [*self._lost(), *(self._come(runs) if runs else ())]
+        parts = [part for part in parts if part.num_rows]
+        return together(parts).select([*self._sources, WEIGHT]) if parts else None
+
+    def _lost(self) -> Iterator[AnyTable]:
+        """The rows that go by the watermarks, taken out of what is kept."""
+        before, self._bound = self._bound, self._losses.bound
+        if self._rows is None or self._losses.column is None or self._bound in (None, before):
+            return
+        since = _LEAST if before is None else before
+        gone = negated(self._rows.between([(self._losses.column, (since, self._bound))]))
+        self._rows.change(gone)
+        yield gone
+
+    def _come(self, runs: Sequence[pa.Table]) -> Iterator[AnyTable]:
+        """What runs change."""
         rows = self._rows
         if rows is None:
-            return weighted(pa.concat_tables(runs), 1).select([*self._sources, WEIGHT])
-        run = self._merger.merge(self._trace.state, runs)
-        old = table_of(rows.lookup(self._key, hashes_of(run, self._key)))
-        new = self._merger.merge(self._trace.state, [old.drop_columns([WEIGHT]), run])
-        difference = rows.consolidated(together([negated(old), weighted(new, 1)]))
+            yield weighted(pa.concat_tables(runs), 1)
+            return
+        merged = self._merger.merge(self._trace.state, runs)
+        run = self._losses.left(merged)  # no row comes back that has gone: its time is in its key, if there is one
+        if self._trace.state.kind == "concatenate":
+            difference = weighted(run, 1)
+        else:
+            old = table_of(rows.lookup(self._key, hashes_of(run, self._key)))
+            new = self._merger.merge(self._trace.state, [old.drop_columns([WEIGHT]), run])
+            difference = rows.consolidated(together([negated(old), weighted(new, 1)]))
         rows.change(difference)
-        return difference.select([*self._sources, WEIGHT])
+        yield difference
 
     @property
     def reached(self) -> int:

@@ -11,7 +11,8 @@ How a read gets a view's rows:
 ``index`` finds one row of a result by its key, for ``executor.key_access``. ``executor.subscriptions`` reads the
 changes of the rows.
 
-``failing_rows`` finds the rows of a batch on which a path's statements fail, where the view's ``on_error`` asks for it.
+``needed_rows`` are those of the states that a path's statements can meet beside a few rows. ``failing_rows`` finds the
+rows of a batch on which statements fail, where the view's ``on_error`` asks for it.
 ``storage`` is what of a view is on the disk, ``expiry`` drops rows that the retention has done with, ``pins`` says
 which older LSNs are read, ``failure`` which errors become a view's value. ``executor.upkeep`` maintains views in the
 background.

@@ -38,29 +38,64 @@ Rows = Callable[[str], Iterable[pa.Table]]
 def unexpired(table: pa.Table, expiry: Expiry, rows: Rows, query: Query) -> pa.Table:
     """The rows of a state that a result may need; ``rows`` has those of the watermarks' states, in any number of
     runs."""
-    if not table.num_rows:
+    bound = _bound(expiry, rows) if table.num_rows else None
+    if bound is None:
         return table
-    bounds = [_bound(mark, rows(mark.watermark)) for mark in expiry.marks]
-    if expiry.by_clock:
-        bounds = [time.time_ns() // 1000 - expiry.age]
-    known = [bound for bound in bounds if bound is not None]
-    if len(known) < len(bounds):
-        return table
-    starts = table.column(stored_name(expiry.column)).cast(pa.int64())
-    stays = _compute.fill_null(_compute.greater(starts, min(known)), False)
-    if _compute.all(stays).as_py():
-        return table
-    if expiry.gap is None:
-        return table.filter(stays).combine_chunks()
+    left = _later(table, expiry, bound)
+    if left is table or expiry.gap is None:
+        return left
     numbered = table.append_column(PLACE, pa.array(np.arange(table.num_rows)))
     left = query(
-        unexpired_sessions(expiry, min(known) + expiry.age),
+        unexpired_sessions(expiry, bound + expiry.age),
         {f"s_{RUNS}": numbered.select([*expiry_columns(expiry), PLACE])},
     )
     return table if left.num_rows == table.num_rows else table.take(left.column(0).sort()).combine_chunks()
 
 
-def _bound(mark: Mark, tables: Iterable[pa.Table]) -> int | None:
+class Losses:
+    """What a state loses as the watermarks pass, to the row: a row goes at the LSN at which it is done with, however
+    long it stays in the state's runs. Nothing without an ``expiry``; one without sessions, and not by the clock."""
+
+    def __init__(self, expiry: Expiry | None, rows: Rows) -> None:
+        """``rows`` has those of the watermarks' states at the LSN that they have reached."""
+        self._expiry = expiry
+        self._rows = rows
+
+    @property
+    def column(self) -> str | None:
+        """The column with the time of a row, as the state calls it; None where nothing goes."""
+        return None if self._expiry is None else stored_name(self._expiry.column)
+
+    @property
+    def bound(self) -> int | None:
+        """Rows go whose time is at or before this, in microseconds since 1970; None for none."""
+        return None if self._expiry is None else _bound(self._expiry, self._rows)
+
+    def left(self, table: pa.Table) -> pa.Table:
+        """The rows that have not gone. Those without a time never are there."""
+        return table if self._expiry is None else _later(table, self._expiry, self.bound)
+
+
+def _later(table: pa.Table, expiry: Expiry, bound: int | None) -> pa.Table:
+    """The rows with a time, behind a bound if there is one."""
+    starts = table.column(stored_name(expiry.column))
+    if bound is None:
+        stays = starts.is_valid()
+    else:
+        stays = _compute.fill_null(_compute.greater(starts.cast(pa.int64()), bound), False)
+    return table if _compute.all(stays, min_count=0).as_py() else table.filter(stays).combine_chunks()
+
+
+def _bound(expiry: Expiry, rows: Rows) -> int | None:
+    """Up to which time rows go; None before there is a watermark that says so."""
+    if expiry.by_clock:
+        return time.time_ns() // 1000 - expiry.age
+    marks = [_marked(mark, rows(mark.watermark)) for mark in expiry.marks]
+    known = [mark for mark in marks if mark is not None]
+    return min(known) if len(known) == len(marks) else None
+
+
+def _marked(mark: Mark, tables: Iterable[pa.Table]) -> int | None:
     """Where a mark is, in microseconds since 1970; None before there is a watermark."""
     columns = [table.column(stored_name(mark.latest)).cast(pa.int64()) for table in tables]
     latest = max((each for column in columns for each in column.to_pylist() if each is not None), default=None)

@@ -30,10 +30,12 @@ from executor.traces.layout import LSN, ORDINAL
 from executor.traces.trace import InputTrace
 from executor.views.failing_rows import Runs, error_of, of_one, rejections, run_without
 from executor.views.failure import is_of_the_rows
+from executor.views.needed_rows import needed_rows
 from planner.algebra.nodes import Delta, Relation
 from planner.algebra.walk import walk
 from planner.explain.work import NONE, Step, Work
 from planner.incremental.names import stored_name
+from planner.incremental.programs.needed_rows import Needs, needs_of
 from planner.incremental.programs.program import Path, Program, State, Statement, needed_deltas, states_read
 from planner.incremental.programs.rejected import REJECTED
 from planner.incremental.programs.row_failures import PLACE, tests_of, with_nulls, with_nulls_throughout
@@ -100,6 +102,8 @@ class PathRunner:
             for path in program.paths
             if path.inputs[1:]
         }
+        #: By the paths' ids and the inputs that have changed, what a path's statements need of the states.
+        self._needs: dict[tuple[int, frozenset[int]], tuple[Path, Needs]] = {}
         self._past = past
         #: By the paths' ids, the statics that their rows meet as of their own LSNs.
         arrival = {static.name for static in program.arrival_statics}
@@ -189,13 +193,14 @@ class PathRunner:
     ) -> Runs:
         """``run`` over rows that meet the same tables."""
         deltas = {oid: self.inputs[oid].delta(after, upto, path.id in self._placed) for oid in path.inputs}
-        traces = self._traces(path, before, upto)
-        run = partial(self._run, path, after, upto, traces)
+        needed = {**self.statics, **self.past_statics(path, upto), **self._needed_rows(path, before, deltas)}
         try:
-            return run(path.statements, deltas)
+            return self._run(path, after, upto, needed, path.statements, deltas)
         except SqlError as error:
             if policy == "fail" or not is_of_the_rows(error):
                 raise
+        traces = self._traces(path, before, upto)
+        run = partial(self._run, path, after, upto, traces)
         if policy == "null":
             return run(self._forgiving_of(path).statements, deltas)
         placed = {oid: self.inputs[oid].delta(after, upto) for oid in path.inputs}
@@ -242,6 +247,26 @@ class PathRunner:
             if state.name in self._standing[path.id]
         }
         return {**self.statics, **self.past_statics(path, lsn), **standing}
+
+    def _needed_rows(
+        self, path: Path, before: Callable[[State], list[pa.Table]], deltas: Mapping[int, pa.Table]
+    ) -> dict[str, pa.Table]:
+        """What the statements of a path that run beside some deltas can meet of the states that they read."""
+        if not self._standing[path.id]:
+            return {}
+        given = frozenset(oid for oid, delta in deltas.items() if delta.num_rows)
+        key = path.id, given if path.id in self._needed else frozenset(path.inputs)
+        known, needs = self._needs.get(key, (None, {}))
+        if known is not path:  # another one has taken its place, with other names
+            needed = self._needed.get(path.id, (frozenset[int](),) * len(path.statements))
+            pairs = zip(path.statements, needed, strict=True)
+            needs = needs_of(item.relation for item, read in pairs if read <= given)
+            self._needs[key] = path, needs
+        states = {state.name: state for state in self._states}
+        found = needed_rows(states, needs, deltas, before)
+        return {
+            name: named((states[name],), name, self.engine.merge(states[name], runs)) for name, runs in found.items()
+        }
 
     def _run(
         self,

@@ -28,7 +28,7 @@ from executor.traces.budget import TraceBudget, size_of
 from executor.traces.state import StateTrace
 from executor.traces.trace import InputTrace
 from executor.views.definition import Definition
-from executor.views.expiry import unexpired
+from executor.views.expiry import Losses, unexpired
 from executor.views.failing_rows import last_rejected
 from executor.views.failure import ViewError, is_of_the_rows
 from executor.views.location import Away, Loans, Location
@@ -191,6 +191,12 @@ class ViewRuntime:
         if expiry is None:
             return table
         return unexpired(table, expiry, lambda name: self.states[name].tables, self.runner.engine.query_few)
+
+    def losses(self, state: str) -> Losses:
+        """What a state loses at the LSN that the content has reached, where its rows' times tell."""
+        expiry = self._expiries.get(state)
+        is_told = expiry is not None and expiry.gap is None and not expiry.by_clock
+        return Losses(expiry if is_told else None, lambda name: self.states[name].tables)
 
     @property
     def time_zone(self) -> str:

@@ -40,14 +40,15 @@ from planner.algebra.walk import (
 def prune_columns(relation: Relation) -> Relation:
     """The relation without columns that are computed or read for nothing."""
     while True:
-        pruning = _Pruning(_needed(relation))
+        pruning = _Pruning(needed_columns(relation))
         pruned = transform_relations(relation, pruning.change)
         if pruned is relation or not pruning.freed:
             return pruned
         relation = pruned
 
 
-def _needed(relation: Relation) -> set[Column]:
+def needed_columns(relation: Relation) -> set[Column]:
+    """The columns of a relation, and all that its parts use."""
     needed = set(relation.columns)
     stack: list[Node] = [relation]
     while stack:

@@ -5,25 +5,26 @@
 
 Rows of J only come, as those of any stream. So it stands below groupings and tables as a stream does, and whatever
 maintains these need not know. ``states`` makes its changes of those of A and B, and says when rows of A
-and B can be joined no more, which is why a join of two or three streams becomes J where one of them has rows that are
+and B can be joined no more, which is why a join of several streams becomes J where one of them has rows that are
 done with at some time (``sides``):
 
     b.ts <= a.ts + c     and b.ts is the column of B's watermark: a row of A is done with once that has passed a.ts + c
     a.ts <= b.ts + c     and a.ts is the column of A's: likewise a row of B
 
-Outer joins of two have the rows without partners beside J (``unmatched``).
+Outer joins of two have the rows without partners beside J, semi joins have rows as soon as they have a partner
+(``unmatched``).
 
 Side conditions: each side is a part that reads one stream by itself, whenever it is evaluated. Tables may be joined to
-them; they meet the rows of J. The rows of a side that an outer join keeps are done with at some time. J goes into a
-grouping that takes streams in, or it is all that the view reads of streams outside of such groupings, below filters,
-projections and joins with tables. Else the rows of A and B are kept anyway (``methods.collect``), and the plan stays as
-it is.
+them; they meet the rows of J (``tables``). The rows of a side that an outer join keeps are done with at some time, and
+so are those that a semi join chooses. J goes into a grouping that takes streams in, or it is all that the view reads of
+streams outside of such groupings, below filters, projections and joins with tables. Else the rows of A and B are kept
+anyway (``methods.collect``), and the plan stays as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -62,6 +63,7 @@ from planner.incremental.methods.interval.sides import (
     time_of,
     untils,
 )
+from planner.incremental.methods.interval.tables import Bare, with_tables_above, without_tables
 from planner.incremental.methods.interval.unmatched import Alone, Passing, Rows, unmatched_so_far
 from planner.incremental.methods.split.components import flatten
 from planner.incremental.methods.stream_parts import scan_of, with_column
@@ -70,9 +72,11 @@ from planner.incremental.properties import Kinds, is_grouping
 from planner.rules import REWRITES, rewrite
 
 #: How many streams a join may have.
-_MOST: Final = 3
+_MOST: Final = 5
 #: The places of the sides whose rows without partners a join has.
 _ALONE: Final[Mapping[JoinKind, tuple[int, ...]]] = {"left": (0,), "right": (1,), "full": (0, 1), "anti": (0,)}
+#: And of those whose rows with partners it has, each once.
+_CHOSEN: Final[Mapping[JoinKind, tuple[int, ...]]] = {"semi": (0,)}
 
 _Sides = Sequence[Relation]
 _Untils = tuple[Until | None, ...]
@@ -105,13 +109,14 @@ class _Finding:
         self.latest: dict[int, Aggregate] = {}
 
     def change(self, node: Any) -> Any:
-        """A region of inner joins with streams that bound each other over their joined rows, and an outer join of two
-        over these and the rows without partners; any other node."""
+        """A region of inner joins with streams that bound each other over their joined rows, and an outer or semi join
+        of two over these, the rows without partners and those with partners; any other node."""
         match node:
             case Join(kind="inner") | Filter(input=Join(kind="inner")):
                 return self._region(node) or node
-            case Join(kind="left" | "right" | "full" | "anti") if not self._forgiving:
-                return self._outer(node) or node
+            case Join(kind="left" | "right" | "full" | "anti" | "semi"):
+                used = partial(_used, self._relation)
+                return with_tables_above(node, used, self._is_stream, self._is_table) or self._outer(node) or node
             case _:
                 return node
 
@@ -121,11 +126,15 @@ class _Finding:
         others = [leaf for leaf in leaves if self._kinds.of(leaf) == "static"]
         if not 2 <= len(streams) <= _MOST or len(streams) + len(others) < len(leaves):
             return None
-        if not all(map(is_by_itself, streams)) or any(free_columns(leaf) for leaf in others):
+        sides = without_tables(streams, self._is_stream, self._is_table)
+        if sides is None or any(free_columns(leaf) for leaf in others):
             return None
+        streams = [side.core for side in sides]
         given = {column for stream in streams for column in stream.columns}
-        own = [part for part in parts if used_columns(part) <= given and is_steady(part)]
-        above = [part for part in parts if part not in own]
+        over_cores = {part: _inlined(part, sides) for part in parts}
+        own = [part for part in over_cores.values() if part is not None and used_columns(part) <= given]
+        own = [part for part in own if is_steady(part)]
+        above = [part for part, found in over_cores.items() if found not in own]
         if self._forgiving:
             computed = computed_by_sides(streams, own, self._fresh)
             if computed is None:
@@ -135,27 +144,45 @@ class _Finding:
         if not any(found):
             return None
         joined: Relation = self._joined(self._timed(streams, found), found, own)
+        for side in sides:
+            joined = side.over(joined)
         for leaf in others:
             joined = Join("inner", joined, leaf, None)
         return keep_columns(filtered(joined, above), node.columns)
 
+    def _is_stream(self, node: Relation) -> bool:
+        return self._kinds.of(node) == "stream" and is_by_itself(node)
+
+    def _is_table(self, node: Relation) -> bool:
+        return self._kinds.of(node) == "static"
+
     def _outer(self, node: Join) -> Relation | None:
-        """J union all the rows without partners, which have NULL in the columns of the other side."""
-        streams, parts = (node.left, node.right), list(conjuncts(node.predicate))
-        if not all(self._kinds.of(side) == "stream" and is_by_itself(side) for side in streams):
+        """J union all the rows without partners, which have NULL in the columns of the other side; the rows with
+        partners of a semi join."""
+        streams: _Sides = (node.left, node.right)
+        parts = list(conjuncts(node.predicate))
+        if not all(map(self._is_stream, streams)):
             return None
         given = {*node.left.columns, *node.right.columns}
         if not all(used_columns(part) <= given and is_steady(part) for part in parts):
             return None
-        found, places = untils(streams, parts, self._watermarks), _ALONE[node.kind]
-        if any(found[place] is None for place in places):
+        if self._forgiving:
+            computed = computed_by_sides(streams, parts, self._fresh)
+            if computed is None:
+                return None
+            streams, parts = computed
+        found = untils(streams, parts, self._watermarks)
+        places, chosen = _ALONE.get(node.kind, ()), _CHOSEN.get(node.kind, ())
+        if any(found[place] is None for place in (*places, *chosen)):
             return None
         sides, used = self._timed(streams, found), _used(self._relation, node)
         rows = self._joined(sides, found, parts)
         joined, mapping = self._fresh.rename(rows)
-        arms = [] if node.kind == "anti" else [self._arm(joined, mapping, used)]
-        for place in places:
-            for relation in self._unmatched(sides, parts, place):
+        arms = [] if node.kind in ("anti", "semi") else [self._arm(joined, mapping, used)]
+        found_of = [(place, self._unmatched(sides, parts, place)) for place in places]
+        found_of += [(place, [self._matched(sides, parts, place)]) for place in chosen]
+        for place, relations in found_of:
+            for relation in relations:
                 columns = dict(zip(sides[place].columns, relation.columns, strict=True))
                 arms.append(self._arm(relation, columns, used))
         united = reduce(self._united, arms)
@@ -215,16 +242,10 @@ class _Finding:
             time = found if found in part.columns else part.columns[-1]
         return Side(part, until, time, state, columns)
 
-    def _unmatched(self, sides: _Sides, parts: Iterable[Scalar], place: int) -> tuple[Relation, Relation]:
+    def _unmatched(self, sides: _Sides, parts: Iterable[Scalar], place: int) -> Sequence[Relation]:
         """The rows of one side without partners: those that will have none as a stream, and those that may yet have
         one, as they are read from states. The columns are those of the side's part."""
-        key = _key(sides, parts)
-        join = self.joins[key]
-        side, other = join.sides[place], scan_of(join.sides[1 - place].part)
-        if side.alone is None:
-            side = replace(side, alone=self._alone(side, used_columns(join.predicate)))
-            sides_now = (side if number == place else item for number, item in enumerate(join.sides))
-            self.joins[key] = replace(join, sides=tuple(sides_now))
+        side, other = self._partnered(sides, parts, place)
         assert side.alone is not None
         assert side.until is not None
         assert side.time is not None
@@ -237,16 +258,45 @@ class _Finding:
         kept = Snapshot(side.state, copies, tuple(map(stored_name, side.columns)))
         rows = Rows(kept, dict(zip(side.part.columns, copies, strict=True)))
         so_far = unmatched_so_far(rows, side.alone, self.latest[other.oid], passing, self._fresh)
+        return self._stream_of(side, side.alone.oid), so_far
+
+    def _matched(self, sides: _Sides, parts: Iterable[Scalar], place: int) -> Relation:
+        """The rows of one side with partners as a stream, under the columns of the side's part."""
+        side, _ = self._partnered(sides, parts, place)
+        assert side.alone is not None
+        return self._stream_of(side, side.alone.met)
+
+    def _stream_of(self, side: Side, oid: int) -> Scan:
         columns = tuple(map(self._fresh.copy, side.columns))
         sources = tuple(f"c{place}" for place, _ in enumerate(columns))
-        return Scan(side.alone.oid, join.name, "stream", columns, sources), so_far
+        name = next(join.name for join in self.joins.values() if side in join.sides)
+        return Scan(oid, name, "stream", columns, sources)
+
+    def _partnered(self, sides: _Sides, parts: Iterable[Scalar], place: int) -> tuple[Side, Scan]:
+        """A side of which it is known which rows have partners, and the other side's stream."""
+        key = _key(sides, parts)
+        join = self.joins[key]
+        side, other = join.sides[place], scan_of(join.sides[1 - place].part)
+        if side.alone is None:
+            side = replace(side, alone=self._alone(side, used_columns(join.predicate)))
+            sides_now = (side if number == place else item for number, item in enumerate(join.sides))
+            self.joins[key] = replace(join, sides=tuple(sides_now))
+        return side, other
 
     def _alone(self, side: Side, compared: Iterable[Column]) -> Alone:
         """What is known of rows of a side that have partners: the columns that tell, and when they leave."""
         wanted = {*compared, side.time}
         pairs = zip(side.part.columns, side.columns, strict=True)
         columns = {part: self._fresh.copy(own) for part, own in pairs if part in wanted}
-        return Alone(self._oid(), f"{side.state}_matched", columns)
+        return Alone(self._oid(), self._oid(), f"{side.state}_matched", columns)
+
+
+def _inlined(part: Scalar, sides: Iterable[Bare]) -> Scalar | None:
+    """A condition over the sides of a join over these without their tables; None where it is about a table."""
+    found: Scalar | None = part
+    for side in sides:
+        found = None if found is None else side.inlined(found)
+    return found
 
 
 def _key(sides: _Sides, parts: Iterable[Scalar]) -> Hashable:

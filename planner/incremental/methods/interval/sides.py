@@ -67,8 +67,9 @@ class IntervalJoin(Struct, frozen=True):
 
     @property
     def oids(self) -> frozenset[int]:
-        """Those of its streams: the joined rows, and rows without partners."""
-        return frozenset((self.oid, *(side.alone.oid for side in self.sides if side.alone is not None)))
+        """Those of its streams: the joined rows, and rows without partners or with some."""
+        known = [side.alone for side in self.sides if side.alone is not None]
+        return frozenset((self.oid, *(oid for alone in known for oid in (alone.oid, alone.met))))
 
     @property
     def inputs(self) -> tuple[int, ...]:

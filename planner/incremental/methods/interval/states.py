@@ -4,9 +4,9 @@
     A       +=  dA                                                dA: the delta's rows in time, filtered and projected
     latest  +=  max(time of the delta)
 
-The first equation is the delta of a join (DBToaster, section 3.1, delta queries); that of three has a part for each of
-the seven ways to take at least one delta. That rows leave by watermarks is Millstream's own rule, as interval joins of
-stream processors have it: the papers know no event time.
+The first equation is the delta of a join (DBToaster, section 3.1, delta queries); that of n streams has a part for each
+of the 2^n - 1 ways to take at least one delta. That rows leave by watermarks is Millstream's own rule, as interval
+joins of stream processors have it: the papers know no event time.
 
 What reads dJ becomes a statement for each part, which adds nothing where one of its streams got no rows. The
 statements of all streams are one path, so that all of them see one LSN and commit together: joined rows
@@ -17,7 +17,8 @@ A row of A leaves its state once the watermark of each other stream has passed t
 (``lateness``): where rows leave by B's watermark, a row of B counts only if its time lies above the watermark of the
 transactions before its own. So the view equals its query over the rows in time, however they are batched.
 
-Of a side whose rows an outer join keeps, ``unmatched`` says what becomes of those without partners.
+Of a side whose rows an outer join keeps, or a semi join chooses, ``unmatched`` says what becomes of those without
+partners and with some.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ from planner.incremental.methods.interval.unmatched import (
     Alone,
     Passing,
     Rows,
+    among_partners,
     passed_already,
     passing_now,
     with_partner,
@@ -132,7 +134,7 @@ class IntervalJoins:
             self._origins[join.oid] = join, None
             for place, side in enumerate(join.sides):
                 if side.alone is not None:
-                    self._origins[side.alone.oid] = join, place
+                    self._origins[side.alone.oid] = self._origins[side.alone.met] = join, place
 
     def may_raise(self, gathered: Gathered) -> bool:
         """Whether an expression over rows that have been joined may raise, so that no row of a stream is to blame."""
@@ -258,8 +260,8 @@ class IntervalJoins:
     # The joined rows, and those without partners ----------------------------------------------------------------
 
     def _over_streams(self, relation: Relation, kept: Mapping[int, _Sides]) -> list[Relation]:
-        """A relation over changes of a stream; one over those of joined rows, or of rows without partners, as parts,
-        which are over changes of streams, too."""
+        """A relation over changes of a stream; one over those of joined rows, or of rows without partners or with some,
+        as parts, which are over changes of streams, too."""
         delta = next((node for node in walk(relation) if isinstance(node, Delta) and node.oid in self._origins), None)
         if delta is None:
             return [relation]
@@ -268,8 +270,11 @@ class IntervalJoins:
         if place is None:
             parts = [self._joined(delta, rows) for rows in self._combinations(sides)]
         else:
-            own = _by_place(join.sides[place])
-            parts = [_read(delta, rows, own) for rows in self._passed(join, sides, place)]
+            own, alone = _by_place(join.sides[place]), join.sides[place].alone
+            assert alone is not None
+            is_met = delta.oid == alone.met
+            found = self._met(join, sides, place) if is_met else self._passed(join, sides, place)
+            parts = [_read(delta, rows, own) for rows in found]
         return [optimise(_instead(relation, delta, part)) for part in parts]
 
     def _combinations(self, sides: _Sides) -> Iterator[tuple[Rows, ...]]:
@@ -309,6 +314,20 @@ class IntervalJoins:
         return (
             without_partner(old, self._coming(other), predicate),
             without_partner(new, self._coming(other), predicate),
+        )
+
+    def _met(self, join: IntervalJoin, sides: _Sides, place: int) -> tuple[Rows, ...]:
+        """The rows of a side that have their first partner since the delta: those that were there before, and those of
+        the delta, beside partners of before and of the delta."""
+        own, other, predicate = sides[place], sides[1 - place], join.predicate
+        assert own.alone is not None
+        old = self._standing(own)
+        old = Rows(without_known(old, own.alone, self._fresh), old.columns)
+        later = without_partner(self._coming(own), self._standing(other), predicate)
+        return (
+            among_partners(old, self._coming(other), predicate),
+            among_partners(self._coming(own), self._standing(other), predicate),
+            among_partners(later, self._coming(other), predicate),
         )
 
     def _latest_before(self, stream: Scan) -> Aggregate:

@@ -1,19 +1,22 @@
-"""Rows without partners in outer interval joins.
+"""Rows without partners in outer interval joins, and rows with partners in semi joins.
 
     A left join B on p     =  J union all (U x NULLs)          J: the joined rows (``joins``)
     A anti join B on p     =  U
+    A semi join B on p     =  S
 
     U        =  F union all P       F: rows that will have no partner, a stream;  P: rows that may yet have one
     M       +=  (A semi join dB)  +  (dA semi join B)  +  (dA semi join dB)              by the columns that p compares
     P        =  A, where B's watermark has not passed the time up to which a row can be joined, anti join M
     dF       =  A, of which that has passed the time in this delta, anti join M anti join dB on p
               + dA, of which it has passed the time, or that have none, anti join B on p anti join dB on p
+    dS       =  (A anti join M) semi join dB  +  dA semi join B  +  (dA anti join B) semi join dB
 
 U is the positive and the negative part of an outer join in one (Tempura, section 4.2): a row of P goes where its first
 partner puts it into M, and where the watermark passes its time it goes over to F. Both are seen at a read, since P is
 computed from the states as they are, and F and J only grow. Whether a row has a partner depends on the columns that p
 compares alone, so that M tells it for equal rows at once. Rows leave M as they leave A, by the same watermark: what has
-left either is in J or F. So U at an LSN is the same however the log is cut into deltas.
+left either is in J or F. So U at an LSN is the same however the log is cut into deltas. A row comes into S with its
+first partner, and stays: rows of S only come, as those of J and F do.
 
 A row without a time meets no condition on it, and is in F as soon as it comes.
 """
@@ -47,10 +50,11 @@ _FALSE: Final = Literal(False, BOOL)
 
 
 class Alone(Struct, frozen=True):
-    """What an outer join needs of a side whose rows it keeps: F as stream ``oid``, whose columns are called by their
-    places, and M as state ``matched``, ``columns`` by those of the side's part."""
+    """What an outer or semi join needs of a side whose rows it has: F as stream ``oid`` and S as stream ``met``, whose
+    columns are called by their places, and M as state ``matched``, ``columns`` by those of the side's part."""
 
     oid: int
+    met: int
     matched: str
     columns: Mapping[Column, Column]
 
@@ -110,6 +114,11 @@ def with_partner(rows: Rows, others: Rows, predicate: Scalar, alone: Alone) -> R
     """What M gets of the rows that have a partner among others."""
     met = Join("semi", rows.relation, others.relation, _over(rows, others, predicate))
     return Aggregate(met, tuple((column, ColumnRef(rows.columns[part])) for part, column in alone.columns.items()), ())
+
+
+def among_partners(rows: Rows, others: Rows, predicate: Scalar) -> Rows:
+    """The rows that have a partner among others."""
+    return Rows(Join("semi", rows.relation, others.relation, _over(rows, others, predicate)), rows.columns)
 
 
 def without_partner(rows: Rows, others: Rows, predicate: Scalar) -> Rows:
