@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from catalog.values.types import BOOL, SqlType
+from catalog.values.types import BOOL, TEXT, SqlType
 from planner.algebra.functions import COMPARISONS, FUNCTIONS
 from planner.algebra.nodes import (
     Call,
+    Cast,
     Column,
     ColumnRef,
     Exists,
@@ -104,6 +105,14 @@ def conjuncts(predicate: Scalar | None) -> Iterator[Scalar]:
             stack.extend(reversed(part.arguments))
         elif part != TRUE:
             yield part
+
+
+def same_group(left: Scalar, right: Scalar) -> Scalar:
+    """That two values are in one group, as GROUP BY sees them: NULL beside NULL, and documents by their texts, although
+    ``1`` and ``1.0`` are equal as jsonb. What joins groups with each other asks for this."""
+    if "jsonb" in (left.type.name, right.type.name):
+        left, right = Cast(left, TEXT), Cast(right, TEXT)
+    return Call("is_not_distinct", (left, right), BOOL)
 
 
 def conjunction(parts: Iterable[Scalar]) -> Scalar | None:

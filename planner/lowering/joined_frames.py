@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.values.types import BOOL, INT8, TEXT, TIMESTAMP, SqlType, array
-from planner.algebra.construction import TRUE, Fresh, conjunction, keep_columns, substitute, volatility
+from planner.algebra.construction import TRUE, Fresh, conjunction, keep_columns, same_group, substitute, volatility
 from planner.algebra.functions import AGGREGATES
 from planner.algebra.nodes import (
     Aggregate,
@@ -113,7 +113,7 @@ class _Pairs(Struct, frozen=True):
 
     def joined(self, predicates: Sequence[Scalar]) -> Join:
         """The rows left-joined with the rows of their partition for which the predicates are true."""
-        same = (Call("is_not_distinct", (item, self.other(item)), BOOL) for item in self.partition)
+        same = (same_group(item, self.other(item)) for item in self.partition)
         return Join("left", self.left, self.right, conjunction((*same, *predicates)))
 
 

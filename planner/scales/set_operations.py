@@ -11,12 +11,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from catalog.values.scales import scale_kind
-from catalog.values.types import BOOL, INT8
-from planner.algebra.construction import conjunction
+from catalog.values.types import INT8
+from planner.algebra.construction import conjunction, same_group
 from planner.algebra.nodes import (
     Aggregate,
     AggregateCall,
-    Call,
     Column,
     ColumnRef,
     Join,
@@ -108,9 +107,6 @@ def _met(
     node: SetOperation, left: Relation, right: Relation, ours: tuple[Column, ...], theirs: tuple[Column, ...]
 ) -> Join:
     """The left rows that have a partner of the same values, or for EXCEPT none."""
-    pairs = (
-        Call("is_not_distinct", (ColumnRef(column), ColumnRef(item)), BOOL)
-        for column, item in zip(ours, theirs, strict=True)
-    )
+    pairs = (same_group(ColumnRef(column), ColumnRef(item)) for column, item in zip(ours, theirs, strict=True))
     kind: JoinKind = "semi" if node.kind == "intersect" else "anti"
     return Join(kind, left, right, conjunction(pairs))

@@ -3,6 +3,10 @@
 DuckDB's optimiser moves constants to one side of a comparison: ``a + 1 > 4`` becomes ``a > 3``, and ``a * 3 <> 4`` is
 true for every ``a``, so that neither overflows for any. It knows +, - and * by their names. Beside a constant they
 are printed as the functions ``add``, ``subtract`` and ``multiply``, which compute and fail as they do.
+
+It also makes one range of two bounds of an expression, ``x >= 1 AND x < 5``, which it cannot compute of arrays and rows
+(Invalid type for BETWEEN). Beside a constant these are printed with ``CASE WHEN x IS NULL THEN NULL ELSE 5 END``, which
+is no constant to the optimiser.
 """
 
 from __future__ import annotations
@@ -14,7 +18,8 @@ from sqlglot import exp
 from executor.embedded.printing.composites.documents import ordered
 from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import INTEGERS
-from executor.printing.nodes import Build, Expr, binary
+from executor.printing.nodes import Build, Expr, binary, case, operand
+from planner.algebra.construction import has_subquery, volatility
 from planner.algebra.nodes import Call, Cast, Scalar
 from planner.algebra.walk import used_columns
 
@@ -29,6 +34,28 @@ def compared(kind: type[Any]) -> Build:
         return binary(kind, *(_side(node, place, printed) for place, printed in enumerate(arguments)))
 
     return build
+
+
+def bounded(kind: type[Any]) -> Build:
+    """A comparison that may be one bound of a range."""
+
+    def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
+        sides = [_side(node, place, printed) for place, printed in enumerate(arguments)]
+        for place, scalar in enumerate(node.arguments):
+            if _is_bound(scalar, node.arguments[1 - place]):
+                is_null = exp.Is(this=operand(sides[1 - place].copy()), expression=exp.null())
+                sides[place] = case([(is_null, exp.null())], sides[place])
+        return binary(kind, *sides)
+
+    return build
+
+
+def _is_bound(scalar: Scalar, other: Scalar) -> bool:
+    """Whether a constant array or row bounds an expression over columns, which may be computed twice."""
+    is_nested = scalar.type.element is not None or scalar.type.row is not None
+    if not is_nested or used_columns(scalar) or not used_columns(other):
+        return False
+    return not has_subquery(other) and volatility(other) != "volatile"
 
 
 def _side(node: Call, place: int, printed: Expr) -> Expr:

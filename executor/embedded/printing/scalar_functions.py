@@ -17,7 +17,7 @@ from catalog.values.errors import unsupported
 from catalog.values.types import OIDS
 from executor.embedded.functions import steered_calls
 from executor.embedded.functions.texts import bit_strings, bytea, hstores, networks
-from executor.embedded.printing.comparisons import compared
+from executor.embedded.printing.comparisons import bounded, compared
 from executor.embedded.printing.composites.array_shapes import SHAPED
 from executor.embedded.printing.composites.arrays import ARRAYS
 from executor.embedded.printing.composites.documents import JSONS, ordered
@@ -216,10 +216,10 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "float_of_units": floats.of_units,
     "eq": compared(exp.EQ),
     "ne": compared(exp.NEQ),
-    "lt": compared(exp.LT),
-    "le": compared(exp.LTE),
-    "gt": compared(exp.GT),
-    "ge": compared(exp.GTE),
+    "lt": bounded(exp.LT),
+    "le": bounded(exp.LTE),
+    "gt": bounded(exp.GT),
+    "ge": bounded(exp.GTE),
     "and": _chained(exp.And),
     "or": _chained(exp.Or),
     "concat": concat,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from pglast import ast
 from pglast.enums import A_Expr_Kind
 
 from catalog.values.errors import unsupported
@@ -14,6 +15,7 @@ from planner.algebra.walk import RELATION_KINDS, contains, is_larger
 from planner.bind.calls.families.regex_functions import similar_pattern
 from planner.bind.calls.operator_calls.operation import operate
 from planner.bind.conversion.coercion import coerce
+from planner.bind.conversion.rows import is_row
 from planner.bind.lookup.dotted_names import names_of
 from planner.bind.state.environment import Environment
 from planner.parse.parser import nested_too_deep
@@ -110,6 +112,14 @@ def _rewritten(env: Environment, pattern: Scalar, mark: str, node: Any) -> Scala
 
 def bind_between(env: Environment, node: Any) -> Scalar:
     """x BETWEEN a AND b is x >= a AND x <= b; SYMMETRIC tries both orders."""
+    kind = node.kind
+    is_symmetric = kind in (A_Expr_Kind.AEXPR_BETWEEN_SYM, A_Expr_Kind.AEXPR_NOT_BETWEEN_SYM)
+    found = _rows_between(env, node, is_symmetric) if is_row(node.lexpr) else _between(env, node, is_symmetric)
+    negated = kind in (A_Expr_Kind.AEXPR_NOT_BETWEEN, A_Expr_Kind.AEXPR_NOT_BETWEEN_SYM)
+    return negate(found) if negated else found
+
+
+def _between(env: Environment, node: Any, is_symmetric: bool) -> Scalar:
     low_node, high_node = node.rexpr
     value = env.bind(node.lexpr)
     low, high = env.bind(low_node), env.bind(high_node)
@@ -119,12 +129,29 @@ def bind_between(env: Environment, node: Any) -> Scalar:
         upper = operate(env, "<=", again(env, value, node.lexpr), second, node, (node.lexpr, high_node))
         return Call("and", (lower, upper), BOOL)
 
-    kind = node.kind
     found = both(low, high)
-    if kind in (A_Expr_Kind.AEXPR_BETWEEN_SYM, A_Expr_Kind.AEXPR_NOT_BETWEEN_SYM):
+    if is_symmetric:
         found = Call("or", (found, both(again(env, high, high_node), again(env, low, low_node))), BOOL)
-    negated = kind in (A_Expr_Kind.AEXPR_NOT_BETWEEN, A_Expr_Kind.AEXPR_NOT_BETWEEN_SYM)
-    return negate(found) if negated else found
+    return found
+
+
+def _rows_between(env: Environment, node: Any, is_symmetric: bool) -> Scalar:
+    """The same of a row constructor, whose comparisons are those of its columns."""
+
+    def compared(name: str, bound: Any) -> Scalar:
+        names = (ast.String(sval=name),)
+        single = ast.A_Expr(
+            kind=A_Expr_Kind.AEXPR_OP, name=names, lexpr=node.lexpr, rexpr=bound, location=node.location
+        )
+        found = env.bind(single)
+        refuse_large(found)
+        return found
+
+    def both(low: Any, high: Any) -> Scalar:
+        return Call("and", (compared(">=", low), compared("<=", high)), BOOL)
+
+    low, high = node.rexpr
+    return Call("or", (both(low, high), both(high, low)), BOOL) if is_symmetric else both(low, high)
 
 
 def again(env: Environment, scalar: Scalar, node: Any) -> Scalar:

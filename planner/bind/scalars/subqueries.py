@@ -11,7 +11,7 @@ from typing import Any
 from pglast.enums import SubLinkType
 
 from catalog.values.errors import unsupported
-from catalog.values.types import BOOL, SqlType
+from catalog.values.types import BOOL, BYTEA, SqlType
 from planner.algebra.nodes import (
     Call,
     Case,
@@ -71,9 +71,14 @@ def _quantified(env: Environment, node: Any) -> Scalar:
     column, *others = query.relation.columns
     if others:
         raise env.error("42601", "subquery has too many columns", node)
-    left, right = compare(env, "=", argument, ColumnRef(column), node)
+    left, right = map(_by_value, compare(env, "=", argument, ColumnRef(column), node))
     found = InSubquery(left, _as(env, query.relation, right))
     return Call("not", (found,), BOOL) if every else found
+
+
+def _by_value(scalar: Scalar) -> Scalar:
+    """What IN compares: of a jsonb not its text, in which 1 and 1.0 differ."""
+    return Call("json_order", (scalar,), BYTEA) if scalar.type.name == "jsonb" else scalar
 
 
 def _compared(env: Environment, symbol: str, every: bool, node: Any) -> Scalar:

@@ -19,7 +19,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from catalog.values.types import BOOL, INT8
-from planner.algebra.construction import TRUE, conjunction
+from planner.algebra.construction import TRUE, conjunction, same_group
 from planner.algebra.identity import NodeMap
 from planner.algebra.nodes import (
     Aggregate,
@@ -157,4 +157,4 @@ def _joined(
 
 def _are_same(keys: tuple[Column, ...], part: Snapshot) -> Scalar | None:
     pairs = zip(keys, part.columns, strict=False)
-    return conjunction(Call("is_not_distinct", (ColumnRef(one), ColumnRef(other)), BOOL) for one, other in pairs)
+    return conjunction(same_group(ColumnRef(one), ColumnRef(other)) for one, other in pairs)

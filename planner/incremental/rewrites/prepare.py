@@ -17,7 +17,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from catalog.values.types import BOOL, INT8, array
-from planner.algebra.construction import Fresh, conjunction, keep_columns
+from planner.algebra.construction import Fresh, conjunction, keep_columns, same_group
 from planner.algebra.nodes import (
     Aggregate,
     AggregateCall,
@@ -112,7 +112,7 @@ def _by_numbers(node: SetOperation, fresh: Fresh) -> Relation:
     """
     left, right = (_counted(side, fresh) for side in inputs(node))
     pairs = zip(left.columns[:-1], right.columns[:-1], strict=True)
-    same = (Call("is_not_distinct", (ColumnRef(one), ColumnRef(other)), BOOL) for one, other in pairs)
+    same = (same_group(ColumnRef(one), ColumnRef(other)) for one, other in pairs)
     both = Join("inner" if node.kind == "intersect" else "left", left, right, conjunction(same))
     here, there = ColumnRef(left.columns[-1]), ColumnRef(right.columns[-1])
     if node.kind == "intersect":

@@ -1,10 +1,11 @@
-"""Windows get what orders and parts them as columns where it may raise an error or differs from call to call.
+"""Windows get what orders and parts them as columns where it may raise an error, differs from call to call, or has a
+subquery.
 
     Window(R, f OVER (PARTITION BY p ORDER BY k))
   = Window(Project(R, *, p AS a, k AS b), f OVER (PARTITION BY a ORDER BY b))
 
 An engine compares a key's rows more than once, and refuses one that it may not compute twice: ``date + id``, which may
-leave the range of dates, ``random()``.
+leave the range of dates, ``random()``. It takes a window within a subquery there for a window within a window.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from planner.algebra.construction import Fresh, keep_columns
+from planner.algebra.construction import Fresh, has_subquery, keep_columns
 from planner.algebra.failures import may_raise
 from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Scalar, Window, WindowCall
 from planner.algebra.walk import kinds_of, transform_relations
@@ -41,7 +42,7 @@ def _keyed(fresh: Fresh, call: WindowCall, computed: dict[Scalar, Column]) -> Wi
     """The call over keys that are columns; ``computed`` gets what these are of."""
 
     def key(scalar: Scalar) -> Scalar:
-        if not may_raise(scalar):
+        if not may_raise(scalar) and not has_subquery(scalar):
             return scalar
         if scalar not in computed:
             computed[scalar] = fresh.column("key", scalar.type)

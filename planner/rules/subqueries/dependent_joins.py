@@ -72,7 +72,7 @@ from planner.rules.subqueries.domain_inputs import narrowed, require_repeatable
 
 _ONE_ROW: Final = Values((), ((),))
 #: Types in which equal values may differ: the domain has their texts; of 0.0 and -0.0 where it matters.
-_LOOSE: Final = frozenset(("interval", "json"))
+_LOOSE: Final = frozenset(("interval", "json", "jsonb"))
 _FLOATS: Final = frozenset(("float4", "float8"))
 
 

@@ -105,6 +105,9 @@ class Aggregates:
             (f"sum(DISTINCT {number})", "big", "sum(DISTINCT)"),
             (f"avg(DISTINCT {number})", "num", "avg(DISTINCT)"),
             (f"regr_count({number}, {number} + 1)", "big", "regr_count"),
+            ("sum(2)", "big", "aggregates of constants"),
+            ("max('x'::text)", "text", "aggregates of constants"),
+            ("count(NULL)", "big", "aggregates of constants"),
         )
         text, kind, name = self._source.choice(forms)
         return Ref(text, kind, kind != "num"), name

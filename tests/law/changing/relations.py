@@ -99,6 +99,8 @@ class Relations:
             return self._repeated()
         if chance < 0.17:
             return self._using()
+        if chance < 0.19:
+            return self._of_documents()
         if self.preferred is not None and self._source.random() < 0.6:
             return self.plain(self.preferred)
         return self.plain(self._source.choice(self._named))
@@ -221,6 +223,32 @@ class Relations:
             call = f"LATERAL (VALUES ({one}), ({two} + 1)) {alias} (e)"
         scope = (*item.scope, Ref(f"{alias}.e", "int"))
         return From(f"{item.text} CROSS JOIN {call}", scope, item.size * 2, item.reads, "unnest")
+
+    def _of_documents(self) -> From:
+        """A relation's rows, once for each part of a document or for each place of two lists."""
+        item = self.plain(self._source.choice(self._named))
+        documents = [column.text for column in item.scope if column.kind == "js"]
+        arrays = [column.text for column in item.scope if column.kind == "arr"]
+        alias, join = self.alias(), self._source.choice(("CROSS JOIN {}", "LEFT JOIN {} ON true"))
+        if documents:
+            document = self._source.choice(documents)
+            kind, name, columns = self._source.choice(
+                (
+                    ("object", "jsonb_each", (("k", "text"), ("v", "js"))),
+                    ("array", "jsonb_array_elements", (("v", "js"),)),
+                )
+            )
+            self._seen.append(name)
+            guarded = f"CASE WHEN jsonb_typeof({document}) = '{kind}' THEN {document} END"
+            call = f"{name}({guarded}) {alias} ({', '.join(column for column, _ in columns)})"
+        elif arrays:
+            columns = (("e", "int"), ("f", "int"))
+            self._seen.append("ROWS FROM")
+            call = f"ROWS FROM (unnest({self._source.choice(arrays)}), generate_series(1, 2)) {alias} (e, f)"
+        else:
+            return item
+        scope = (*item.scope, *(Ref(f"{alias}.{column}", kind) for column, kind in columns))
+        return From(f"{item.text} {join.format(call)}", scope, item.size * 2, item.reads, "unnest")
 
     def _using(self) -> From:
         """A join of two relations by a column that both have."""

@@ -28,6 +28,8 @@ VALUES: Final[dict[str, tuple[str, ...]]] = {
     "uuid": ("00000000-0000-0000-0000-000000000001", "a0000000-0000-0000-0000-000000000002"),
     "range": ("[1,3)", "empty", "[2,)", "[2,6)", "(,)"),
     "mood": ("sad", "ok", "happy"),
+    "chr": ("a", "ab", "", "b", "B c"),
+    "time": ("00:00:00", "10:00:00", "23:59:59.5"),
 }
 #: The minutes of events: most are early, so that few rows are late, and many lie on the bounds of an interval.
 _MINUTES: Final = (0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 7, 9)

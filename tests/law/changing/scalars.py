@@ -28,9 +28,12 @@ _FORMS: Final[dict[str, tuple[str, ...]]] = {
     "text": (
         "({a} || '-')", "upper({a})", "({a} || {b})", "substr({a}, 1, 1)", "({int})::text", "({js} ->> 'a')",
         "to_char({date}, 'YYYY-MM')", "concat({a}, {int})", "({mood})::text", "replace({a}, 'a', 'é')",
+        "({chr} || '|')",
     ),
     "bool": ("({a} AND {b})", "(NOT {a})", "({int} = ANY ({arr}))", "({range} @> {int})", "({text} LIKE 'a%')",
-             "({js} ? 'a')", "(({int}, {text}) < (3, 'b'))", "({a} IS TRUE)", "({arr} @> array[{int}])"),
+             "({js} ? 'a')", "(({int}, {text}) < (3, 'b'))",
+             "(({int}, {text}) BETWEEN (1, 'a') AND (3, 'b'))", "(({int}, {big}) NOT BETWEEN (1, 2) AND ({big}, 3))",
+             "({a} IS TRUE)", "({arr} @> array[{int}])"),
     "date": ("({a} + 1)", "({a} - 2)", "least({a}, {b})", "({ts})::date", "({a} + {int})"),
     "ts": ("({a} + interval '1 day')", "date_trunc('day', {a})", "greatest({a}, {b})", "({date})::timestamp"),
     "flt": ("({a} * 2)", "({a} / 4)", "({int})::float8", "abs({a})", "greatest({a}, {b})"),
@@ -42,6 +45,8 @@ _FORMS: Final[dict[str, tuple[str, ...]]] = {
     "uuid": ("coalesce({a}, {b})", "nullif({a}, {b})"),
     "range": ("({a} * {b})", "int4range(1, abs({int}) + 2)"),
     "mood": ("greatest({a}, {b})", "least({a}, 'ok'::mood)"),
+    "chr": ("least({a}, {b})", "({text})::character(3)"),
+    "time": ("({a} + interval '90 minutes')", "greatest({a}, {b})", "({ts})::time"),
 }  # fmt: skip
 _COMPARED: Final = ("=", "<", "<=", ">", ">=", "<>", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
 
@@ -127,7 +132,7 @@ class Scalars:
                 return f"{value} {self.source.choice(('', 'NOT ', 'NOT '))}IN ({listed})"
             case 2 if kind == "text":
                 return f"{value} LIKE 'a%'"
-            case 3 if kind not in ("bool", "arr", "js"):
+            case 3 if kind not in ("bool", "js"):
                 low, high = (rows.literal(self.source, kind) for _ in range(2))
                 return f"{value} BETWEEN {low} AND {high}"
             case 4 if kind == "bool":

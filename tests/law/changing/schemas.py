@@ -30,12 +30,15 @@ TYPES: Final = {
     "uuid": "uuid",
     "range": "int4range",
     "mood": "mood",
+    "chr": "character(3)",
+    "time": "time",
 }
 #: The type of kind ``mood``.
 ENUM: Final = "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')"
 _WEIGHTS: Final = {
     "int": 12, "text": 8, "num": 4, "dec": 4, "big": 4, "date": 4, "ts": 2, "bool": 4, "flt": 4, "arr": 2, "small": 1,
-    "tz": 1, "iv": 1, "js": 1, "uuid": 1, "range": 1, "mood": 1,
+    "tz": 1, "iv": 1, "js": 1, "uuid": 1, "range": 1, "mood": 1, "chr": 1,
+    "time": 1,
 }  # fmt: skip
 _ACTIONS: Final = ("", "ON DELETE CASCADE", "ON DELETE SET NULL", "ON DELETE CASCADE ON UPDATE CASCADE")
 _DEFERRED: Final = " DEFERRABLE INITIALLY DEFERRED"

@@ -33,7 +33,7 @@ class Queries:
             self._filtered: 4, self._grouped: 6, self._regrouped: 1, self._semi: 4, self._scalar: 3,
             self._sets_of_groups: 2, self._distinct: 2, self._distinct_on: 2, self._combined: 4, self._windowed: 4,
             self._limited: 2, self._first_rows: 2, self._with: 2, self._recursive: 2, self._lateral: 2,
-            self._one_row: 1, self._distinct_groups: 1, self._expanded: 1, self._partnered: 4,
+            self._one_row: 1, self._distinct_groups: 1, self._expanded: 1, self._partnered: 4, self._asked_inside: 2,
         }  # fmt: skip
         self._forms, self._weights = list(forms), list(forms.values())
 
@@ -152,6 +152,39 @@ class Queries:
         outputs = [*self._outputs(item.scope), Ref(subquery, value.kind, value.exact)]
         return self._select(item, outputs, self._where(item.scope), (asked,), form="scalar")
 
+    def _asked_inside(self, depth: int) -> Select:
+        """A subquery in FILTER, an aggregate, a key, ON, or a partition."""
+        item, asked = self._relations.any(depth), self._relations.one(depth)
+        related = self._scalars.pair(asked.scope, item.scope, self._source.random() < 0.8) or "true"
+        exists = f"{self._source.choice(('', 'NOT '))}EXISTS (SELECT 1 FROM {asked.text} WHERE {related})"
+        number = f"(SELECT count(*) FROM {asked.text} WHERE {related})"
+        keys = self._keys(item.scope, 1)
+        tail = f" GROUP BY {keys[0].text}" if keys else ""
+        match self._source.randint(0, 4):
+            case 0:
+                self.seen.append("subquery in FILTER")
+                calls = [Ref(f"count(*) FILTER (WHERE {exists})", "big")]
+                return self._select(item, [*keys, *calls], others=(asked,), tail=tail, form="group")
+            case 1:
+                self.seen.append("subquery in an aggregate")
+                calls = [Ref(f"max({number})", "big"), Ref(f"sum({number})", "num", False)]
+                return self._select(item, [*keys, *calls], others=(asked,), tail=tail, form="group")
+            case 2:
+                self.seen.append("subquery as a key")
+                outputs = [Ref(number, "big"), Ref("count(*)", "big")]
+                return self._select(item, outputs, others=(asked,), tail=" GROUP BY 1", form="group")
+            case 3 if item.size <= 60:
+                self.seen.append("subquery in ON")
+                other = self._relations.plain(self._source.choice(self._named))
+                equal = self._scalars.pair(item.scope, other.scope, True) or "true"
+                text = f"{item.text} {self._source.choice(('JOIN', 'LEFT JOIN'))} {other.text} ON {equal} AND {exists}"
+                both = From(text, item.scope + other.scope, item.size * 2, item.reads | other.reads)
+                return self._select(both, self._outputs(both.scope), others=(asked,), form="join")
+            case _:
+                self.seen.append("subquery in a partition")
+                call = Ref(f"count(*) OVER (PARTITION BY {number})", "big")
+                return self._select(item, [*self._outputs(item.scope), call], others=(asked,), form="window")
+
     def _one_row(self, depth: int) -> Select:
         item, asked = self._relations.any(depth), self._relations.one(depth)
         self.seen.append("cross join with one row")
@@ -213,6 +246,7 @@ class Queries:
                 ("CUBE", f"CUBE ({one.text}, {two.text})"),
                 ("GROUPING SETS", f"GROUPING SETS (({one.text}), ({two.text}), ())"),
                 ("GROUPING SETS", f"GROUPING SETS (({one.text}, {two.text}), ({one.text}))"),
+                ("GROUPING SETS without columns", f"GROUPING SETS ((), ({one.text}, {two.text}), ())"),
                 ("GROUP BY of a column and ROLLUP", f"{one.text}, ROLLUP ({two.text})"),
                 ("GROUP BY DISTINCT", f"DISTINCT ROLLUP ({one.text}, {two.text}), ROLLUP ({one.text})"),
             )

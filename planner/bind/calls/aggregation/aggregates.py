@@ -6,6 +6,7 @@ Owns: PostgreSQL's aggregate names and signatures and the errors 42803. Grouping
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -223,7 +224,7 @@ def _over_arguments(env: Environment, name: str, node: Any) -> AggregateCall:
         paired = Call("is_not_null", (coerced[1],), BOOL)
         coerced = (Case(((paired, coerced[0]),), Literal(None, FLOAT8), FLOAT8),)
         return AggregateCall("count", coerced, INT8)
-    return AggregateCall(chosen.name, coerced, _result(chosen, coerced), order_by=_order(env, node, coerced))
+    return AggregateCall(chosen.name, coerced, _result(chosen, coerced), order_by=_order(env, node, coerced, arguments))
 
 
 #: Elements that an engine orders as PostgreSQL does, and shows as they are.
@@ -334,13 +335,21 @@ def bind_filter(env: Environment, node: Any) -> Scalar | None:
     return found
 
 
-def _order(env: Environment, node: Any, arguments: tuple[Scalar, ...]) -> tuple[SortKey, ...]:
+def _order(
+    env: Environment, node: Any, arguments: tuple[Scalar, ...], given: Sequence[Scalar] = ()
+) -> tuple[SortKey, ...]:
+    """ORDER BY of an aggregate. With DISTINCT it names arguments, as they are ``given`` or as the aggregate takes them,
+    and orders by the latter: ``string_agg(DISTINCT c, ',' ORDER BY c)`` of a char by its text."""
     keys = []
     for item in node.agg_order or ():
         scalar = env.bind(item.node)
         if scalar.type.name == "unknown":
             scalar = coerce(env.binding, scalar, TEXT, "implicit", item.node) or scalar
         if node.agg_distinct and scalar not in arguments:
+            taken = next((taken for one, taken in zip(given, arguments, strict=False) if one == scalar), None)
+            if taken is not None:
+                keys.append(SortKey(taken, *direction(env.binding, item, taken.type)))
+                continue
             message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list"
             raise env.error("42P10", message, item.node)
         keys.append(SortKey(scalar, *direction(env.binding, item, scalar.type)))

@@ -14,8 +14,7 @@ from collections.abc import Hashable
 from functools import reduce
 from itertools import chain
 
-from catalog.values.types import BOOL
-from planner.algebra.construction import Fresh, conjunction
+from planner.algebra.construction import Fresh, conjunction, same_group
 from planner.algebra.nodes import (
     Aggregate,
     AggregateCall,
@@ -143,5 +142,5 @@ class _Reader:
         if not self._width:
             return Join("inner", left, right, None)
         pairs = zip(keys, right.columns[: self._width], strict=True)
-        same = (Call("is_not_distinct", (ColumnRef(key), ColumnRef(other)), BOOL) for key, other in pairs)
+        same = (same_group(ColumnRef(key), ColumnRef(other)) for key, other in pairs)
         return Join("left", left, right, conjunction(same))

@@ -1,0 +1,36 @@
+-- Two bounds of an array or a row, which the engine's optimiser would make one range.
+CREATE TYPE bounds_pair AS (x int, y text);
+CREATE TABLE bounded (id int, k int, a int[], t text[], p bounds_pair, f float8[], n numeric[]);
+INSERT INTO bounded SELECT i, i % 3, ARRAY[i, 2], ARRAY['a', i::text], ROW(i, 'a')::bounds_pair, ARRAY[i / 2.0], ARRAY[i]
+    FROM generate_series(1, 6) i;
+INSERT INTO bounded VALUES (7, NULL, NULL, NULL, NULL, '{}', NULL), (8, 1, '{NULL}', '{NULL,b}', ROW(3, NULL), NULL, '{}');
+SELECT id FROM bounded WHERE a BETWEEN '{1}' AND '{3,4}' ORDER BY id;
+SELECT id FROM bounded WHERE a NOT BETWEEN '{1}' AND '{3,4}' ORDER BY id;
+SELECT id FROM bounded WHERE a BETWEEN SYMMETRIC '{3,4}' AND '{1}' ORDER BY id;
+SELECT id FROM bounded WHERE t > '{a,2}' AND t <= '{a,5}' AND k >= 0 ORDER BY id;
+SELECT id FROM bounded WHERE NOT (t < '{a,2}' OR t > '{a,5}') ORDER BY id;
+SELECT id FROM bounded WHERE NOT t >= '{a,5}' AND t >= '{a,2}' ORDER BY id;
+SELECT id FROM bounded WHERE p BETWEEN ROW(2, 'a')::bounds_pair AND ROW(4, 'b')::bounds_pair ORDER BY id;
+SELECT id FROM bounded WHERE p > ROW(1, 'b')::bounds_pair AND NOT p >= ROW(4, 'a')::bounds_pair ORDER BY id;
+SELECT id FROM bounded WHERE ROW(id, k) BETWEEN ROW(2, 1) AND ROW(5, 1) ORDER BY id;
+SELECT id FROM bounded WHERE (id, k) BETWEEN (1, 1) AND (7, 2) ORDER BY id;
+SELECT id FROM bounded WHERE (k, id) NOT BETWEEN (1, 1) AND (2, 2) ORDER BY id;
+SELECT id, (k, id) BETWEEN (0, NULL) AND (1, 4) AS inside FROM bounded ORDER BY id;
+SELECT id FROM bounded WHERE (k, t[1]) BETWEEN SYMMETRIC (2, 'b') AND (1, 'a') ORDER BY id;
+SELECT id FROM bounded WHERE (k, id) BETWEEN (SELECT 1, 2) AND (SELECT 2, 2) ORDER BY id;
+SELECT id FROM bounded WHERE (k, id) BETWEEN (1, 2) AND (1, 2, 3);
+SELECT id FROM bounded WHERE (k, id) BETWEEN (1, 'x') AND (1, 2);
+SELECT id FROM bounded WHERE p BETWEEN (2, 'a') AND (4, 'b') ORDER BY id;
+SELECT id FROM bounded WHERE (k, id) > (1, 1) AND (k, id) <= (2, 2) ORDER BY id;
+SELECT id FROM bounded WHERE '{1}' <= a AND '{3}' > a ORDER BY id;
+SELECT id FROM bounded WHERE f BETWEEN '{0.5}' AND '{2}' AND n BETWEEN '{1}' AND '{2.0}' ORDER BY id;
+SELECT id FROM bounded WHERE a || k BETWEEN '{2}' AND '{4}' ORDER BY id;
+SELECT id FROM bounded WHERE a > '{1}' AND a < NULL ORDER BY id;
+SELECT b.id, c.id FROM bounded b JOIN bounded c ON b.a BETWEEN c.a AND '{4}' AND c.a BETWEEN '{2}' AND '{3}' ORDER BY 1, 2;
+SELECT id, a BETWEEN '{2}' AND '{4}' AS inside FROM bounded ORDER BY id;
+UPDATE bounded SET k = 9 WHERE p BETWEEN ROW(2, 'a')::bounds_pair AND ROW(4, 'b')::bounds_pair RETURNING id;
+DELETE FROM bounded WHERE a BETWEEN '{5}' AND '{6,3}' RETURNING id;
+SELECT count(*) FILTER (WHERE t BETWEEN '{a,1}' AND '{a,3}') FROM bounded;
+SELECT k, count(*) FROM bounded GROUP BY k HAVING array_agg(id ORDER BY id) BETWEEN '{1}' AND '{3}' ORDER BY k;
+DROP TABLE bounded;
+DROP TYPE bounds_pair;
