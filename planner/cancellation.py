@@ -91,11 +91,13 @@ LEFT_BEHIND: Final[dict[int, float]] = {}
 class Calls:
     """The stretches that run for one client, in any threads."""
 
-    __slots__ = ("_lock", "_stretches", "clocks")
+    __slots__ = ("_lock", "_stretches", "clocks", "is_interrupted")
 
     def __init__(self) -> None:
         #: The processor clocks of the threads that work for the client, with their times when they began.
         self.clocks: dict[int, float] = {}
+        #: Whether what runs was interrupted.
+        self.is_interrupted = False
         self._stretches: set[Stretch] = set()
         self._lock = threading.Lock()
 
@@ -104,6 +106,8 @@ class Calls:
         before = getattr(_own, "calls", None)
         if before is self:
             return function(*arguments)
+        if not self.clocks:
+            self.is_interrupted = False
         clock = time.pthread_getcpuclockid(threading.get_ident())
         _own.calls, self.clocks[clock] = self, time.clock_gettime(clock)
         try:
@@ -133,6 +137,7 @@ class Calls:
 
     def interrupt(self) -> None:
         """Any thread: what runs ends."""
+        self.is_interrupted = True
         with self._lock:
             for stretch in tuple(self._stretches):
                 stretch.interrupt()
@@ -161,6 +166,14 @@ def leave(function: Callable[..., _Result], *arguments: Any) -> _Result:
     """The result of pure code that the statement of this thread's client leaves when it is cancelled. Raises 57014."""
     calls = current()
     return function(*arguments) if calls is None else calls.leave(function, *arguments)
+
+
+def require_wanted() -> None:
+    """Raises 57014 where what runs for this thread's client was interrupted: asked between the rounds of a loop that
+    calls much and stays in no stretch for long."""
+    calls = current()
+    if calls is not None and calls.is_interrupted:
+        raise cancelled()
 
 
 def cancelled() -> SqlError:
