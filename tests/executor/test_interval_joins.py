@@ -427,6 +427,28 @@ def test_a_row_without_partner_is_there_until_one_comes(database: Database) -> N
     assert rows(database) == [(1, 1, 5), (1, 1, 5), (1, 3, 5), (2, 2, None), (2, 4, None), (3, 6, None)]
 
 
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [("jsonb", ("1", "1.0")), ("interval", ("24:00:00", "1 day")), ("numeric", ("1", "1.0")), ("text", ("a", "b"))],
+)
+def test_rows_that_compare_as_equal_and_look_different_have_partners_of_their_own(
+    database: Database, kind: str, values: tuple[str, str]
+) -> None:
+    client = Client(database)
+    client.run(f"CREATE FOREIGN TABLE i (j {kind}, at timestamp) SERVER stream OPTIONS (watermark 'at')")
+    client.run("CREATE FOREIGN TABLE c (s text, at timestamp) SERVER stream OPTIONS (watermark 'at')")
+    during = "c.at BETWEEN i.at AND i.at + interval '10 minutes'"
+    client.run(
+        f"CREATE VIEW v AS SELECT i.j::text, c.s FROM i LEFT JOIN c ON c.s = i.j::text AND {during};"
+        f"CREATE VIEW w AS SELECT i.j::text FROM i WHERE NOT EXISTS (SELECT FROM c WHERE c.s = i.j::text AND {during})"
+    )
+    one, other = values
+    client.run(f"INSERT INTO i VALUES ('{one}', '2024-01-01 10:00'), ('{other}', '2024-01-01 10:00')")
+    client.run(f"INSERT INTO c VALUES ('{one}', '2024-01-01 10:01')")
+    assert sorted(client.run("SELECT * FROM v"), key=str) == sorted([(one, one), (other, None)], key=str)
+    assert client.run("SELECT * FROM w") == [(other,)]
+
+
 def test_a_transaction_of_both_streams(database: Database) -> None:
     client = Client(database)
     client.run(OUTER.format("FULL"))

@@ -64,7 +64,7 @@ from planner.incremental.methods.interval.sides import (
     untils,
 )
 from planner.incremental.methods.interval.tables import Bare, with_tables_above, without_tables
-from planner.incremental.methods.interval.unmatched import Alone, Passing, Rows, unmatched_so_far
+from planner.incremental.methods.interval.unmatched import Alone, Passing, Rows, tell_equals_apart, unmatched_so_far
 from planner.incremental.methods.split.components import flatten
 from planner.incremental.methods.stream_parts import scan_of, with_column
 from planner.incremental.names import Names, stored_name
@@ -173,7 +173,7 @@ class _Finding:
             streams, parts = computed
         found = untils(streams, parts, self._watermarks)
         places, chosen = _ALONE.get(node.kind, ()), _CHOSEN.get(node.kind, ())
-        if any(found[place] is None for place in (*places, *chosen)):
+        if any(found[place] is None for place in (*places, *chosen)) or tell_equals_apart(parts):
             return None
         sides, used = self._timed(streams, found), _used(self._relation, node)
         rows = self._joined(sides, found, parts)

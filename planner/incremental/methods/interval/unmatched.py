@@ -15,7 +15,8 @@ U is the positive and the negative part of an outer join in one (Tempura, sectio
 partner puts it into M, and where the watermark passes its time it goes over to F. Both are seen at a read, since P is
 computed from the states as they are, and F and J only grow. Whether a row has a partner depends on the columns that p
 compares alone, so that M tells it for equal rows at once. Rows leave M as they leave A, by the same watermark: what has
-left either is in J or F. So U at an LSN is the same however the log is cut into deltas. A row comes into S with its
+left either is in J or F. So U at an LSN is the same however the log is cut into deltas. Guard: p does not tell equal
+values apart (``tell_equals_apart``), such as the texts of two intervals. A row comes into S with its
 first partner, and stays: rows of S only come, as those of J and F do.
 
 A row without a time meets no condition on it, and is in F as soon as it comes.
@@ -23,7 +24,7 @@ A row without a time meets no condition on it, and is in F as soon as it comes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -31,6 +32,7 @@ from msgspec import Struct
 from catalog.values.types import BOOL
 from planner.algebra.construction import Fresh, conjunction, filtered, keep_columns, rename_columns
 from planner.algebra.event_time import later
+from planner.algebra.functions import COMPARISONS
 from planner.algebra.nodes import (
     Aggregate,
     Call,
@@ -43,10 +45,39 @@ from planner.algebra.nodes import (
     Scalar,
     Snapshot,
 )
+from planner.algebra.walk import find, kinds_of
 from planner.incremental.names import stored_name
 
 _TRUE: Final = Literal(True, BOOL)
 _FALSE: Final = Literal(False, BOOL)
+_REFERENCES: Final = kinds_of(ColumnRef)
+
+
+#: Types whose equal values are one in all expressions, and so are enums, and numerics where numbers are computed.
+_ALIKE: Final = frozenset(
+    (
+        *("bool", "int2", "int4", "int8", "oid", "text", "varchar", "name", "bytea", "uuid", "enum"),
+        *("date", "time", "timestamp", "timestamptz"),
+    )
+)
+
+
+def tell_equals_apart(parts: Iterable[Scalar]) -> bool:
+    """Whether conditions may have other values for equal ones: they do more than compare values whose equals may look
+    different, such as intervals, documents and doubles."""
+    return any(_tells_apart(operand) for part in parts for operand in _computed(part))
+
+
+def _computed(part: Scalar) -> Iterator[Scalar]:
+    """What a condition is computed of, but for columns that it just compares."""
+    operands = part.arguments if isinstance(part, Call) and part.function in COMPARISONS else (part,)
+    return (operand for operand in operands if not isinstance(operand, ColumnRef))
+
+
+def _tells_apart(operand: Scalar) -> bool:
+    is_number = operand.type.name == "numeric"
+    kinds = {item.type.name for item in find(operand, _REFERENCES)}
+    return not kinds <= (_ALIKE | {"numeric"} if is_number else _ALIKE)
 
 
 class Alone(Struct, frozen=True):
