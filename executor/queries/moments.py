@@ -182,6 +182,11 @@ class Moments:
             raise OutdatedError
 
 
+def _maintained_by(view: View) -> tuple[str, str]:
+    """What of a view's definition says which rows it has: its program, and what becomes of rows that fail."""
+    return view.program, view.on_error
+
+
 def _require_committed(views: Iterable[int], own: Catalog, committed: Catalog) -> None:
     """A continuous view begins, or has another program, with its transaction's commit. Raises 0A000 where that is still
     to come."""
@@ -190,6 +195,6 @@ def _require_committed(views: Iterable[int], own: Catalog, committed: Catalog) -
             what = f'reading continuous view "{view.name}" in the transaction that creates it'
             raise unsupported(what, "Commit first: the view has the rows from then on.")
         known, now = own.objects.get(oid), committed.objects.get(oid)
-        if isinstance(known, View) and isinstance(now, View) and known.program != now.program:
+        if isinstance(known, View) and isinstance(now, View) and _maintained_by(known) != _maintained_by(now):
             what = f'reading continuous view "{known.name}" in the transaction that changes its options'
             raise unsupported(what, "Commit first.")

@@ -251,6 +251,20 @@ def test_a_transaction_block_is_refused(database: Database) -> None:
     ]
 
 
+def test_rows_under_a_policy_to_come_are_refused(database: Database) -> None:
+    """A row that fails must not fail the view for the transaction that makes it leave such rows out."""
+    client = Client(database)
+    client.run("CREATE FOREIGN TABLE r (k int, v int) SERVER stream")
+    client.run("CREATE VIEW tens AS SELECT k, sum(10 / v) AS tenths FROM r GROUP BY k; INSERT INTO r VALUES (1, 0)")
+    client.run("BEGIN; ALTER VIEW tens SET (on_error = 'skip')")
+    with pytest.raises(SqlError, match="in the transaction that changes its options") as raised:
+        client.run("SELECT * FROM tens")
+    assert raised.value.sqlstate == "0A000"
+    client.run("ROLLBACK; ALTER VIEW tens SET (on_error = 'skip')")
+    assert client.run("SELECT * FROM tens") == []
+    client.run("DROP FOREIGN TABLE r CASCADE")
+
+
 def test_the_refresh_policy_is_checked(database: Database) -> None:
     client = Client(database)
     client.run(

@@ -199,3 +199,12 @@ def test_views_above_read_less_of_the_views_below(database: Database, client: Cl
     assert client.values("SELECT id FROM narrow ORDER BY 1") == [(1,), (2,), (3,), (4,), (5,), (20,)]
     lines = [line for (line,) in client.run("EXPLAIN SELECT * FROM narrow")]  # type: ignore[misc]
     assert any("Left Out: join with table buyers" in line for line in lines)
+
+
+def test_a_join_beside_what_may_raise_is_left_out(client: Client, database: Database) -> None:
+    values = "SELECT (CAST('{2,NULL}' AS int[]))[1] AS c FROM orders o LEFT JOIN orders p ON p.buyer = o.amount"
+    query = f"SELECT DISTINCT 3 AS three FROM ({values}) q LEFT JOIN buyers b ON q.c IS NOT DISTINCT FROM b.id"
+    client.run(f"CREATE MATERIALIZED VIEW beside WITH (method = 'incremental') AS {query}")
+    assert client.run("SELECT * FROM beside") == [(3,)]
+    client.run("DELETE FROM orders")
+    assert client.run("SELECT * FROM beside") == []

@@ -98,7 +98,8 @@ def test_rows_leave_and_the_view_is_its_query(mirror: Mirror, whole: bool) -> No
             mirror.restart(crash=True)
             mirror.check()
     mirror.check()
-    query = "SELECT view, state, rows FROM millstream.states WHERE view <> 'h'"
+    # What follows changes asks for no state as a whole, which then is merged later: many rows of q would leave it.
+    query = "SELECT view, state, rows FROM millstream.states WHERE view NOT IN ('h', 'q')"
     for view, state, rows in mirror.client.execute(query):
         assert rows < mirror.acknowledged / 2, (view, state)
 

@@ -418,6 +418,7 @@ def unused_partner(known: _Known) -> str | None:
         if not known.counts_once and not is_key(known.tables, right, _equal_columns(item.predicate, right)):
             continue
         known.leave_out(item)
+        known.stand_for({}, item.place)
         names = ", ".join(dict.fromkeys(scan.name for scan in find(right, _SCANS))) or "other rows"
         why = "equal rows count once" if known.counts_once else "its key finds one row at most"
         return f"left join with {names}: no column of it is used, and {why}"
