@@ -5,8 +5,8 @@ Owns: which views these are, and their pace. A view is brought up to date once a
 and then after pauses that double until the view is read again: between two reads it takes a number of steps that grows
 with the logarithm of the time, whatever the number of changes, and each step follows all changes of its pause at once.
 After ``STEPS`` of them nobody seems to read the view any more, and it waits for its next reader. So early work stays
-in proportion to the work that it spares readers (thrifty query execution, InQP section 2: more eager paths lower the
-final work and raise the total work).
+in proportion to the work that it spares readers (thrifty query execution, InQP section 2.3: a higher pace lowers the
+final work and raises the total work).
 
 One view is brought up to date at a time, for at most ``SHARE`` of the time. A view that another thread is at work with
 is left to that thread, and a step that takes longer than ``LONGEST`` is ended: a recursion may have no end, and readers
