@@ -13,6 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from catalog.objects import RowPolicy
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.upkeep.paths import PathTask
@@ -52,9 +53,10 @@ class Retries:
         """The view may be tried at once."""
         self._not_before.pop(view, None)
 
-    def failed(self, task: PathTask, error: SqlError, lsn: int) -> None:
-        """An error of the rows up to an LSN becomes the view's value; any other lets the view be tried again later."""
+    def failed(self, task: PathTask, error: SqlError, lsn: int, policy: RowPolicy) -> None:
+        """An error of the rows up to an LSN, which were run under a policy, becomes the view's value; any other lets
+        the view be tried again later."""
         if is_of_the_rows(error):
-            task.runtime.fail(ViewError(error, lsn, task.runtime.view.on_error))
+            task.runtime.fail(ViewError(error, lsn, policy))
         else:
             self._not_before[task.runtime.view.oid] = time.monotonic() + RETRY

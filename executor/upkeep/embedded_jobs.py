@@ -35,15 +35,16 @@ class EmbeddedJobs:
         upto = sources.cut(after, upto)
         task.runtime.claim(task.progress, upto)
         record = begin(self._jobs, sources, [task], "embedded", after, upto, detail)
+        policy = task.runtime.view.on_error  # which may be another one when the job fails
         try:
-            tables = task.runtime.run_path(task.progress.path, after, upto)
+            tables = task.runtime.run_path(task.progress.path, after, upto, policy)
             end(self._jobs, record, [commit(self._core, task, after, upto, tables)], detail)
         except (SqlError, OSError) as error:
             if not self._core.is_live(task.runtime):
                 self._jobs.end(record, "void", DROPPED)
                 return
             known = error if isinstance(error, SqlError) else disk_error(error, "maintain a view")
-            self._retries.failed(task, known, upto)
+            self._retries.failed(task, known, upto, policy)
             self._jobs.end(record, "failed", f"{detail}; {known}" if detail else str(known))
 
     def commit_pending(self, sources: Sources, task: PathTask) -> bool:

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.objects import Stream, View
+from catalog.objects import RowPolicy, Stream, View
 from catalog.values.errors import SqlError
 from executor.engine import MemoryEngine
 from executor.traces.budget import TraceBudget, size_of
@@ -282,14 +282,14 @@ class ViewRuntime:
         rows = self.runner.rows(progress.path, after, lsn)
         if rows == 0:
             return
-        is_long = self.readers.begin(rows)
+        is_long, policy = self.readers.begin(rows), self.view.on_error
         try:
-            tables = self.runner.run(progress.path, after, lsn, self._tables, self.view.on_error)
+            tables = self.runner.run(progress.path, after, lsn, self._tables, policy)
         except SqlError as error:
             if not is_of_the_rows(error):
                 progress.reached = after
                 raise
-            self.fail(ViewError(error, lsn, self.view.on_error))
+            self.fail(ViewError(error, lsn, policy))
             return
         except BaseException:
             progress.reached = after
@@ -305,9 +305,9 @@ class ViewRuntime:
             free = progress.pending[len(claimed) :]
             progress.pending = [self._merged(runs) for runs in (claimed, free) if runs]
 
-    def run_path(self, path: Path, after: int, upto: int) -> dict[str, pa.Table]:
+    def run_path(self, path: Path, after: int, upto: int, policy: RowPolicy | None = None) -> dict[str, pa.Table]:
         """Runs of a path's states over (after, upto], computed by the embedded engine; ``after`` is what is durable."""
-        return self.runner.run(path, after, upto, self._load, self.view.on_error)
+        return self.runner.run(path, after, upto, self._load, policy or self.view.on_error)
 
     def _tables(self, state: State) -> list[pa.Table]:
         return self._traces[state.name].tables

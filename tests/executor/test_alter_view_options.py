@@ -4,12 +4,15 @@ shows afterwards is its query with the new options, or the change is refused and
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
+from executor.options import Options
 from executor.upkeep.paths import PathTask, Sources
 from tests.executor.client import Client, open_database
 from tests.executor.moving import Servers
@@ -263,6 +266,29 @@ def test_rows_under_a_policy_to_come_are_refused(database: Database) -> None:
     client.run("ROLLBACK; ALTER VIEW tens SET (on_error = 'skip')")
     assert client.run("SELECT * FROM tens") == []
     client.run("DROP FOREIGN TABLE r CASCADE")
+
+
+def test_a_job_that_fails_under_the_policy_of_before_is_not_the_views_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(Database(Options(tmp_path, spark_enabled=False))) as database:
+        client = Client(database)
+        client.run("CREATE FOREIGN TABLE r (k int, v int) SERVER stream")
+        client.run("CREATE VIEW tens AS SELECT k, sum(10 / v) AS tenths FROM r GROUP BY k")
+        client.run("INSERT INTO r VALUES (1, 0), (2, 5)")
+        (runtime,) = database.core.runtimes()
+        run = runtime.runner.run
+
+        def altered(*arguments: Any) -> Any:
+            client.run("ALTER VIEW tens SET (on_error = 'skip')")
+            return run(*arguments)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(runtime.runner, "run", altered)
+            sources = Sources((next(iter(database.core.streams.values())),))
+            database.maintenance.embedded.run(sources, PathTask(runtime, runtime.paths[0]))
+        assert runtime.error is not None
+        assert client.run("SELECT * FROM tens") == [(2, 2)]
 
 
 def test_the_refresh_policy_is_checked(database: Database) -> None:
