@@ -34,6 +34,9 @@ _LOGGER: Final = logging.getLogger(__name__)
 FIRST: Final = 0.005
 #: Steps without a read, some eleven minutes, after which a view is left alone.
 STEPS: Final = 16
+#: How many times as long as its last step a view rests at least, unless it is read: of many changes, each step follows
+#: enough at once.
+REST: Final = 50
 #: The part of the time that steps take at most.
 SHARE: Final = 1 / 3
 #: Seconds that one step may take, and from one interrupt to the next of a step that takes longer.
@@ -141,12 +144,14 @@ class BackgroundFollowing:
         paced.is_behind = newest > paced.reached
         if not paced.is_behind or monotonic() < paced.due:
             return
+        started = monotonic()
         if paced.steps >= STEPS or not self._step(oid):
             self._leave(oid)
             return
         paced.reached, paced.is_behind = newest, False
         paced.steps += 1
-        paced.due = monotonic() + FIRST * (1 << paced.steps)
+        ended = monotonic()
+        paced.due = ended + max(FIRST * (1 << paced.steps), REST * (ended - started))
 
     def _step(self, oid: int) -> bool:
         """Brings a view up to date; returns whether its rows are kept still."""
