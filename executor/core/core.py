@@ -99,7 +99,7 @@ class Core:
             self.temporary = TemporaryOids(self.tables)
             self.sequencer = Sequencer(self.log, self.tables.applied_lsn)
             undoing.callback(self.sequencer.close)
-            #: The LSN from which on the catalog, or one that is published soon, has been what it is.
+            #: The LSN of the last definition, from which on the catalog is what it is now.
             self.catalog_lsn = self.sequencer.visible
             self.tables.backlog.apply_behind(self.sequencer.require_durable)
             own, log = options.server_name, published(options)

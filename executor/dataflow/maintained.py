@@ -28,7 +28,6 @@ from executor.dataflow.view_rows import ViewRows
 from executor.small import AnyTable, table_of
 from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Snapshot, Sort
 from planner.algebra.walk import find, kinds_of
-from planner.cancellation import require_wanted
 from planner.incremental.dataflow.graph import (
     Constant,
     Dataflow,
@@ -257,8 +256,6 @@ class MaintainedRows:
         return next(item.columns for item in self._flow.nodes if item.id == node)
 
     def _require_room(self, more: int = 0) -> None:
-        """Raises TooLarge, and 57014 where the reader does not wait any more: a recursion may have no end."""
-        require_wanted()
         if self.bytes + more > self._most:
             raise TooLarge
 

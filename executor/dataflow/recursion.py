@@ -28,6 +28,7 @@ from executor.dataflow.rows.weighted_rows import (
 )
 from executor.small import table_of
 from planner.algebra.nodes import Relation
+from planner.cancellation import require_wanted
 from planner.incremental.dataflow.graph import Recursive, names_of
 from planner.incremental.names import stored_name
 
@@ -84,6 +85,7 @@ class Rounds:
             delta = self.rows.consolidated(pa.concat_tables(waiting.pop(min(waiting))))
             found = delta
             if delta.num_rows:
+                require_wanted()
                 self._require_room(0)
                 self.rows.change(delta)
                 changed.append(delta)
@@ -162,10 +164,12 @@ class SupportedRows:
         #: Rows that are not there, and have derivations.
         outside = _empty(self._outside, (), self._around.merge)
         while (gone := negated(self._counted(found, outside))).num_rows:
+            require_wanted()
             self._around.require_room(0)
             changed.append(gone)
             found = step(gone).rename_columns(self._names)
         while (come := table_of(outside.take((), NO_HASHES))).num_rows:
+            require_wanted()
             self._around.require_room(0)
             changed.append(self._added(come))
             found = step(changed[-1]).rename_columns(self._names)

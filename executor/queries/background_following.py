@@ -45,14 +45,13 @@ _PATIENCE: Final = 0.02
 
 
 class _Paced(Struct):
-    """One view: what it reads, how far it was brought, and when it is brought again."""
+    """One view: what it reads, how far it was brought, how often since it was read, and when it is looked at again:
+    until then its changes wake nothing. None where it waits for a change."""
 
     reads: tuple[int, ...]
-    reached: int = 0
+    reached: int
     steps: int = 0
-    due: float = 0.0
-    #: Whether something has changed that it waits to follow.
-    is_behind: bool = False
+    due: float | None = None
 
 
 class BackgroundFollowing:
@@ -64,8 +63,8 @@ class BackgroundFollowing:
         self._core, self._follow = core, follow
         self._lock = threading.Lock()
         self._paced: dict[int, _Paced] = {}
-        #: Set when something has changed that a view reads, and when a view is due earlier than it was.
-        self._changed, self._sooner = threading.Event(), threading.Event()
+        #: Set when something has changed that a view waits for.
+        self._changed = threading.Event()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._steps = ThreadPoolExecutor(1, "following")
@@ -74,50 +73,65 @@ class BackgroundFollowing:
         """The rows of a view, which are kept and stand at an LSN, are read."""
         paced, reads = self._paced.get(oid), self._core.reads_of(oid)
         if paced is None or paced.reads != reads:
-            self._begin(oid, reads, lsn)
+            self._leave(oid)
+            self._begin(oid, _Paced(reads, lsn))
             return
         paced.reached = max(lsn, paced.reached)
         if paced.steps:
-            paced.steps, paced.due = 0, 0.0
-            self._sooner.set()
+            paced.steps = 0
+            self._await_change(oid, paced)
 
     def close(self) -> None:
         """Ends the thread."""
         self._ended.set()
         self._changed.set()
-        self._sooner.set()
         with self._lock:
             thread = self._thread
         if thread is not None:
             thread.join()
         self._steps.shutdown()
 
-    def _begin(self, oid: int, reads: tuple[int, ...], lsn: int) -> None:
+    def _begin(self, oid: int, paced: _Paced) -> None:
         with self._lock:
-            if self._ended.is_set():
+            if self._ended.is_set() or oid in self._paced:
                 return
-            before = self._paced.get(oid)
-            self._paced[oid] = _Paced(reads, lsn)
-            with self._core.sequencer.lock:
-                self._core.versions.leave(() if before is None else before.reads, self._changed)
-                self._core.versions.wake(reads, self._changed)
+            self._paced[oid] = paced
+            self._wake_for(oid, paced)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="pace of views", daemon=True)
                 self._thread.start()
-        self._sooner.set()
+
+    def _await_change(self, oid: int, paced: _Paced) -> None:
+        """The next change of what a view reads is followed at once."""
+        with self._lock:
+            if paced.due is not None and self._paced.get(oid) is paced:
+                paced.due = None
+                self._wake_for(oid, paced)
+
+    def _wake_for(self, oid: int, paced: _Paced) -> None:
+        with self._core.sequencer.lock:
+            self._core.versions.wake(paced.reads, self._changed)
+        if self._core.version_of((oid,)) > paced.reached:  # it came before there was anything to wake
+            self._changed.set()
+
+    def _rest(self, oid: int, paced: _Paced, seconds: float) -> None:
+        """A view is not looked at for some seconds, unless it is read."""
+        with self._lock:
+            if paced.due is None and self._paced.get(oid) is paced:
+                with self._core.sequencer.lock:
+                    self._core.versions.leave(paced.reads, self._changed)
+            paced.due = monotonic() + seconds
 
     def _leave(self, oid: int) -> None:
         """Follows a view no more, until it is read again."""
         with self._lock:
             paced = self._paced.pop(oid, None)
-            if paced is not None:
+            if paced is not None and paced.due is None:
                 with self._core.sequencer.lock:
                     self._core.versions.leave(paced.reads, self._changed)
 
     def _run(self) -> None:
         while not self._ended.is_set():
-            self._sooner.wait(self._rest())
-            self._sooner.clear()
             self._changed.wait(self._patience())
             self._changed.clear()
             if self._ended.wait(FIRST):
@@ -128,30 +142,26 @@ class BackgroundFollowing:
                     self._look(oid, paced)
             self._ended.wait((monotonic() - started) * (1 / SHARE - 1))
 
-    def _rest(self) -> float:
-        """Seconds in which no view is due, whatever changes."""
-        due = [paced.due for paced in tuple(self._paced.values())]
-        return max(0.0, min(due) - monotonic()) if due else 0.0
-
     def _patience(self) -> float | None:
-        """Seconds until a view is to be brought up to date; None where only a change can be a reason for it."""
-        due = [paced.due for paced in tuple(self._paced.values()) if paced.is_behind]
+        """Seconds until a view has rested; None where none rests."""
+        due = [paced.due for paced in tuple(self._paced.values()) if paced.due is not None]
         return max(0.0, min(due) - monotonic()) if due else None
 
     def _look(self, oid: int, paced: _Paced) -> None:
-        """Brings a view up to date, if it is time."""
-        newest = self._core.version_of((oid,))
-        paced.is_behind = newest > paced.reached
-        if not paced.is_behind or monotonic() < paced.due:
+        """Brings a view up to date, if it is time and something has changed."""
+        due, started = paced.due, monotonic()
+        if due is not None and started < due:
             return
-        started = monotonic()
+        newest = self._core.version_of((oid,))
+        if newest <= paced.reached:
+            self._await_change(oid, paced)
+            return
         if paced.steps >= STEPS or not self._step(oid):
             self._leave(oid)
             return
-        paced.reached, paced.is_behind = newest, False
+        paced.reached = newest
         paced.steps += 1
-        ended = monotonic()
-        paced.due = ended + max(FIRST * (1 << paced.steps), REST * (ended - started))
+        self._rest(oid, paced, max(FIRST * (1 << paced.steps), REST * (monotonic() - started)))
 
     def _step(self, oid: int) -> bool:
         """Brings a view up to date; returns whether its rows are kept still."""

@@ -25,7 +25,7 @@ from planner.algebra.walk import descend, find, is_larger, kinds_of, transform
 from planner.incremental.dataflow.planning import Planned, dataflow_of, joined
 from planner.incremental.dataflow.rewrites.by_facts import by_facts
 from planner.incremental.dataflow.rewrites.counted_keys import asks_for_partners
-from planner.incremental.dataflow.rewrites.expired_rows import are_losses_known, without_expired
+from planner.incremental.dataflow.rewrites.expired_rows import without_expired
 from planner.incremental.dataflow.rewrites.higher_order import Sized, may_have_views
 from planner.incremental.programs.program import Program
 from planner.incremental.programs.renaming import with_current_names
@@ -258,7 +258,7 @@ def _expansion(core: Core, view: Owner, kept: Collection[int] = ()) -> _Expansio
         program = owner.program
         read = {node.trace for node in find(program.final, _SNAPSHOTS)}
         own = [item for item in program.expiries if item.state in read and not item.by_clock]
-        if program.borrowed or owner.time_zone != view.time_zone or not all(map(are_losses_known, own)):
+        if program.borrowed or owner.time_zone != view.time_zone or not all(item.is_by_times for item in own):
             reason = "rows of its states leave with their sessions, or are another server's, or mean another time zone"
         return _renamed(relation, owner)
 

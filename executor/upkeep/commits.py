@@ -59,4 +59,8 @@ class Retries:
         if is_of_the_rows(error):
             task.runtime.fail(ViewError(error, lsn, policy))
         else:
-            self._not_before[task.runtime.view.oid] = time.monotonic() + RETRY
+            self.later(task)
+
+    def later(self, task: PathTask) -> None:
+        """The view is tried again after a while."""
+        self._not_before[task.runtime.view.oid] = time.monotonic() + RETRY

@@ -113,7 +113,7 @@ class SparkJobs:
         reads_files = any(isinstance(item.feed, FileFeed) for item in sources.streams)
         for task in group:
             if isinstance(error, SqlError) and reads_files and not is_of_the_rows(error):
-                self._retries.failed(task, error, record.upto, task.runtime.view.on_error)
+                self._retries.later(task)
             else:
                 self._embedded.run(sources, task, f"instead of Spark: {error}")
 

@@ -195,7 +195,7 @@ class ViewRuntime:
     def losses(self, state: str) -> Losses:
         """What a state loses at the LSN that the content has reached, where its rows' times tell."""
         expiry = self._expiries.get(state)
-        is_told = expiry is not None and expiry.gap is None and not expiry.by_clock
+        is_told = expiry is not None and expiry.is_by_times
         return Losses(expiry if is_told else None, lambda name: self.states[name].tables)
 
     @property

@@ -14,10 +14,10 @@ asks, it asks of these rows again: they may be too many, never too few.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 from msgspec import Struct
 
+from catalog.values.equality import equals_are_one
 from planner.algebra.construction import conjuncts
 from planner.algebra.event_time import microseconds
 from planner.algebra.nodes import (
@@ -36,9 +36,6 @@ from planner.algebra.nodes import (
     Snapshot,
 )
 from planner.algebra.walk import children, is_relation, walk
-
-#: Types whose values are equal where their bits are.
-_EXACT: Final = ("bool", "int2", "int4", "int8", "text", "varchar", "date", "timestamp", "timestamptz")
 
 
 class Leaf(Struct, frozen=True):
@@ -168,7 +165,7 @@ class _Meanings:
             case Call(function="eq" | "is_not_distinct", arguments=(ColumnRef() as one, ColumnRef() as other)):
                 for here, there in ((one, other), (other, one)):
                     own, among = self._own(here, leaf), self._leaf(there)
-                    alike = here.type == there.type and here.type.name in _EXACT
+                    alike = here.type == there.type and equals_are_one(here.type)
                     if own is not None and among is not None and alike and self._own(there, leaf) is None:
                         return Sought(own, among)
             case _:

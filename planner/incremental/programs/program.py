@@ -103,6 +103,11 @@ class Expiry(Struct, frozen=True):
     also: tuple[Mark, ...] = ()
 
     @property
+    def is_by_times(self) -> bool:
+        """Whether the times of the rows and the latest ones of streams alone tell which rows go."""
+        return not self.by_clock and self.gap is None
+
+    @property
     def marks(self) -> tuple[Mark, ...]:
         """All that count; none where the clock does."""
         return () if self.by_clock else (Mark(self.watermark, self.latest, self.age), *self.also)

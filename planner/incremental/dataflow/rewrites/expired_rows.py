@@ -48,17 +48,12 @@ _DELTAS: Final = kinds_of(Delta)
 _JOINS: Final = kinds_of(Join)
 
 
-def are_losses_known(expiry: Expiry) -> bool:
-    """Whether a state's losses are told by the times of its rows and the latest ones of streams alone."""
-    return not expiry.by_clock and expiry.gap is None
-
-
 def without_expired(relation: Relation, program: Program) -> Relation:
     """A program's final relation over states that have lost their rows as soon as these are done with."""
-    bounded = {item.state: item for item in program.expiries if are_losses_known(item)}
+    bounded = {item.state: item for item in program.expiries if item.is_by_times}
     if not bounded:
         return relation
-    found: Relation = transform_relations(relation, _Holding(relation, bounded, program).change)
+    found: Relation = transform_relations(relation, _Holding(bounded, program).change)
     return relation if found is relation else _without_unread(prune_columns(found))
 
 
@@ -81,7 +76,7 @@ _Meanings = Mapping[Column, _Time | _Latest]
 class _Holding:
     """Takes such conditions out of one relation."""
 
-    def __init__(self, relation: Relation, bounded: Mapping[str, Expiry], program: Program) -> None:
+    def __init__(self, bounded: Mapping[str, Expiry], program: Program) -> None:
         self._bounded = bounded
         self._program = program
 

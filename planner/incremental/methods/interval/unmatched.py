@@ -29,6 +29,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from catalog.values.equality import equals_are_one
 from catalog.values.types import BOOL
 from planner.algebra.construction import Fresh, conjunction, filtered, keep_columns, rename_columns
 from planner.algebra.event_time import later
@@ -53,15 +54,6 @@ _FALSE: Final = Literal(False, BOOL)
 _REFERENCES: Final = kinds_of(ColumnRef)
 
 
-#: Types whose equal values are one in all expressions, and so are enums, and numerics where numbers are computed.
-_ALIKE: Final = frozenset(
-    (
-        *("bool", "int2", "int4", "int8", "oid", "text", "varchar", "name", "bytea", "uuid", "enum"),
-        *("date", "time", "timestamp", "timestamptz"),
-    )
-)
-
-
 def tell_equals_apart(parts: Iterable[Scalar]) -> bool:
     """Whether conditions may have other values for equal ones: they do more than compare values whose equals may look
     different, such as intervals, documents and doubles."""
@@ -75,9 +67,9 @@ def _computed(part: Scalar) -> Iterator[Scalar]:
 
 
 def _tells_apart(operand: Scalar) -> bool:
-    is_number = operand.type.name == "numeric"
-    kinds = {item.type.name for item in find(operand, _REFERENCES)}
-    return not kinds <= (_ALIKE | {"numeric"} if is_number else _ALIKE)
+    kinds = [item.type for item in find(operand, _REFERENCES)]
+    is_number = operand.type.name == "numeric"  # which has the same value of equal numbers
+    return not all(equals_are_one(kind) or (is_number and kind.name == "numeric") for kind in kinds)
 
 
 class Alone(Struct, frozen=True):
