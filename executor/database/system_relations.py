@@ -47,7 +47,7 @@ class Shown(Struct, frozen=True):
 
 def _streams(shown: Shown) -> Rows:
     rows: Rows = []
-    for stream in shown.core.streams.values():
+    for stream in tuple(shown.core.streams.values()):
         item = stream.stream
         views = ", ".join(sorted(qualified(runtime.view) for runtime in shown.core.views_on(item.oid)))
         rows.append(
@@ -73,7 +73,9 @@ def _views(shown: Shown) -> Rows:
     rows: Rows = []
     visible = shown.core.sequencer.visible
     for runtime in shown.core.runtimes():
-        streams = [shown.core.streams[oid].stream for oid in runtime.program.inputs]
+        inputs = {oid: found for oid in runtime.program.inputs if (found := shown.core.streams.get(oid)) is not None}
+        if len(inputs) < len({*runtime.program.inputs}):  # both were dropped meanwhile
+            continue
         durable = min((progress.durable for progress in runtime.paths), default=None)
         fresh = min((progress.reached for progress in runtime.paths), default=None)
         behind: int | None = 0
@@ -81,7 +83,7 @@ def _views(shown: Shown) -> Rows:
             durable, fresh, behind = runtime.held, None, None
         elif runtime.error is None:
             behind = sum(
-                rows_between(shown.core.streams[oid].feed, progress.durable, visible)
+                rows_between(inputs[oid].feed, progress.durable, visible)
                 for progress in runtime.paths
                 for oid in progress.path.inputs
             )
@@ -97,7 +99,9 @@ def _views(shown: Shown) -> Rows:
                 None if runtime.error is None else runtime.error.error.message,
                 None if runtime.error is None else runtime.error.lsn,
                 shown.core.options.server_name if runtime.away is None else runtime.away.server or None,
-                next((home for home in map(home_of, streams) if home), shown.core.options.server_name),
+                next(
+                    (home for item in inputs.values() if (home := home_of(item.stream))), shown.core.options.server_name
+                ),
                 tables_of(runtime.program),
                 runtime.late_rows(),
             )
@@ -130,7 +134,7 @@ def _rejected(shown: Shown) -> Rows:
     rows: Rows = []
     for runtime in shown.core.runtimes():
         rows += [(qualified(runtime.view), *row, None, None) for row in runtime.rejected_rows()]
-    for stream in shown.core.streams.values():
+    for stream in tuple(shown.core.streams.values()):
         if isinstance(stream.feed, FileFeed):
             name = qualified(stream.stream)
             rows += [(None, name, number, None, None, *about) for number, *about in stream.feed.rejected.rows]

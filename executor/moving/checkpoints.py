@@ -107,7 +107,11 @@ class Checkpoints:
                     if last.unasked:
                         self.note_duration(runtime, last.seconds)
                     self._told = ""
-            except (OSError, SqlError) as error:
+            except Exception as error:
+                if self._is_dropped(runtime):  # perhaps with the streams that were just looked at
+                    continue
+                if not isinstance(error, OSError | SqlError):
+                    raise
                 if str(error) != self._told:
                     _LOGGER.warning("could not copy view %s: %s", runtime.view.name, error)
                 self._told = str(error)
@@ -115,6 +119,10 @@ class Checkpoints:
                 if self._known(runtime).unasked:
                     for listener in self._failure_listeners:
                         listener(runtime)
+
+    def _is_dropped(self, runtime: ViewRuntime) -> bool:
+        with self._core.sequencer.lock:  # within which views and streams go together
+            return not self._core.is_live(runtime)
 
     @property
     def is_resting(self) -> bool:

@@ -7,6 +7,7 @@ import random
 import shutil
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -344,6 +345,31 @@ def test_a_definition_waits_for_no_copy(
     lost(servers["b"], "a")
     wait_until(lambda: servers["b"].core.catalog.at("public", "w") is not None, what="the take-over")
     assert servers.client("b").run("SELECT c FROM w") == [(1 if is_first else 2,)]
+
+
+def test_a_view_that_is_dropped_while_it_is_copied_is_no_error(
+    servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await_copy(servers)
+    export, begun, go_on, ended = exported_states._arrived, threading.Event(), threading.Event(), threading.Event()
+
+    def held(*given: Any) -> Any:
+        begun.set()
+        assert go_on.wait(60)
+        try:
+            return export(*given)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(exported_states, "_arrived", held)
+    a.run("INSERT INTO s (k, n) VALUES (1, 1)")
+    assert begun.wait(60)
+    a.run("DROP FOREIGN TABLE s CASCADE")
+    go_on.set()
+    assert ended.wait(60)
+    a.run("CREATE FOREIGN TABLE r (k int) SERVER stream; CREATE VIEW w AS SELECT count(*) AS c FROM r")
+    await_copy(servers)
+    assert not [item for item in caplog.records if item.levelname in ("WARNING", "ERROR")]
 
 
 def test_copies_know_the_owner(servers: Servers, a: Client, tmp_path: Path) -> None:
