@@ -44,6 +44,7 @@ GOLDEN = {
     "filtered_key": "SELECT o.day FROM orders o JOIN (SELECT id + 1 AS next, id FROM buyers WHERE id > 1) b"
     " ON b.id = o.buyer",
     "left": "SELECT v, b.id FROM lines LEFT JOIN buyers b ON b.id = helper",
+    "left_constant": "SELECT v, b.has FROM lines LEFT JOIN (SELECT id, 1 AS has FROM buyers) b ON b.id = helper",
     "left_unused": "SELECT v FROM lines LEFT JOIN buyers b ON b.id = v AND b.name > 'x'",
     "left_unused_groups": "SELECT v FROM (SELECT v, (SELECT max(day) FROM orders WHERE buyer = helper) FROM lines) x",
     "left_where_rows_count_once": "SELECT DISTINCT o.day FROM orders o LEFT JOIN lines ON oid = o.id",
@@ -145,6 +146,10 @@ _QUERIES = (
     "SELECT day FROM orders o LEFT JOIN lines ON oid = o.id UNION ALL SELECT v FROM lines JOIN buyers b"
     " ON b.id = helper",
     "SELECT o.id, b.id AS b, l.v FROM orders o FULL JOIN lines l ON l.oid = o.id JOIN buyers b ON b.id = o.buyer",
+    "SELECT v, (SELECT count(*) FROM buyers b WHERE b.id = helper) FROM lines",
+    "SELECT (SELECT count(*) FROM orders o WHERE o.id = l.oid AND o.buyer = l.obuyer) FROM lines l",
+    "SELECT l.oid, (SELECT count(*) FROM buyers b WHERE b.id = o.buyer) FROM orders o RIGHT JOIN lines l ON o.id = v",
+    "SELECT v, has FROM lines LEFT JOIN (SELECT id, coalesce(id, 7) AS has FROM buyers) b ON b.id = helper",
     "SELECT max(v), day FROM orders o LEFT JOIN lines l ON l.oid = o.id LEFT JOIN buyers b ON b.boss = o.day"
     " GROUP BY day",
 )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, INT4, INT8
 from planner.algebra.construction import has_subquery
-from planner.algebra.nodes import Case, Filter, Join, Limit, Literal, Project, Relation, Scalar, Values
+from planner.algebra.nodes import Aggregate, Case, Filter, Join, Limit, Literal, Project, Relation, Scalar, Values
 from planner.algebra.validate import validate
 from planner.algebra.walk import is_dependent, walk
 from planner.rules import decorrelate, optimise, unnest
@@ -314,6 +314,18 @@ def test_refuses_what_it_cannot_do_exactly(name: str) -> None:
         decorrelate(REFUSED[name](Tables()))
     assert error.value.sqlstate == "0A000"
     assert error.value.hint
+
+
+def test_each_place_of_a_subquery_gets_columns_of_its_own() -> None:
+    """A filter by a projection's subquery goes below it and leaves the subquery in two places, of which a projection
+    between them hides the columns of one. Without it they would be the same columns twice."""
+    t = Tables()
+    pairs = join("left", t.r, t.u, eq(t.r.b, t.u.b))
+    counted = project(pairs, a=t.u.a, n=scalar(t.one(t.s, "count")))
+    pushed = optimise(where(counted, call("is_distinct", ref(counted, "n"), ref(counted, "a"))))
+    numbers = [node.columns for node in walk(unnest(pushed)) if isinstance(node, Aggregate)]
+    assert len(numbers) == 2
+    assert numbers[0] != numbers[1]
 
 
 def test_leaves_plans_without_subqueries_alone() -> None:

@@ -217,8 +217,9 @@ class Lift:
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def _own(self, relation: Relation) -> Relation:
-        """The subquery with columns that the relation does not have yet (one may be written once and bound twice)."""
-        taken = produced_columns(relation) & set(self.relation.columns)
+        """The subquery with columns that the relation does not have yet, not even where it does not show them: an
+        expression with a subquery may stand in several places, and projections between these may go."""
+        taken = produced_columns(relation) & produced_columns(self.relation)
         return self._fresh.rename(relation)[0] if taken else relation
 
     def _keys(

@@ -1,7 +1,7 @@
 """Joins that facts make needless: a row's partner is there by a foreign key, or is one at most by a unique key.
 
     L join S on f = k and p   =  L where f is not null and p'         k := f, and p' is p with f for k
-    L left join S on f = k    =  L                                    k := f
+    L left join S on f = k    =  L                                    k := f, NULL for a constant where f is
     L left join R on k = e    =  L                                    no column of R is used
     L semi S on f = k and p   =  L where f is not null and p'
     L anti S on f = k and p   =  L where (f is not null and p') is not true
@@ -35,11 +35,13 @@ from planner.algebra.identity import NodeMap, NodeSet
 from planner.algebra.nodes import (
     Aggregate,
     Call,
+    Case,
     Cast,
     Column,
     ColumnRef,
     Filter,
     Join,
+    Literal,
     Project,
     Relation,
     Scalar,
@@ -47,7 +49,7 @@ from planner.algebra.nodes import (
     SetOperation,
     With,
 )
-from planner.algebra.nulls import never_null
+from planner.algebra.nulls import never_null, null_with
 from planner.algebra.walk import (
     BY_POSITION,
     children,
@@ -403,9 +405,23 @@ def outer_partner(known: _Known) -> str | None:
         found = _partner(known, item.join.right, list(conjuncts(item.predicate)), known.used((item,)), True)
         if found is not None and not found.asked and (len(found.of) == 1 or not known.not_null(found.of)):
             known.leave_out(item)
-            known.stand_for(found.values, item.place)
+            known.stand_for(_of_partner(found, known.not_null(found.of)), item.place)
             return found.reason
     return None
+
+
+def _of_partner(found: _Partner, asked: Sequence[Scalar]) -> dict[Column, Scalar]:
+    """The values of a left join's right side: NULL where there is no partner, of which conditions ask."""
+    if not asked:
+        return dict(found.values)
+    (own,), (condition,) = found.of, asked
+
+    def padded(value: Scalar) -> Scalar:
+        if own in null_with(value):
+            return value
+        return Case(((condition, value),), Literal(None, value.type), value.type)
+
+    return {column: padded(value) for column, value in found.values.items()}
 
 
 def unused_partner(known: _Known) -> str | None:
