@@ -54,6 +54,10 @@ _FALSE: Final = Literal(False, BOOL)
 _REFERENCES: Final = kinds_of(ColumnRef)
 
 
+#: Functions that give equal arguments equal results, whatever these look like.
+_COMPARING: Final = frozenset((*COMPARISONS, "is_distinct", "is_not_distinct", "is_null", "is_not_null"))
+
+
 def tell_equals_apart(parts: Iterable[Scalar]) -> bool:
     """Whether conditions may have other values for equal ones: they do more than compare values whose equals may look
     different, such as intervals, documents and doubles."""
@@ -62,7 +66,7 @@ def tell_equals_apart(parts: Iterable[Scalar]) -> bool:
 
 def _computed(part: Scalar) -> Iterator[Scalar]:
     """What a condition is computed of, but for columns that it just compares."""
-    operands = part.arguments if isinstance(part, Call) and part.function in COMPARISONS else (part,)
+    operands = part.arguments if isinstance(part, Call) and part.function in _COMPARING else (part,)
     return (operand for operand in operands if not isinstance(operand, ColumnRef))
 
 
