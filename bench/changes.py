@@ -68,7 +68,7 @@ def _measured(server: Millstream, client: Client, rig: Rig, query: str) -> dict[
         for number in range(READS + FIRST_READS):
             if number in (FIRST_READS // 2, FIRST_READS):
                 wait_until_kept(client, "changing")
-            chosen = ", ".join(str(_key(drawn, table, rig.scale)) for _ in range(size))
+            chosen = ", ".join(str(sparse_key(drawn, table, rig.scale)) for _ in range(size))
             client.query(CHANGES[table].format(keys=chosen))
             times.append((used(server, client, query), used(server, client, "SELECT * FROM changing")))
         scratch, changed = zip(*times[FIRST_READS:], strict=True)
@@ -77,7 +77,7 @@ def _measured(server: Millstream, client: Client, rig: Rig, query: str) -> dict[
     return found
 
 
-def _key(drawn: random.Random, table: str, scale: float) -> int:
+def sparse_key(drawn: random.Random, table: str, scale: float) -> int:
     """A key that rows have."""
     if table == "partsupp":
         return drawn.randint(1, int(PARTS * scale))

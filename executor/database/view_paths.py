@@ -12,24 +12,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from catalog.catalog import Catalog
 from catalog.objects import View, qualified
 from executor.core.core import Core
-from executor.queries.expanded_views import Prospect, keeps_rows, planned_rows
+from executor.queries.expanded_views import Prospect, keeps_rows, planned_rows, scoped_trace
 from executor.queries.maintained_views import MaintainedViews
-from executor.queries.statistics import all_statistics_of
+from executor.queries.statistics import all_statistics_of, statistics_of_scans
 from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Delta, Relation, Scan, Snapshot
 from planner.algebra.walk import walk
-from planner.explain.dataflows import Begin, dataflow_json
+from planner.explain.dataflows import Begin, Expected, NodeFacts, dataflow_json
 from planner.explain.plans import Rows
 from planner.explain.programs import Known
 from planner.explain.views import ShownView
-from planner.explain.work import Work
+from planner.incremental.cost.dataflow_costs import (
+    change_in_words,
+    node_estimates,
+    source_name,
+    step_of,
+    usual_changes,
+)
+from planner.incremental.cost.work import Work
+from planner.incremental.dataflow.graph import Dataflow, Source
 from planner.incremental.programs.program import Program
+from planner.placement import Power, Size, estimate
 from planner.rules.joins.cardinality import Cardinality
+from planner.statistics import Statistics, TableStatistics
 
 _Row = tuple[Any, ...]
 #: Of a part that nothing is measured of.
@@ -42,18 +52,52 @@ def shown_view(core: Core, maintained: MaintainedViews, runtime: ViewRuntime) ->
         facts = maintained.facts(runtime)
     rows = {name: sum(table.num_rows for table in state.tables) for name, state in runtime.states.items()}
     known = Known({}, rows, estimates(core, core.catalog), dict(runtime.runner.work))
-    begin = Begin.FILLED if facts.is_filling else _begin(runtime.view)
+    nodes = NodeFacts(facts.counts, Begin.FILLED if facts.is_filling else _begin(runtime.view), facts.work)
     name, program = qualified(runtime.view), runtime.program
-    return ShownView(
-        name, program, facts.planned, known, (), facts.counts, facts.measured, begin, facts.engines, facts.work
-    )
+    return ShownView(name, program, facts.planned, known, (), nodes, facts.measured, facts.engines)
 
 
 def prospective_view(core: Core, catalog: Catalog, view: View, program: Program) -> ShownView:
     """A view that CREATE VIEW would make."""
     known = Known({}, None, estimates(core, catalog))
     planned = planned_rows(core, Prospect(view, program))
-    return ShownView(qualified(view), program, planned, known, begin=_begin(view))
+    return ShownView(qualified(view), program, planned, known, nodes=NodeFacts(begin=_begin(view)))
+
+
+def with_expected(core: Core, view: ShownView) -> ShownView:
+    """The view beside what following a change is expected to take."""
+    flow = view.planned.dataflow
+    if flow is None:
+        return view
+    nodes = view.nodes
+    statistics = _statistics_of_sources(core, flow)
+    changed = usual_changes(flow, statistics, nodes.work)
+    found = node_estimates(flow, changed, statistics, nodes.kept or {}, nodes.work)
+    steps = {node: step_of(estimate) for node, estimate in found.items()}
+    expected = Expected(change_in_words(flow, changed), steps, _computed_anew(flow, statistics))
+    return replace(view, nodes=replace(nodes, expected=expected))
+
+
+def _computed_anew(flow: Dataflow, statistics: Statistics) -> float:
+    """The milliseconds of a core in which the embedded engine computes all rows of a view's dataflow."""
+    rows = (statistics.get(source_name(node)) for node in flow.nodes if isinstance(node, Source))
+    sizes = [Size(0 if known is None else round(known.rows), 0) for known in rows]
+    last = (node.definition for node in flow.nodes if node.id in flow.outputs)
+    return 1000 * sum(estimate(definition, sizes, Power(1), Power(1)).embedded for definition in last)
+
+
+def _statistics_of_sources(core: Core, flow: Dataflow) -> Statistics:
+    """Of the tables and states whose changes a dataflow follows."""
+    read = [node.definition for node in flow.nodes if isinstance(node, Source)]
+    tables = statistics_of_scans([leaf for leaf in read if isinstance(leaf, Scan)], core.catalog, core.tables, {})
+    traces = {leaf.trace for leaf in read if isinstance(leaf, Snapshot)}
+    states: Statistics = {
+        trace: TableStatistics(float(sum(table.num_rows for table in state.tables)))
+        for runtime in (core.runtimes() if traces else ())
+        for name, state in runtime.states.items()
+        if (trace := scoped_trace(runtime, name)) in traces
+    }
+    return {**tables, **states}
 
 
 def _begin(view: View) -> Begin:
@@ -104,9 +148,9 @@ def _measured(work: Work | None) -> _Row:
 
 def _above(view: ShownView) -> Iterator[_Row]:
     """What stands above the states."""
-    told = dataflow_json(view.planned, view.kept)
+    told = dataflow_json(view.planned, view.nodes)
     for node in told.get("Nodes", ()):
-        work = view.work.get(node["Node"])
+        work = view.nodes.work.get(node["Node"])
         yield f"node {node['Node']}", node["How"], node.get("Reads"), node.get("Rows Kept"), None, *_measured(work)
     reasons = told.get("Computed at Each Read", ())
     for reason in reasons:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from executor.dataflow.rows.weighted_rows import WEIGHT, weights_of
 from executor.small import AnyTable, SmallTable
-from planner.explain.work import NONE, Step, Work
+from planner.incremental.cost.work import NONE, Step, Work
 
 
 class MeasuredWork:

@@ -137,7 +137,7 @@ class Expanded(Struct, frozen=True):
         for runtime, _ in self.views:
             own = {name: runtime.losses(name).left(state.snapshot()) for name, state in runtime.states.items()}
             named = {f"s_{name}": rows for name, rows in own.items()} | runtime.snapshots_of_statics()
-            found |= {f"s_{_scoped(runtime, name.removeprefix('s_'))}": rows for name, rows in named.items()}
+            found |= {f"s_{scoped_trace(runtime, name.removeprefix('s_'))}": rows for name, rows in named.items()}
         return found
 
 
@@ -195,7 +195,7 @@ def expanded_view(core: Core, runtime: ViewRuntime, kept: Collection[int] = ()) 
     found = _expansion(core, runtime, kept)
     own = runtime.view.oid
     views = [(runtime if oid == own else core.view(oid), relation) for oid, (_, relation) in found.views.items()]
-    traces = {_scoped(owner, name): (owner, name) for owner, _ in views for name in owner.states}
+    traces = {scoped_trace(owner, name): (owner, name) for owner, _ in views for name in owner.states}
     zone = runtime.time_zone
     return Expanded(found.relation, tuple(views), traces, found.constants, zone, found.reason, found.facts)
 
@@ -288,7 +288,9 @@ def _expansion(core: Core, view: Owner, kept: Collection[int] = ()) -> _Expansio
     facts = NO_FACTS
     if not reason:
         relation, facts = _by_facts(core, joined(relation))
-    constants = frozenset(_scoped(owner, item.name) for owner, _ in views.values() for item in owner.program.statics)
+    constants = frozenset(
+        scoped_trace(owner, item.name) for owner, _ in views.values() for item in owner.program.statics
+    )
     return _Expansion(relation, views, constants, reason, facts)
 
 
@@ -303,7 +305,8 @@ def _by_facts(core: Core, relation: Relation) -> tuple[Relation, Facts]:
     return found.relation, Facts(tuple(tables.values()), since, found.left_out)
 
 
-def _scoped(owner: Owner, trace: str) -> str:
+def scoped_trace(owner: Owner, trace: str) -> str:
+    """What a trace of a view is called in the dataflows that read it."""
     return f"v{owner.view.oid}_{trace}"
 
 
@@ -313,7 +316,7 @@ def _renamed(relation: Relation, owner: Owner) -> Relation:
     def change(node: Any) -> Any:
         if not isinstance(node, Snapshot):
             return node
-        return Snapshot(_scoped(owner, node.trace), node.columns, node.sources)
+        return Snapshot(scoped_trace(owner, node.trace), node.columns, node.sources)
 
     found: Relation = transform(relation, change, _SNAPSHOTS)
     return found

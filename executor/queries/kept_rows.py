@@ -37,7 +37,7 @@ from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Column, Relation, Scan, Snapshot
 from planner.algebra.walk import find, kinds_of
 from planner.cancellation import leave
-from planner.explain.work import Work
+from planner.incremental.cost.work import Work
 from planner.incremental.dataflow.graph import Source, TimeBounded
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.dataflow.rewrites.higher_order import Sized

@@ -52,7 +52,7 @@ from executor.views.runtime import ViewPassed, ViewRuntime
 from executor.views.view_lock import ViewLock, locked
 from planner.algebra.nodes import Column
 from planner.explain.views import Measured
-from planner.explain.work import Work
+from planner.incremental.cost.work import Work
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.dataflow.rewrites.higher_order import Sized
 from planner.statistics import are_alike

@@ -7,7 +7,7 @@ left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -35,10 +35,17 @@ def all_statistics_of(
     relation: Relation, catalog: Catalog, tables: TableStore, found: Mapping[int, OwnFiles]
 ) -> Statistics:
     """Statistics of all relations, for any plan."""
+    scans = (node for node in walk(relation) if isinstance(node, Scan))
+    return statistics_of_scans(scans, catalog, tables, found)
+
+
+def statistics_of_scans(
+    scans: Iterable[Scan], catalog: Catalog, tables: TableStore, found: Mapping[int, OwnFiles]
+) -> Statistics:
+    """Statistics of the relations that are scanned."""
     read: dict[int, set[str]] = {}
-    for scan in walk(relation):
-        if isinstance(scan, Scan):
-            read.setdefault(scan.oid, set()).update(source for source in scan.sources if source not in (ROW_ID, PART))
+    for scan in scans:
+        read.setdefault(scan.oid, set()).update(source for source in scan.sources if source not in (ROW_ID, PART))
     known: dict[int | str, TableStatistics] = {}
     for oid, names in read.items():
         item = catalog.objects.get(oid)

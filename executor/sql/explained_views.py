@@ -16,7 +16,7 @@ from catalog.objects import View, qualified
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.database.database import Database
-from executor.database.view_paths import estimates, prospective_view, shown_view
+from executor.database.view_paths import estimates, prospective_view, shown_view, with_expected
 from executor.replicas.replica import replica_of
 from executor.sql.environment import Environment
 from executor.sql.view_options import altered_view
@@ -42,7 +42,7 @@ _ORDINARY: Final = {"Method": "recomputation", "Computed at Each Read": "it is a
 
 def running_view(database: Database, runtime: ViewRuntime) -> ShownView:
     """A view that a query reads."""
-    view = shown_view(database.core, database.read_services.maintained, runtime)
+    view = with_expected(database.core, shown_view(database.core, database.read_services.maintained, runtime))
     known = replace(view.known, paths=_running_paths(database, runtime))
     return replace(view, known=known, attributes=(*_elsewhere(database, runtime), *_keeping(runtime.view)))
 
@@ -122,7 +122,7 @@ def explain_definition(
     assert made is not None
     shown = None
     if made.program is not None:
-        shown = prospective_view(core, catalog, made.view, made.program)
+        shown = with_expected(core, prospective_view(core, catalog, made.view, made.program))
         known = replace(shown.known, paths=_paths(session.database, made.view, made.program))
         shown = replace(shown, known=known, attributes=tuple(_keeping(made.view)))
     plan = None if made.query is None else core.plans.get(made.query).relation

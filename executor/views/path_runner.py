@@ -33,7 +33,7 @@ from executor.views.failure import is_of_the_rows
 from executor.views.needed_rows import needed_rows
 from planner.algebra.nodes import Delta, Relation
 from planner.algebra.walk import walk
-from planner.explain.work import NONE, Step, Work
+from planner.incremental.cost.work import NONE, Step, Work
 from planner.incremental.names import stored_name
 from planner.incremental.programs.needed_rows import Needs, needs_of
 from planner.incremental.programs.program import Path, Program, State, Statement, needed_deltas, states_read

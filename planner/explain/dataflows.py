@@ -1,7 +1,7 @@
 """A dataflow in words, for EXPLAIN: how each operator above a view's states follows the changes of its inputs, and what
 is computed anew at each read.
 
-Owns the words. How many rows are kept of a node is the executor's to tell (``kept``, by node).
+Owns the words. What is known of a node's rows is the executor's to tell (``NodeFacts``).
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, Final
 
+from msgspec import Struct
+
 from planner.algebra.nodes import Aggregate, Filter, Join, Project, Relation, Scan, SetOperation, Sort, Unnest, Window
 from planner.algebra.walk import walk
-from planner.explain.work import Work
+from planner.incremental.cost.work import Step, Work
 from planner.incremental.dataflow.graph import (
     Constant,
     DataflowNode,
@@ -31,9 +33,8 @@ from planner.incremental.dataflow.graph import (
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.names import stored_name
 
-_NO_WORK: Final[Mapping[int, Work]] = {}
 #: What is shown of a node beside how it follows changes.
-_SHOWN: Final = ("Reads", "Key", "Rows Kept", "Last Change")
+_SHOWN: Final = ("Reads", "Key", "Rows Kept", "Estimated Change", "Last Change")
 _FOLLOWED: Final = (
     "soon after changes while the view is read, with pauses that double until the next read; the rest then"
 )
@@ -50,42 +51,71 @@ class Begin(Enum):
     FILLED = "once they have been made in the background (recomputation until then)"
 
 
-def explain_dataflow(
-    planned: Planned,
-    kept: Mapping[int, int] | None = None,
-    begin: Begin = Begin.WORTH,
-    work: Mapping[int, Work] = _NO_WORK,
-) -> list[str]:
-    """A line for each node, and one for each reason why something is computed anew at each read. ``kept`` has the rows
-    of the nodes whose rows are in memory, None where none are, and ``work`` what changes have taken at nodes."""
-    found = dataflow_json(planned, kept, begin, work)
+class Expected(Struct, frozen=True):
+    """What following a change is expected to take: of which ``change`` that is said, what each node has to do, and the
+    milliseconds of computing all rows anew."""
+
+    change: str
+    nodes: Mapping[int, Step]
+    computed: float
+
+
+class NodeFacts(Struct, frozen=True):
+    """What is known of the rows of a dataflow. ``kept`` has how many are in memory, by node, None where none are;
+    ``begin`` says when they will be, ``work`` what changes have taken at nodes."""
+
+    kept: Mapping[int, int] | None = None
+    begin: Begin = Begin.WORTH
+    work: Mapping[int, Work] = {}
+    expected: Expected | None = None
+
+
+#: Of a dataflow of which nothing is known but its plan.
+PLAN_ALONE: Final = NodeFacts()
+
+
+def explain_dataflow(planned: Planned, facts: NodeFacts = PLAN_ALONE) -> list[str]:
+    """A line for each node, and one for each reason why something is computed anew at each read."""
+    found = _told(planned, facts)
     lines = [f"Method: {found['Method']}"]
-    lines += [f"Followed: {found['Followed']}"] if "Followed" in found else []
+    lines += [f"{name}: {found[name]}" for name in ("Followed", "Estimated For") if name in found]
     for node in found.get("Nodes", ()):
         lines.append(f"  {node['Node']}: {node['How']}")
         lines += [f"       {name}: {node[name]}" for name in _SHOWN if name in node]
     return lines + [f"{name}: {reason}" for name in _LISTS for reason in found.get(name, ())]
 
 
-def dataflow_json(
-    planned: Planned,
-    kept: Mapping[int, int] | None = None,
-    begin: Begin = Begin.WORTH,
-    work: Mapping[int, Work] = _NO_WORK,
-) -> dict[str, Any]:
+def dataflow_json(planned: Planned, facts: NodeFacts = PLAN_ALONE) -> dict[str, Any]:
     """What ``explain_dataflow`` tells, as a JSON value."""
+    found = _told(planned, facts)
+    nodes = {"Nodes": [{name: _json(value) for name, value in node.items()} for node in found.get("Nodes", ())]}
+    return found | nodes if "Nodes" in found else found
+
+
+def _json(value: Any) -> Any:
+    if not isinstance(value, Step):
+        return value
+    rows = {"Rows Read": value.read, "Inserted": value.inserted, "Deleted": value.deleted}
+    return {name: round(number, 3) for name, number in {**rows, "Milliseconds": value.milliseconds}.items()}
+
+
+def _told(planned: Planned, facts: NodeFacts) -> dict[str, Any]:
+    """What is told of a dataflow, by the words that it has; what a change takes at a node as a ``Step``."""
     flow = planned.dataflow
     told = (() if flow is None else planned.left_out, planned.reasons)
     reasons = {name: list(items) for name, items in zip(_LISTS, told, strict=True) if items}
     if flow is None:
         return {"Method": "recomputation", **reasons}
-    method = "by changes" if kept is not None else f"by changes, {begin.value}"
-    followed = {} if kept is None else {"Followed": _FOLLOWED}
-    nodes = [_node(node, flow.kept.get(_holder(node), ()), (kept or {}).get(_holder(node))) for node in flow.nodes]
+    kept, expected = facts.kept or {}, facts.expected
+    method = "by changes" if facts.kept is not None else f"by changes, {facts.begin.value}"
+    followed = {} if facts.kept is None else {"Followed": _FOLLOWED}
+    estimated = {} if expected is None else {"Estimated For": expected.change}
+    nodes = [_node(node, flow.kept.get(_holder(node), ()), kept.get(_holder(node))) for node in flow.nodes]
     for node in nodes:
-        if (measured := work.get(node["Node"])) is not None:
-            node["Last Change"] = str(measured.last)
-    return {"Method": method, **followed, "Nodes": nodes, **reasons}
+        found = {"Estimated Change": None if expected is None else expected.nodes.get(node["Node"])}
+        found["Last Change"] = facts.work[node["Node"]].last if node["Node"] in facts.work else None
+        node |= {name: step for name, step in found.items() if step is not None}
+    return {"Method": method, **followed, **estimated, "Nodes": nodes, **reasons}
 
 
 def _holder(node: DataflowNode) -> int:

@@ -17,7 +17,7 @@ from planner.algebra.nodes import Delta, Literal, Relation, Window
 from planner.algebra.walk import walk
 from planner.explain.plans import Rows, relation_json, tree_lines
 from planner.explain.scalars import deparse
-from planner.explain.work import Work
+from planner.incremental.cost.work import Work
 from planner.incremental.programs.program import Borrowed, Path, Program, State, Statement, Static
 from planner.incremental.programs.retargeting import renamed
 from planner.placement import builds, spread

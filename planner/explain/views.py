@@ -11,9 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from planner.explain.dataflows import Begin, dataflow_json, explain_dataflow
+from planner.explain.dataflows import PLAN_ALONE, NodeFacts, dataflow_json, explain_dataflow
 from planner.explain.programs import Known, explain_program, program_json
-from planner.explain.work import Work
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.programs.program import Program
 
@@ -27,20 +26,17 @@ class Measured(Struct, frozen=True):
 
 
 class ShownView(Struct, frozen=True):
-    """A continuous view. ``attributes`` are what is said first, such as options; ``kept`` has the rows that are kept in
-    memory, by node of the dataflow, None where none are, ``work`` what changes have taken at a node; ``engines``: how
-    many of the queries that made them in the background each engine has computed."""
+    """A continuous view. ``attributes`` are what is said first, such as options; ``nodes`` is what is known of the rows
+    of its dataflow, ``engines``: how many of the queries that made them in the background each engine has computed."""
 
     name: str
     program: Program
     planned: Planned
     known: Known
     attributes: tuple[tuple[str, str], ...] = ()
-    kept: Mapping[int, int] | None = None
+    nodes: NodeFacts = PLAN_ALONE
     measured: Measured = Measured()
-    begin: Begin = Begin.WORTH
     engines: Mapping[str, int] = {}
-    work: Mapping[int, Work] = {}
 
 
 def explain_view(view: ShownView) -> list[str]:
@@ -49,24 +45,30 @@ def explain_view(view: ShownView) -> list[str]:
         f"Continuous View {view.name}",
         *(f"  {name}: {text}" for name, text in view.attributes),
         *(f"  {line}" for line in explain_program(view.program, view.known)),
-        *(f"    {line}" for line in explain_dataflow(view.planned, view.kept, view.begin, view.work)),
+        *(f"    {line}" for line in explain_dataflow(view.planned, view.nodes)),
         *(f"    {name}: {value}" for name, value in _measures(view)),
     ]
 
 
 def view_json(view: ShownView) -> dict[str, Any]:
     """What ``explain_view`` tells, as a JSON value."""
-    upper = {**dataflow_json(view.planned, view.kept, view.begin, view.work), **dict(_measures(view))}
+    upper = {**dataflow_json(view.planned, view.nodes), **dict(_measures(view))}
     return {**dict(view.attributes), **program_json(view.program, view.known), "Upper Method": upper}
 
 
 def _measures(view: ShownView) -> Iterator[tuple[str, float | str]]:
-    measured = view.measured
-    if view.kept is not None and view.engines:
+    measured, expected = view.measured, view.nodes.expected
+    if view.nodes.kept is not None and view.engines:
         made_by = (
             f"{engine} ({count} {'query' if count == 1 else 'queries'})" for engine, count in view.engines.items()
         )
         yield "Rows Made By", ", ".join(made_by)
+    if expected is not None:
+        yield "Estimated Time of Computing Anew (ms)", round(expected.computed, 3)
+        yield (
+            "Estimated Time of Following a Change (ms)",
+            round(sum(step.milliseconds for step in expected.nodes.values()), 3),
+        )
     if measured.computed is not None:
         yield "Time of Computing Anew (ms)", round(measured.computed, 3)
     if measured.followed is not None:

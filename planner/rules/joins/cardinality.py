@@ -11,7 +11,7 @@ leave: the fan-out is exact where the catalog knows the key. Counts are of rows,
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from math import isfinite
 from typing import Final
@@ -47,7 +47,7 @@ from planner.algebra.nodes import (
     Working,
 )
 from planner.algebra.walk import RELATIONS, inputs, used_columns, walk
-from planner.statistics import ColumnStatistics, Statistics
+from planner.statistics import ColumnStatistics, Statistics, TableStatistics
 
 #: Rows of a relation of which nothing is known, and of an interval of a stream.
 _ROWS: Final = 1000.0
@@ -64,6 +64,8 @@ _ELEMENTS: Final = 10.0
 #: Values of a part of a time, and days of a span of time.
 _PARTS: Final = {"month": 12.0, "day": 31.0, "dow": 7.0, "isodow": 7.0, "hour": 24.0, "minute": 60.0, "quarter": 4.0}
 _DAYS: Final = {"year": 365.0, "quarter": 90.0, "month": 28.0, "week": 7.0, "day": 1.0, "hour": 1 / 24}
+#: The most keys that are known of a join.
+_KEYS: Final = 8
 #: Comparisons with an order, and whether they bound their first argument from below.
 _RANGES: Final = {"lt": False, "le": False, "gt": True, "ge": True}
 
@@ -89,13 +91,22 @@ class _Known(Struct, frozen=True):
         return max(1.0, min(width, self.rows))
 
 
+class _Key(Struct, frozen=True):
+    """Columns that no two rows of a relation share: the key of a table or grouping, or keys ``of`` several together."""
+
+    columns: frozenset[Column]
+    of: tuple[Relation, ...]
+
+
 class Cardinality:
     """Estimates for the relations of one plan."""
 
-    def __init__(self, root: Relation, statistics: Statistics) -> None:
+    def __init__(self, root: Relation, statistics: Statistics, counted: Iterable[tuple[Relation, float]] = ()) -> None:
+        """``counted`` has the rows of relations of which they are known."""
         self._statistics = statistics
         self._known: dict[Column, _Known] = {}
-        self._rows = NodeMap[float]()
+        self._keys = NodeMap[list[_Key]]()
+        self._rows = NodeMap[float](counted)
         for node in reversed(list(walk(root))):
             if isinstance(node, RELATIONS):
                 self._learn(node)
@@ -111,6 +122,18 @@ class Cardinality:
                 case _:
                     pass
         return True
+
+    def statistics(self, relation: Relation, names: Mapping[Column, str]) -> TableStatistics:
+        """What is known of a relation's rows, if its columns have such ``names``."""
+        rows = self.rows(relation)
+        known = {column: self._known[column] for column in relation.columns if column in self._known}
+        columns = {
+            names[column]: ColumnStatistics(min(item.most, rows), item.values.low, item.values.high)
+            for column, item in known.items()
+            if item.is_counted
+        }
+        keys = (key.columns for key in self._keys.of(relation) or () if key.columns <= names.keys())
+        return TableStatistics(rows, columns, tuple(frozenset(names[column] for column in key) for key in keys))
 
     def rows(self, relation: Relation) -> float:
         """A relation's rows."""
@@ -130,7 +153,7 @@ class Cardinality:
     # -- relations -------------------------------------------------------------------------------------------------
 
     def _learn(self, node: Relation) -> None:
-        """Notes what is known of the columns that a relation brings in."""
+        """Notes what is known of the columns that a relation brings in, and of its keys."""
         match node:
             case Scan(oid=name) | Snapshot(trace=name) if name in self._statistics:
                 table = self._statistics[name]
@@ -142,6 +165,7 @@ class Cardinality:
                         self._known[column] = self._known[value.column]
             case _:
                 pass
+        self._keys[node] = self._keys_of(node)
 
     def _count(self, node: Relation) -> float:
         below = [self._rows[item] for item in inputs(node)]
@@ -170,14 +194,26 @@ class Cardinality:
             case _:
                 return below[-1] if below else _ROWS
 
+    def alike(self, relation: Relation, columns: Collection[Column]) -> float:
+        """The rows of a relation that have one combination of values of some columns."""
+        rows = self.rows(relation)
+        if any(key.columns <= frozenset(columns) for key in self._keys.of(relation) or ()):
+            return min(1.0, rows)
+        return rows / max(1.0, min(rows, self._groups([ColumnRef(column) for column in columns])))
+
     def _groups(self, values: Sequence[Scalar]) -> float:
         found = 1.0
         for value in values:
             found *= self.distinct(value) or self._distinct(value)
         return found
 
+    def pairs(self, node: Join) -> float:
+        """The pairs of rows of a join's sides that meet its predicate."""
+        share = self.link(node.left, node.right, list(conjuncts(node.predicate)))
+        return self.rows(node.left) * self.rows(node.right) * share
+
     def _joined(self, node: Join, left: float, right: float) -> float:
-        pairs = left * right * self.link(node.left, node.right, list(conjuncts(node.predicate)))
+        pairs = self.pairs(node)
         match node.kind:
             case "left":
                 return max(left, pairs)
@@ -204,10 +240,10 @@ class Cardinality:
         if not equal:
             return share
         of_keys = [
-            rows
+            self._rows_of_key(key)
             for relation, columns in ((left, {one for one, _ in equal}), (right, {other for _, other in equal}))
-            for key, rows in self._keys(relation)
-            if key <= columns
+            for key in self._keys.of(relation) or ()
+            if key.columns <= columns
         ]
         if of_keys:
             return share / max(1.0, *of_keys)
@@ -228,27 +264,60 @@ class Cardinality:
         rows = [self._known[column].rows for pair in pairs for column in pair if column in self._known]
         return min(rows, default=_DISTINCT)
 
-    def _keys(self, relation: Relation) -> list[tuple[frozenset[Column], float]]:
-        """Sets of a relation's columns that no two of its rows share, and how many rows the key's table has."""
-        while True:
-            match relation:
-                case Filter() | Sort() | Limit() | Window():
-                    relation = relation.input
-                case Project(outputs=outputs) if all(
-                    isinstance(value, ColumnRef) and value.column == column for column, value in outputs
-                ):
-                    relation = relation.input
-                case Join(kind="semi" | "anti"):
-                    relation = relation.left
-                case Aggregate(keys=keys) if keys:
-                    return [(frozenset(column for column, _ in keys), self.rows(relation))]
-                case Scan(oid=name) | Snapshot(trace=name) if name in self._statistics:
-                    table = self._statistics[name]
-                    own = dict(zip(relation.sources, relation.columns, strict=True))
-                    keys_read = (key for key in table.keys if key <= own.keys())
-                    return [(frozenset(own[item] for item in key), table.rows) for key in keys_read]
-                case _:
-                    return []
+    def _keys_of(self, node: Relation) -> list[_Key]:
+        """Sets of a relation's columns that no two of its rows share, those of its inputs being known."""
+        match node:
+            case Filter() | Sort() | Limit() | Window():
+                return self._keys.of(node.input) or []
+            case Project(outputs=outputs):
+                passed = {value.column: column for column, value in outputs if isinstance(value, ColumnRef)}
+                below = self._keys.of(node.input) or []
+                return [
+                    _Key(frozenset(passed[c] for c in key.columns), key.of)
+                    for key in below
+                    if key.columns <= passed.keys()
+                ]
+            case Join(kind="semi" | "anti"):
+                return self._keys.of(node.left) or []
+            case Join():
+                return self._keys_of_pairs(node)
+            case Aggregate(keys=keys) if keys:
+                return [_Key(frozenset(column for column, _ in keys), (node,))]
+            case Scan(oid=name) | Snapshot(trace=name) if name in self._statistics:
+                own = dict(zip(node.sources, node.columns, strict=True))
+                keys_read = (key for key in self._statistics[name].keys if key <= own.keys())
+                return [_Key(frozenset(own[item] for item in key), (node,)) for key in keys_read]
+            case _:
+                return []
+
+    def _keys_of_pairs(self, node: Join) -> list[_Key]:
+        """Those of a join: a key of each side together, and a side's own where its rows meet at most one each."""
+        left, right = self._keys.of(node.left) or [], self._keys.of(node.right) or []
+        left_meets_one, right_meets_one = self.meets_one(node)
+        own = [*left] if node.kind in ("inner", "left") and left_meets_one else []
+        own += right if node.kind in ("inner", "right") and right_meets_one else []
+        both = [_Key(one.columns | other.columns, (*one.of, *other.of)) for one in left for other in right]
+        return [*own, *both][:_KEYS]
+
+    def meets_one(self, node: Join) -> tuple[bool, bool]:
+        """Whether a row of a join's left side meets one row of the right side at most, and the other way round."""
+        sides = set(node.left.columns), set(node.right.columns)
+        equal = [pair for part in conjuncts(node.predicate) if (pair := _equal_columns(part, *sides)) is not None]
+        ours, theirs = {one for one, _ in equal}, {other for _, other in equal}
+        left, right = self._keys.of(node.left) or (), self._keys.of(node.right) or ()
+        return any(key.columns <= theirs for key in right), any(key.columns <= ours for key in left)
+
+    def _rows_of_key(self, key: _Key) -> float:
+        """The rows of the tables and groupings whose key it is, before any filter."""
+        rows = 1.0
+        for node in key.of:
+            known = (
+                self._statistics.get(node.oid if isinstance(node, Scan) else node.trace)
+                if isinstance(node, Scan | Snapshot)
+                else None
+            )
+            rows *= self.rows(node) if known is None else known.rows
+        return rows
 
     # -- predicates ------------------------------------------------------------------------------------------------
 
@@ -317,9 +386,9 @@ class Cardinality:
             case _ if value.type == BOOL:
                 return 3.0  # with NULL
             case _:
-                return self._combinations(used_columns(value))
+                return self.combinations(used_columns(value))
 
-    def _combinations(self, columns: Iterable[Column]) -> float | None:
+    def combinations(self, columns: Iterable[Column]) -> float | None:
         """How many combinations of values some columns have, at most; None where nothing is known of one."""
         found = 1.0
         for column in columns:
@@ -369,7 +438,7 @@ class Cardinality:
 def _equal_columns(part: Scalar, left: set[Column], right: set[Column]) -> tuple[Column, Column] | None:
     """The columns of both sides that a part takes to be equal."""
     match part:
-        case Call(function="eq", arguments=(one, other)):
+        case Call(function="eq" | "is_not_distinct", arguments=(one, other)):
             found = _bare(one), _bare(other)
             for first, second in (found, found[::-1]):
                 if first in left and second in right:

@@ -256,10 +256,10 @@ class _Drawing:
         )
 
     def _between(self) -> Iterator[Step]:
-        """A view more, REFRESH, an index of a view, another method, engine or policy, or another server."""
+        """A view more, REFRESH, EXPLAIN, an index of a view, another method, engine or policy, or another server."""
         name = self._source.choice(list(self._views))
         streaming = [view for view in self._views if view in self._of_streams]
-        match self._source.randint(0, 4 if not streaming else 10):
+        match self._source.randint(0, 5 if not streaming else 11):
             case 0:
                 yield self._view(allow_stream=self._keeps_rows)
             case 1:
@@ -275,10 +275,12 @@ class _Drawing:
                                               "RESET (method)"))  # fmt: skip
                 yield Step("own", f"ALTER VIEW {name} {option}", constructs=(f"ALTER VIEW {option}",), name=name)
             case 5:
+                yield Step("own", f"EXPLAIN SELECT * FROM {name}", constructs=("EXPLAIN",), name=name)
+            case 6:
                 name, engine = self._source.choice(streaming), self._source.choice(("auto", "spark", "embedded"))
                 words = f"ALTER VIEW {name} SET (maintenance_engine = '{engine}')"
                 yield Step("own", words, constructs=(f"another engine: {engine}",), name=name)
-            case 6 | 7:
+            case 7 | 8:
                 yield from self._healed()
             case _:
                 name = self._source.choice(streaming)

@@ -1,0 +1,41 @@
+"""A change as counts: how many rows it inserts, updates and deletes (InQP, section 3.1.2, the vector C)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+
+class Changes(Struct, frozen=True):
+    """An update is a row that is deleted and one that is inserted in its place. Counts are means, so they have
+    decimals."""
+
+    inserted: float = 0.0
+    updated: float = 0.0
+    deleted: float = 0.0
+
+    @property
+    def rows(self) -> float:
+        """Rows that come and rows that go."""
+        return self.inserted + 2 * self.updated + self.deleted
+
+    @property
+    def touched(self) -> float:
+        """Rows that are changed, of which an updated one counts once."""
+        return self.inserted + self.updated + self.deleted
+
+    def plus(self, other: Changes) -> Changes:
+        """Both together."""
+        return Changes(self.inserted + other.inserted, self.updated + other.updated, self.deleted + other.deleted)
+
+    def times(self, factor: float) -> Changes:
+        """So many times as many, of each kind."""
+        return Changes(self.inserted * factor, self.updated * factor, self.deleted * factor)
+
+    def reversed(self) -> Changes:
+        """Rows that go for those that come, and the other way round."""
+        return Changes(self.deleted, self.updated, self.inserted)
+
+
+NO_CHANGES: Final = Changes()
