@@ -17,9 +17,9 @@ from msgspec.structs import astuple, replace
 from catalog.catalog import Catalog
 from catalog.objects import View, qualified
 from executor.core.core import Core
-from executor.queries.expanded_views import Prospect, keeps_rows, planned_rows, scoped_trace
+from executor.queries.expanded_views import Prospect, keeps_rows, planned_rows
 from executor.queries.maintained_views import MaintainedViews
-from executor.queries.statistics import all_statistics_of, statistics_of_scans
+from executor.queries.statistics import all_statistics_of
 from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Delta, Relation, Scan, Snapshot
 from planner.algebra.walk import walk
@@ -29,6 +29,7 @@ from planner.explain.programs import Known
 from planner.explain.views import ShownView
 from planner.incremental.cost.dataflow_costs import (
     change_in_words,
+    kept_bytes,
     node_estimates,
     source_name,
     step_of,
@@ -39,7 +40,7 @@ from planner.incremental.dataflow.graph import Dataflow, Source
 from planner.incremental.programs.program import Program
 from planner.placement import Power, Size, estimate
 from planner.rules.joins.cardinality import Cardinality
-from planner.statistics import Statistics, TableStatistics
+from planner.statistics import Statistics
 
 _Row = tuple[Any, ...]
 #: Of a part that nothing is measured of.
@@ -52,7 +53,8 @@ def shown_view(core: Core, maintained: MaintainedViews, runtime: ViewRuntime) ->
         facts = maintained.facts(runtime)
     rows = {name: sum(table.num_rows for table in state.tables) for name, state in runtime.states.items()}
     known = Known({}, rows, estimates(core, core.catalog), dict(runtime.runner.work))
-    nodes = NodeFacts(facts.counts, Begin.FILLED if facts.is_filling else _begin(runtime.view), facts.work)
+    begin = Begin.FILLED if facts.is_filling else Begin.FITTING if facts.is_too_large else _begin(runtime.view)
+    nodes = NodeFacts(facts.counts, begin, facts.work)
     name, program = qualified(runtime.view), runtime.program
     return ShownView(name, program, facts.planned, known, (), nodes, facts.measured, facts.engines)
 
@@ -64,17 +66,18 @@ def prospective_view(core: Core, catalog: Catalog, view: View, program: Program)
     return ShownView(qualified(view), program, planned, known, nodes=NodeFacts(begin=_begin(view)))
 
 
-def with_expected(core: Core, view: ShownView) -> ShownView:
+def with_expected(maintained: MaintainedViews, view: ShownView) -> ShownView:
     """The view beside what following a change is expected to take."""
     flow = view.planned.dataflow
     if flow is None:
         return view
     nodes = view.nodes
-    statistics = _statistics_of_sources(core, flow)
+    statistics = maintained.statistics(flow)
     changed = usual_changes(flow, statistics, nodes.work)
     found = node_estimates(flow, changed, statistics, nodes.kept or {}, nodes.work)
     steps = {node: step_of(estimate) for node, estimate in found.items()}
-    expected = Expected(change_in_words(flow, changed), steps, _computed_anew(flow, statistics))
+    memory = kept_bytes(flow, statistics, {})
+    expected = Expected(change_in_words(flow, changed), steps, _computed_anew(flow, statistics), memory)
     return replace(view, nodes=replace(nodes, expected=expected))
 
 
@@ -84,20 +87,6 @@ def _computed_anew(flow: Dataflow, statistics: Statistics) -> float:
     sizes = [Size(0 if known is None else round(known.rows), 0) for known in rows]
     last = (node.definition for node in flow.nodes if node.id in flow.outputs)
     return 1000 * sum(estimate(definition, sizes, Power(1), Power(1)).embedded for definition in last)
-
-
-def _statistics_of_sources(core: Core, flow: Dataflow) -> Statistics:
-    """Of the tables and states whose changes a dataflow follows."""
-    read = [node.definition for node in flow.nodes if isinstance(node, Source)]
-    tables = statistics_of_scans([leaf for leaf in read if isinstance(leaf, Scan)], core.catalog, core.tables, {})
-    traces = {leaf.trace for leaf in read if isinstance(leaf, Snapshot)}
-    states: Statistics = {
-        trace: TableStatistics(float(sum(table.num_rows for table in state.tables)))
-        for runtime in (core.runtimes() if traces else ())
-        for name, state in runtime.states.items()
-        if (trace := scoped_trace(runtime, name)) in traces
-    }
-    return {**tables, **states}
 
 
 def _begin(view: View) -> Begin:

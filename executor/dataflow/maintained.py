@@ -224,6 +224,14 @@ class MaintainedRows:
         """How many rows are kept of each node, of a grouping groups."""
         return {node: item.count for node, item in sorted({**self._states.groups, **self._kept}.items())}
 
+    @property
+    def shown_count(self) -> int:
+        """About how many rows the final relation has: all that are kept, where it computes its rows."""
+        if self._passed is None:
+            return self.count
+        above = self._showing.get(self._passed[0])
+        return self.counts.get(self._passed[0] if above is None else above.node, self.count)
+
     def change(self, deltas: Mapping[int, AnyTable], times: Times) -> AnyTable | None:
         """Brings the rows forward, and returns how those of the final relation have changed, their weights last; None
         where the final relation computes its rows.

@@ -17,11 +17,12 @@ from msgspec import Struct
 
 from catalog.objects import Table, View
 from executor.core.core import Core
-from executor.queries.statistics import all_statistics_of
+from executor.queries.statistics import all_statistics_of, statistics_of_scans
 from executor.views.runtime import ViewRuntime
 from planner.algebra.construction import Fresh
 from planner.algebra.nodes import ColumnRef, Project, Relation, Scan, Snapshot
 from planner.algebra.walk import descend, find, is_larger, kinds_of, transform
+from planner.incremental.dataflow.graph import Dataflow, Source
 from planner.incremental.dataflow.planning import Planned, dataflow_of, joined
 from planner.incremental.dataflow.rewrites.by_facts import by_facts
 from planner.incremental.dataflow.rewrites.counted_keys import asks_for_partners
@@ -303,6 +304,21 @@ def _by_facts(core: Core, relation: Relation) -> tuple[Relation, Facts]:
     if not found.left_out:
         return relation, NO_FACTS
     return found.relation, Facts(tuple(tables.values()), since, found.left_out)
+
+
+def source_statistics(core: Core, flow: Dataflow, views: Mapping[int, int]) -> Statistics:
+    """What is known of the rows whose changes a dataflow follows: of tables, of states, and of views, by how many rows
+    are kept of each."""
+    read = [node.definition for node in flow.nodes if isinstance(node, Source)]
+    scans = [leaf for leaf in read if isinstance(leaf, Scan)]
+    traces = {leaf.trace for leaf in read if isinstance(leaf, Snapshot)}
+    found = {**statistics_of_scans(scans, core.catalog, core.tables, {})}
+    found |= {scan.oid: TableStatistics(float(views[scan.oid])) for scan in scans if scan.oid in views}
+    for runtime in core.runtimes() if traces else ():
+        states = {scoped_trace(runtime, name): state for name, state in runtime.states.items()}
+        rows = {trace: sum(table.num_rows for table in states[trace].tables) for trace in states.keys() & traces}
+        found |= {trace: TableStatistics(float(number)) for trace, number in rows.items()}
+    return found
 
 
 def scoped_trace(owner: Owner, trace: str) -> str:

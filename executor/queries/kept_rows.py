@@ -293,7 +293,7 @@ class KeptRows:
         self._rows = self._made(_nothing_else, saved)
 
     def _made(self, whole: Whole, saved: Saved | None) -> MaintainedRows:
-        most = self._core.trace_budget.limit // 2
+        most = most_bytes(self._core)
         about = (self._query, self._merge, most, self._times, self._shown, self._work)
         return MaintainedRows(self._flow, whole, *about, saved)
 
@@ -455,6 +455,11 @@ class KeptRows:
         return self.rows.counts
 
     @property
+    def shown_count(self) -> int:
+        """About how many rows the view has."""
+        return self.rows.shown_count
+
+    @property
     def work(self) -> dict[int, Work]:
         """What changes have taken at each node of the dataflow that one has reached."""
         return self._work.nodes
@@ -471,6 +476,11 @@ class KeptRows:
             item.close()
         self._tables.clear()
         self._rows = None
+
+
+def most_bytes(core: Core) -> int:
+    """The most memory that the kept rows of one view take, in bytes."""
+    return core.trace_budget.limit // 2
 
 
 def _nothing_else(relation: Relation, bindings: Mapping[str, pa.Table]) -> pa.Table:

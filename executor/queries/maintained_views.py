@@ -40,9 +40,10 @@ from executor.queries.expanded_views import (
     keeps_rows,
     method_of,
     planned_rows,
+    source_statistics,
 )
 from executor.queries.fills import Fill, Fills
-from executor.queries.kept_rows import GIVEN_UP, KeptRows, RowsPlan, Unknown
+from executor.queries.kept_rows import GIVEN_UP, KeptRows, RowsPlan, Unknown, most_bytes
 from executor.queries.read_costs import ReadCosts
 from executor.queries.saved_views import SavedView, SavedViews, plan_key
 from executor.queries.spark_queries import Analytics
@@ -52,10 +53,12 @@ from executor.views.runtime import ViewPassed, ViewRuntime
 from executor.views.view_lock import ViewLock, locked
 from planner.algebra.nodes import Column
 from planner.explain.views import Measured
+from planner.incremental.cost.dataflow_costs import kept_bytes
 from planner.incremental.cost.work import Work
+from planner.incremental.dataflow.graph import Dataflow
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.dataflow.rewrites.higher_order import Sized
-from planner.statistics import are_alike
+from planner.statistics import Statistics, are_alike
 
 _LOGGER: Final = logging.getLogger(__name__)
 #: Rows of tables and states up to which a read itself makes the rows that are kept.
@@ -64,6 +67,8 @@ AT_ONCE: Final = 100_000
 SAVING: Final = 10.0
 #: How many times as many rows are kept where it is asked again whether other ones would serve better, of how many on.
 GROWTH: Final = 4
+#: How many times as much memory as they may take rows are expected to take that are not made.
+DOUBT: Final = 1.5
 FIRST_GROWTH: Final = 10_000
 
 _Answer = TypeVar("_Answer")
@@ -81,6 +86,8 @@ class _Known(Struct):
     asked: int = 0
     #: How many queries of the last fill in the background each engine has computed.
     engines: Mapping[str, int] = field(default_factory=dict)
+    #: Whether its rows were estimated to take too much memory to be made.
+    is_too_large: bool = False
 
     @property
     def expanded(self) -> Expanded:
@@ -123,8 +130,8 @@ class Reading(Struct, frozen=True):
 
 class KeptFacts(Struct, frozen=True):
     """A view's dataflow, how many rows are kept of its nodes (None where none are) and what changes have taken there,
-    what reads have taken, whether rows to keep are being made, and how many queries each engine has computed for those
-    that were."""
+    what reads have taken, whether rows to keep are being made, how many queries each engine has computed for those
+    that were, and whether they are estimated to take too much memory."""
 
     planned: Planned
     counts: dict[int, int] | None
@@ -132,6 +139,7 @@ class KeptFacts(Struct, frozen=True):
     measured: Measured
     is_filling: bool
     engines: Mapping[str, int]
+    is_too_large: bool
 
 
 class MaintainedViews:
@@ -189,7 +197,15 @@ class MaintainedViews:
         counts, work = (None, {}) if known.kept is None else (known.kept.counts, known.kept.work)
         planned = planned_rows(self._core, runtime) if known.expanded.is_too_large else known.plan.planned
         planned = by_method(runtime.view, planned)
-        return KeptFacts(planned, counts, work, Measured(computed, followed), known.fill is not None, known.engines)
+        is_filling, is_too_large = known.fill is not None, known.kept is None and known.is_too_large
+        measured = Measured(computed, followed)
+        return KeptFacts(planned, counts, work, measured, is_filling, known.engines, is_too_large)
+
+    def statistics(self, flow: Dataflow) -> Statistics:
+        """What is known of the rows of a dataflow's sources. Without locks."""
+        kept = {oid: known.kept for oid, known in tuple(self._known.items())}
+        views = {oid: rows.shown_count for oid, rows in kept.items() if rows is not None}
+        return source_statistics(self._core, flow, views)
 
     def follows(self, runtime: ViewRuntime) -> bool:
         """Whether a view's rows are most likely kept, and need no table to be read. Without locks."""
@@ -408,8 +424,19 @@ class MaintainedViews:
             return False
         if self._size(known) <= AT_ONCE:
             return True
-        self._begin(known, known.plan, at)
+        if self._fits(known):
+            self._begin(known, known.plan, at)
+        else:
+            known.costs.lose()
         return False
+
+    def _fits(self, known: _Known) -> bool:
+        """Whether the rows of a view may be expected not to take more memory than one may."""
+        flow = known.plan.planned.dataflow
+        assert flow is not None
+        expected = kept_bytes(flow, self.statistics(flow), {})
+        known.is_too_large = known.method == "auto" and expected > DOUBT * most_bytes(self._core)
+        return not known.is_too_large
 
     def _begin(self, known: _Known, plan: RowsPlan, at: Reading) -> None:
         """Makes the rows of a view in the background."""

@@ -42,7 +42,8 @@ _ORDINARY: Final = {"Method": "recomputation", "Computed at Each Read": "it is a
 
 def running_view(database: Database, runtime: ViewRuntime) -> ShownView:
     """A view that a query reads."""
-    view = with_expected(database.core, shown_view(database.core, database.read_services.maintained, runtime))
+    maintained = database.read_services.maintained
+    view = with_expected(maintained, shown_view(database.core, maintained, runtime))
     known = replace(view.known, paths=_running_paths(database, runtime))
     return replace(view, known=known, attributes=(*_elsewhere(database, runtime), *_keeping(runtime.view)))
 
@@ -122,7 +123,8 @@ def explain_definition(
     assert made is not None
     shown = None
     if made.program is not None:
-        shown = with_expected(core, prospective_view(core, catalog, made.view, made.program))
+        maintained = session.database.read_services.maintained
+        shown = with_expected(maintained, prospective_view(core, catalog, made.view, made.program))
         known = replace(shown.known, paths=_paths(session.database, made.view, made.program))
         shown = replace(shown, known=known, attributes=tuple(_keeping(made.view)))
     plan = None if made.query is None else core.plans.get(made.query).relation

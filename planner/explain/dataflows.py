@@ -49,15 +49,17 @@ class Begin(Enum):
     FIRST_READ = "from the first read on"
     WORTH = "once reads take long enough (recomputation until then)"
     FILLED = "once they have been made in the background (recomputation until then)"
+    FITTING = "once they fit into half of trace_memory (recomputation until then)"
 
 
 class Expected(Struct, frozen=True):
-    """What following a change is expected to take: of which ``change`` that is said, what each node has to do, and the
-    milliseconds of computing all rows anew."""
+    """What following a change is expected to take: of which ``change`` that is said, what each node has to do, the
+    milliseconds of computing all rows anew, and the bytes of the rows that are kept."""
 
     change: str
     nodes: Mapping[int, Step]
     computed: float
+    memory: float
 
 
 class NodeFacts(Struct, frozen=True):

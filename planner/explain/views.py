@@ -64,6 +64,7 @@ def _measures(view: ShownView) -> Iterator[tuple[str, float | str]]:
         )
         yield "Rows Made By", ", ".join(made_by)
     if expected is not None:
+        yield "Estimated Memory (kB)", round(expected.memory / 1024)
         yield "Estimated Time of Computing Anew (ms)", round(expected.computed, 3)
         yield (
             "Estimated Time of Following a Change (ms)",

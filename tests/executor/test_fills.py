@@ -13,7 +13,7 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.dataflow import maintained
-from executor.queries import kept_rows, maintained_views
+from executor.queries import kept_rows, maintained_views, read_costs
 from executor.queries.fills import Fill
 from executor.queries.kept_rows import KeptRows
 from tests.executor.client import Client, open_database
@@ -192,3 +192,45 @@ def test_closing_ends_the_fills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     held.opened.set()
     closer.join(PATIENCE)
     assert not closer.is_alive()
+
+
+def test_rows_that_are_expected_not_to_fit_are_not_made(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """EXPLAIN says so; they are made once there is room. A method that is forced is tried."""
+    client, most = Client(database), 10_000
+    monkeypatch.setattr(read_costs, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(read_costs, "OUTLAY_SECONDS", 0.0)
+    monkeypatch.setattr(maintained_views, "most_bytes", lambda core: most)
+    client.run("CREATE TABLE a (k int PRIMARY KEY, g int, v int)")
+    client.run("INSERT INTO a SELECT i, i, i FROM generate_series(1, 2000) i")
+    client.run(f"CREATE MATERIALIZED VIEW m AS {SUMS}")
+
+    def read(times: int) -> None:
+        for _ in range(times):
+            client.run("UPDATE a SET v = v + 1 WHERE k = 1")
+            assert bag(client.run("SELECT * FROM m")) == bag(client.run(SUMS))
+
+    def method() -> str:
+        lines = (str(row[0]) for row in client.run("EXPLAIN SELECT * FROM m"))
+        return next(line.strip() for line in lines if "Method: " in line)
+
+    def is_made() -> bool:
+        """Whether the rows are made after some reads."""
+        for _ in range(10):
+            read(1)
+            settle(database)
+            if known.fill is not None:
+                return True
+        return False
+
+    read(1)
+    (known,) = database.maintained._known.values()
+    assert not is_made()
+    assert method() == "Method: by changes, once they fit into half of trace_memory (recomputation until then)"
+    client.run("ALTER MATERIALIZED VIEW m SET (method = 'incremental')")
+    assert is_made()
+    client.run("ALTER MATERIALIZED VIEW m SET (method = 'recompute')")
+    read(1)
+    client.run("ALTER MATERIALIZED VIEW m SET (method = 'auto')")
+    assert not is_made()
+    most = 10_000_000
+    assert is_made()

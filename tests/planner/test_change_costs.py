@@ -14,7 +14,7 @@ from planner.algebra.walk import walk
 from planner.explain.dataflows import Expected, NodeFacts, explain_dataflow
 from planner.incremental.cost.cardinalities import ChangeCardinality, touched
 from planner.incremental.cost.changes import NO_CHANGES, Changes
-from planner.incremental.cost.dataflow_costs import change_in_words, node_estimates, step_of, usual_changes
+from planner.incremental.cost.dataflow_costs import change_in_words, kept_bytes, node_estimates, step_of, usual_changes
 from planner.incremental.cost.work import Step, Work
 from planner.incremental.dataflow.graph import Dataflow, Source
 from planner.incremental.dataflow.planning import dataflow_of, joined
@@ -180,6 +180,15 @@ def test_measured_time_corrects_the_estimate() -> None:
     assert corrected[node].changes == plain[node].changes
 
 
+def test_memory_of_kept_rows() -> None:
+    """10,000 orders and 1,000 buyers by one key each, beside their own index, and 10 groups."""
+    orders, buyers = 2 * 4 + 8 + 2 * 12, 2 * 4 + 8 + 2 * 12
+    found = kept_bytes(flow_of(REGIONS), STATISTICS, {})
+    assert found == pytest.approx(10_000 * orders + 1_000 * buyers, rel=0.01)
+    fewer = kept_bytes(flow_of(REGIONS), STATISTICS, {0: 1_000})
+    assert fewer < found / 4
+
+
 @pytest.mark.parametrize(
     ("name", "query"),
     {
@@ -200,7 +209,7 @@ def test_estimates_of_dataflows(name: str, query: str, rewrite: bool) -> None:
         changed = {source: Changes(1.0, 10.0, 1.0)}
         found = node_estimates(flow, changed, STATISTICS, {}, {})
         steps = {node: step_of(estimate) for node, estimate in found.items()}
-        facts = NodeFacts(expected=Expected(change_in_words(flow, changed), steps, 0.0))
+        facts = NodeFacts(expected=Expected(change_in_words(flow, changed), steps, 0.0, 0.0))
         lines += ["", *explain_dataflow(planned, facts)[1:]]
     golden.check(f"change_costs/{name}", lines, rewrite)
 

@@ -10,12 +10,13 @@ of earlier executions serve the next ones).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+import pyarrow as pa
 from msgspec import Struct
 
-from planner.algebra.nodes import Scan
+from planner.algebra.nodes import Column, Scan
 from planner.incremental.cost.cardinalities import BEHIND, ChangeCardinality, touched
 from planner.incremental.cost.changes import NO_CHANGES, Changes
 from planner.incremental.cost.work import Step, Work, in_words
@@ -54,6 +55,12 @@ ASKING_MS: Final = 0.45
 NAMING_MS: Final = 0.01
 
 
+#: Bytes of a value without a fixed width, of a row's weight, and of a row in an index.
+TEXT_BYTES: Final = 24.0
+WEIGHT_BYTES: Final = 8.0
+INDEX_BYTES: Final = 12.0
+
+
 class Estimate(Struct, frozen=True):
     """What is expected at one node: how its rows change, how many it reads of its inputs' changes, how many it meets
     beside them, and the milliseconds."""
@@ -76,6 +83,11 @@ def node_estimates(
     ``changed`` has the changes of sources by node, ``counts`` the rows that are kept of nodes, and ``work`` what
     changes have taken at nodes."""
     return _Estimating(flow, changed, statistics, counts, work).found
+
+
+def kept_bytes(flow: Dataflow, statistics: Statistics, counts: Mapping[int, int]) -> float:
+    """About the bytes of memory that the rows take which the dataflow keeps, with their indexes."""
+    return _Estimating(flow, {}, statistics, counts, {}).kept_bytes
 
 
 def usual_changes(flow: Dataflow, statistics: Statistics, work: Mapping[int, Work]) -> dict[int, Changes]:
@@ -133,6 +145,7 @@ class _Estimating:
         counts: Mapping[int, int],
         work: Mapping[int, Work],
     ) -> None:
+        self._flow = flow
         self._nodes = {node.id: node for node in flow.nodes}
         self._statistics, self._counts, self._work = {**statistics}, counts, work
         self._counted = [(node.definition, float(counts[node.id])) for node in flow.nodes if node.id in counts]
@@ -190,6 +203,19 @@ class _Estimating:
             return self._rows(node)
         columns = {stored_name(column): column for column in self._nodes[node].columns}
         return self._cardinality(node).alike(self._nodes[node].definition, [columns[name] for name in key])
+
+    # -- memory ----------------------------------------------------------------------------------------------------
+
+    @property
+    def kept_bytes(self) -> float:
+        """Bytes of the rows of nodes and of the states of groupings; rows of views are kept by others."""
+        groups = (node for node in self._flow.nodes if isinstance(node, Retracted))
+        found = sum(self._rows(node.id) * _bytes(node.state, 1) for node in groups)
+        for number, keys in self._flow.kept.items():
+            node = self._nodes.get(number)
+            if node is not None and not (isinstance(node, Source) and node.is_view):
+                found += self._rows(number) * _bytes(node.columns, 1 + len(keys))
+        return found
 
     # -- rows that a node meets beside those that have changed ------------------------------------------------------
 
@@ -263,6 +289,16 @@ def _milliseconds(node: DataflowNode, read: float, met: float, changed: float) -
     is_asking = isinstance(node, FirstRows | FirstOfPartitions | OrderedWindow | Recomputed)
     reached = 1.0 if isinstance(node, Source) else min(1.0, read)
     return reached * (ASKING_MS if is_asking else FEW_MS) + FEW_ROW_MS * rows
+
+
+def _bytes(columns: Iterable[Column], indexes: int) -> float:
+    """Those of a row with its weight, and its places in so many indexes."""
+    return sum(map(_width, columns)) + WEIGHT_BYTES + INDEX_BYTES * indexes
+
+
+def _width(column: Column) -> float:
+    kind = column.type.arrow
+    return kind.bit_width / 8 if pa.types.is_primitive(kind) or pa.types.is_decimal(kind) else TEXT_BYTES
 
 
 def step_of(estimate: Estimate) -> Step:
