@@ -44,7 +44,7 @@ def run(rig: Rig) -> list[Row]:
         with connect(server) as loading:
             load(loading, rig, tuple(TABLES), scale)
         for table in ROWS:
-            client.execute(f"CREATE TABLE all_{table} AS SELECT * FROM {table}")
+            client.execute(f"CREATE TABLE all_{table} AS SELECT * FROM {table}".encode())
         for path in queries("tpch"):
             for size in SIZES:
                 for name, error in _errors(client, path.read_text().strip().rstrip(";"), size, scale):
@@ -63,17 +63,17 @@ def _errors(client: psycopg.Connection[Any], query: str, size: int, scale: float
     table, drawn = next(name for name in ROWS if name in query), random.Random(size)
     create = f"CREATE MATERIALIZED VIEW estimated WITH (method = 'incremental') AS {query}"
     before = sum(_of_nodes(client, f"EXPLAIN (FORMAT JSON) {create}", "Milliseconds").values())
-    client.execute(create)
-    client.execute("SELECT * FROM estimated")
+    client.execute(create.encode())
+    client.execute(b"SELECT * FROM estimated")
     for _ in range(SIZES[size]):
         where = ROWS[table].format(keys=", ".join(str(sparse_key(drawn, table, scale)) for _ in range(size)))
         for change in (f"DELETE FROM {table}", f"INSERT INTO {table} SELECT * FROM all_{table}"):
-            client.execute(f"{change} WHERE {where}")
-            client.execute("SELECT * FROM estimated")
+            client.execute(f"{change} WHERE {where}".encode())
+            client.execute(b"SELECT * FROM estimated")
     shown = "EXPLAIN (FORMAT JSON) SELECT * FROM estimated"
     estimates = {name: _of_nodes(client, shown, name.capitalize()) for name in ("inserted", "deleted")}
     measured = _measured(client)
-    client.execute("DROP MATERIALIZED VIEW estimated")
+    client.execute(b"DROP MATERIALIZED VIEW estimated")
     changes = max((item["changes"] for item in measured.values() if item["is_source"]), default=0.0)
     if not changes:  # the query does not see what has changed
         return
@@ -93,7 +93,7 @@ def _error(estimate: float, measured: float) -> float:
 
 def _of_nodes(client: psycopg.Connection[Any], statement: str, name: str) -> dict[int, float]:
     """What a statement estimates for each node of the one view that it explains."""
-    ((document,),) = client.execute(statement).fetchall()
+    ((document,),) = client.execute(statement.encode()).fetchall()
     (view,) = document[0]["Continuous Views"].values()
     nodes = view["Upper Method"].get("Nodes", ())
     return {node["Node"]: node["Estimated Change"][name] for node in nodes if "Estimated Change" in node}

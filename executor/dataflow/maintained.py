@@ -16,7 +16,7 @@ from msgspec import Struct
 from executor.dataflow.first_rows import FirstRowsState
 from executor.dataflow.node_rows import NodeRows
 from executor.dataflow.node_work import MeasuredWork
-from executor.dataflow.operators import Changes, Merge, NodeStates, Query, change_schema, schema_of, typed
+from executor.dataflow.operators import Changes, LookingUp, Merge, NodeStates, Query, change_schema, schema_of, typed
 from executor.dataflow.ordered_windows import OrderedRows
 from executor.dataflow.recursion import Rounds, SupportedRows, Surroundings
 from executor.dataflow.rows.hashing import NO_HASHES, Hashes, hashes_of
@@ -135,7 +135,7 @@ class MaintainedRows:
     def can_be_saved(self) -> bool:
         """Whether nothing is kept beside rows and groups, such as a choice among equal rows, or a bound in time."""
         more = FirstRows | OrderedWindow | Recursive | TimeBounded
-        return not any(isinstance(node, more) for node in self._flow.nodes)
+        return not self._flow.looked_up and not any(isinstance(node, more) for node in self._flow.nodes)
 
     def saved(self) -> Saved:
         """The rows of the nodes, of which others of the same dataflow are made again."""
@@ -175,8 +175,9 @@ class MaintainedRows:
         starts = weighted(pa.Table.from_arrays(base.columns, schema=schema_of(node.shown)), 1)
         self._changes().fill(node, made, typed, starts)
 
-    def _changes(self) -> Changes:
-        return Changes(self._flow.scope, self._kept, self._held, self._showing, self._query, self._merge)
+    def _changes(self, look_up: LookingUp | None = None) -> Changes:
+        about = (self._flow.scope, self._kept, self._held, self._showing, self._query, self._merge)
+        return Changes(*about, look_up=look_up)
 
     def _made(self, node: int) -> pa.Table | None:
         """The rows of a node that are made of those of the node below; None for another one."""
@@ -232,13 +233,14 @@ class MaintainedRows:
         above = self._showing.get(self._passed[0])
         return self.counts.get(self._passed[0] if above is None else above.node, self.count)
 
-    def change(self, deltas: Mapping[int, AnyTable], times: Times) -> AnyTable | None:
+    def change(self, deltas: Mapping[int, AnyTable], times: Times, look_up: LookingUp | None = None) -> AnyTable | None:
         """Brings the rows forward, and returns how those of the final relation have changed, their weights last; None
         where the final relation computes its rows.
 
         ``deltas`` are the changes of sources by node, in their columns' order, with the weight last, ``times`` those of
-        the read. Raises Inconsistent where they are not those of what is kept, and TooLarge."""
-        changes = self._changes()
+        the read; ``look_up`` finds the rows of nodes that are looked up, at the moment that is reached. Raises
+        Inconsistent where they are not those of what is kept, and TooLarge."""
+        changes = self._changes(look_up)
         for node in self._flow.nodes:
             started, read = self._work.now(), 0
             match node:

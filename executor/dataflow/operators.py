@@ -6,9 +6,9 @@ what they were before is found by adding the change with its weights negated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -84,6 +84,20 @@ class NodeStates(Struct, frozen=True):
 _NO_STATES: Final = NodeStates()
 
 
+class LookingUp(Protocol):
+    """Finds rows of nodes where tables have them."""
+
+    @property
+    def nodes(self) -> Container[int]:
+        """The nodes whose rows it finds."""
+
+    def columns(self, node: int) -> tuple[Column, ...]:
+        """A node's columns."""
+
+    def rows(self, node: int, key: Key, values: AnyTable, /) -> AnyTable:
+        """The rows of a node, by its columns' names, whose key has the values of some rows, as they are now."""
+
+
 class Changes:
     """One change on its way through a dataflow: what has changed of each node, and the rows of those that are kept."""
 
@@ -96,9 +110,10 @@ class Changes:
         query: Query,
         merge: Merge,
         deltas: Mapping[int, AnyTable] | None = None,
+        look_up: LookingUp | None = None,
     ) -> None:
-        """``kept`` are changed as their nodes are; all are read from ``rows``. ``deltas`` are those of nodes that have
-        changed already."""
+        """``kept`` are changed as their nodes are; all are read from ``rows``, but for those that ``look_up`` finds as
+        they are. ``deltas`` are those of nodes that have changed already."""
         self._scope = scope
         self._held = rows
         self._showing = showing
@@ -106,6 +121,7 @@ class Changes:
         self._query = query
         self._merge = merge
         self._deltas = {**(deltas or {})}
+        self._look_up = look_up
 
     def delta(self, node: int) -> AnyTable | None:
         """What has changed of a node; None for nothing."""
@@ -224,11 +240,26 @@ class Changes:
         found: dict[str, AnyTable] = {}
         for fetch in fetches:
             by = None if fetch.by is None else at_hand[fetch.by]
+            if by is not None and self._look_up is not None and fetch.node in self._look_up.nodes:
+                rows = self._looked_up(self._look_up, fetch, by, fetch.node in new)
+                at_hand[fetch.node] = rows
+                found[rows_trace(self._scope, fetch.node)] = repeated(rows)
+                continue
             hashes = hashes_of(by, fetch.columns) if by is not None and fetch.key else NO_HASHES
             rows = self._rows(fetch.node, fetch.key, hashes, fetch.node in new)
             at_hand[fetch.node] = rows
             found[rows_trace(self._scope, fetch.node)] = repeated(rows)
         return found
+
+    def _looked_up(self, look_up: LookingUp, fetch: Fetch, by: AnyTable, is_new: bool) -> AnyTable:
+        """The rows that a table has with the values of some at hand, as they are or were."""
+        found = weighted(look_up.rows(fetch.node, fetch.key, by.select([*fetch.columns])), 1)
+        delta = self._deltas.get(fetch.node)
+        if is_new or delta is None:
+            return found
+        wanted = hashes_of(by, fetch.columns)
+        changed = chosen(delta, np.isin(hashes_of(delta, fetch.key), wanted))
+        return consolidated(together([found, negated(changed)]), partial(self._merge, look_up.columns(fetch.node)))
 
     # -- retraction ------------------------------------------------------------------------------------------------
 

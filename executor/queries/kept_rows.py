@@ -27,6 +27,7 @@ from executor.dataflow.view_rows import ViewRows
 from executor.embedded.detached_statements import thread_seconds
 from executor.identity_cache import Remembered
 from executor.queries.expanded_views import Expanded
+from executor.queries.table_look_ups import TableLookUps
 from executor.small import AnyTable, few, few_of, table_of, together
 from executor.tables.change_trace import TableChanges
 from executor.traces.bookmark import Bookmark
@@ -256,6 +257,7 @@ class KeptRows:
         #: The LSN up to which the inputs have been read: states may be beyond ``lsn``.
         self.reached = lsn
         self._rows: MaintainedRows | None = None
+        self._look_ups = TableLookUps(self._flow) if self._flow.looked_up else None
         self._work = MeasuredWork(thread_seconds)
         self._time = time
         #: When the rows are to be made anew, as states have lost many of them since.
@@ -323,7 +325,7 @@ class KeptRows:
         stored = self._expanded.views[0][0].view.stored
         are_declared = [item.type.arrow for item in stored] == [item.type.arrow for item in self._flow.final.columns]
         is_timed = self._until is not None or bool(self._flow.bounded)
-        return are_declared and not is_timed and self.rows.shown_columns is not None
+        return are_declared and not is_timed and not self.looks_up and self.rows.shown_columns is not None
 
     def has_passed(self, lsn: int) -> bool:
         """Whether the rows, or those of views that they are made of, are beyond an LSN."""
@@ -383,9 +385,15 @@ class KeptRows:
         """The time of the transaction that read them last."""
         return self._time
 
-    def advance(self, lsn: int, time: datetime) -> bool:
-        """Brings the rows to an LSN, and to a reader's time; returns whether something was followed. Raises GIVEN_UP or
-        an error of the rows; then they are of no use."""
+    @property
+    def looks_up(self) -> bool:
+        """Whether rows of tables are looked up, so that readers alone can follow changes, who see the tables."""
+        return self._look_ups is not None
+
+    def advance(self, lsn: int, time: datetime, whole: Whole | None = None) -> bool:
+        """Brings the rows to an LSN, and to a reader's time; returns whether something was followed. ``whole`` sees the
+        tables then, and must be there if rows are looked up. Raises GIVEN_UP or an error of the rows; then they are of
+        no use."""
         if self._until is not None and time > self._until:
             raise Unknown
         is_timed = bool(self._flow.bounded) and time != self._time
@@ -398,16 +406,19 @@ class KeptRows:
         inputs: list[_StateInput | _ViewInput] = [*self._states.values(), *self._views.values()]
         reached = max(lsn, *(item.reached for item in inputs), 0)
         if deltas or is_timed:
-            self._change(deltas, reached)
+            self._change(deltas, reached, whole)
         self.held.read()
         self.lsn, self.reached = lsn, reached
         return bool(deltas) or is_timed
 
-    def _change(self, deltas: Mapping[int, AnyTable], reached: int) -> None:
+    def _change(self, deltas: Mapping[int, AnyTable], reached: int, whole: Whole | None) -> None:
         changed = sum(delta.num_rows for delta in deltas.values())
         if changed > FEW and changed > SHARE * self.rows.count:
             raise Unknown
-        shown = self.rows.change(deltas, self._times)
+        if self._look_ups is not None and whole is None:
+            raise Unknown
+        look_up = None if self._look_ups is None or whole is None else self._look_ups.at(whole)
+        shown = self.rows.change(deltas, self._times, look_up)
         if shown is None:
             self._recent.clear(reached)
         elif shown.num_rows:
@@ -416,8 +427,8 @@ class KeptRows:
 
     @property
     def reads_tables(self) -> bool:
-        """Whether the final relation reads tables beside what is kept."""
-        return bool(self._plans.get(self._flow.final).tables)
+        """Whether tables are read beside what is kept: by the final relation, or where rows are looked up."""
+        return self.looks_up or bool(self._plans.get(self._flow.final).tables)
 
     def answer(self, whole: Whole) -> pa.Table:
         """The rows of the view's final relation."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
@@ -25,6 +25,7 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from executor.core.core import Core
@@ -51,11 +52,11 @@ from executor.small import table_of
 from executor.traces.budget import Held
 from executor.views.runtime import ViewPassed, ViewRuntime
 from executor.views.view_lock import ViewLock, locked
-from planner.algebra.nodes import Column
+from planner.algebra.nodes import Column, Scan
 from planner.explain.views import Measured
-from planner.incremental.cost.dataflow_costs import kept_bytes
+from planner.incremental.cost.dataflow_costs import fitting
 from planner.incremental.cost.work import Work
-from planner.incremental.dataflow.graph import Dataflow
+from planner.incremental.dataflow.graph import Dataflow, Source
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.dataflow.rewrites.higher_order import Sized
 from planner.statistics import Statistics, are_alike
@@ -124,6 +125,8 @@ class Reading(Struct, frozen=True):
     lsn: int
     time: datetime
     whole: Whole
+    #: Raises where the reader's moment sees no tables, so that it takes another one.
+    require_tables: Callable[[], None]
     #: Whether the reader can take a later moment instead.
     may_be_later: bool = False
 
@@ -203,8 +206,12 @@ class MaintainedViews:
 
     def statistics(self, flow: Dataflow) -> Statistics:
         """What is known of the rows of a dataflow's sources. Without locks."""
-        kept = {oid: known.kept for oid, known in tuple(self._known.items())}
-        views = {oid: rows.shown_count for oid, rows in kept.items() if rows is not None}
+        views: dict[int, int] = {}
+        for scan in (node.definition for node in flow.nodes if isinstance(node, Source)):
+            known = self._known.get(scan.oid) if isinstance(scan, Scan) and scan.kind == "view" else None
+            if known is not None and known.kept is not None:
+                with suppress(Unknown):  # a view below it may have lost its rows
+                    views[known.runtime.view.oid] = known.kept.shown_count
         return source_statistics(self._core, flow, views)
 
     def follows(self, runtime: ViewRuntime) -> bool:
@@ -228,6 +235,8 @@ class MaintainedViews:
             if at.may_be_later:
                 raise ViewPassed
             return compute()
+        if known.kept is not None and known.kept.looks_up:
+            at.require_tables()
         found = self._attempt(known, lambda: self._followed(known, at))
         return self._computed(known, compute) if found is None else found
 
@@ -260,6 +269,8 @@ class MaintainedViews:
         if not known.expanded.is_current(self._core) or not known.may_follow(lsn) or not known.expanded.advance(lsn):
             return None
         kept = known.kept
+        if kept.looks_up:
+            return None
 
         def advanced() -> _Answer | None:
             kept.advance(lsn, time)
@@ -273,7 +284,7 @@ class MaintainedViews:
         """Brings the rows that are kept of a view to the present, unless another thread has a lock that this takes;
         returns whether there are such rows."""
         known = self._known.get(oid)
-        if known is None or known.kept is None:
+        if known is None or known.kept is None or known.kept.looks_up:
             return False
         with _free_below(self._core, known.runtime) as are_free:
             kept = known.kept
@@ -304,7 +315,7 @@ class MaintainedViews:
                 found = known.kept.answer(at.whole)
         else:
             started = thread_seconds()
-            has_changed = known.kept.advance(at.lsn, at.time)
+            has_changed = known.kept.advance(at.lsn, at.time, at.whole)
             found = known.kept.answer(at.whole)
             if has_changed:
                 known.costs.follow(thread_seconds() - started)
@@ -431,11 +442,14 @@ class MaintainedViews:
         return False
 
     def _fits(self, known: _Known) -> bool:
-        """Whether the rows of a view may be expected not to take more memory than one may."""
-        flow = known.plan.planned.dataflow
-        assert flow is not None
-        expected = kept_bytes(flow, self.statistics(flow), {})
-        known.is_too_large = known.method == "auto" and expected > DOUBT * most_bytes(self._core)
+        """Whether the rows of a view may be expected not to take more memory than one may, if need be without rows that
+        are looked up in tables."""
+        planned, most = known.plan.planned, most_bytes(self._core)
+        assert planned.dataflow is not None
+        flow, expected = fitting(planned.dataflow, self.statistics(planned.dataflow), most)
+        known.is_too_large = known.method == "auto" and expected > DOUBT * most
+        if not known.is_too_large and flow is not planned.dataflow:
+            known.plan = replace(known.plan, planned=replace(planned, dataflow=flow))
         return not known.is_too_large
 
     def _begin(self, known: _Known, plan: RowsPlan, at: Reading) -> None:
@@ -538,7 +552,7 @@ class MaintainedViews:
         known.engines = {}
         try:
             rows.fill(at.whole)
-            rows.advance(at.lsn, at.time)
+            rows.advance(at.lsn, at.time, at.whole)
         except BaseException:
             rows.close()
             raise

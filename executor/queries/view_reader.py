@@ -99,13 +99,17 @@ class ViewReader:
             if is_own or (moment.exact and runtime.has_passed(moment.lsn)):
                 table = compute(states)
             else:
-                at = Reading(moment.lsn, time, whole, moment.may_be_later)
+                at = Reading(moment.lsn, time, whole, require_tables, moment.may_be_later)
                 table = self._maintained.rows(runtime, at, partial(compute, states))
             return table.rename_columns([column.name for column in view.stored])
 
-        def whole(relation: Relation, bindings: Bindings) -> pa.Table:
-            if moment.is_bare and any(scan.kind == "table" for scan in find(relation, SCANS)):
+        def require_tables() -> None:
+            if moment.is_bare:
                 raise TablesNeeded
+
+        def whole(relation: Relation, bindings: Bindings) -> pa.Table:
+            if any(scan.kind == "table" for scan in find(relation, SCANS)):
+                require_tables()
             return moment.query(engine, relation, bindings, values, zone)
 
         def compute(snapshots: Callable[[], Mapping[str, pa.Table]]) -> pa.Table:

@@ -34,10 +34,12 @@ from planner.incremental.dataflow.planning import Planned
 from planner.incremental.names import stored_name
 
 #: What is shown of a node beside how it follows changes.
-_SHOWN: Final = ("Reads", "Key", "Rows Kept", "Estimated Change", "Last Change")
+_SHOWN: Final = ("Reads", "Key", "Rows Kept", "Rows Looked Up", "Estimated Change", "Last Change")
 _FOLLOWED: Final = (
     "soon after changes while the view is read, with pauses that double until the next read; the rest then"
 )
+#: Of a dataflow that looks rows of tables up, which readers see.
+_AT_READS: Final = "when the view is read"
 _LEFT_OUT: Final = "Left Out"
 #: What has a line for each item, in this order.
 _LISTS: Final = (_LEFT_OUT, "Computed at Each Read")
@@ -110,10 +112,13 @@ def _told(planned: Planned, facts: NodeFacts) -> dict[str, Any]:
         return {"Method": "recomputation", **reasons}
     kept, expected = facts.kept or {}, facts.expected
     method = "by changes" if facts.kept is not None else f"by changes, {facts.begin.value}"
-    followed = {} if facts.kept is None else {"Followed": _FOLLOWED}
+    followed = {} if facts.kept is None else {"Followed": _AT_READS if flow.looked_up else _FOLLOWED}
     estimated = {} if expected is None else {"Estimated For": expected.change}
-    nodes = [_node(node, flow.kept.get(_holder(node), ()), kept.get(_holder(node))) for node in flow.nodes]
+    keys = {**flow.kept, **flow.looked_up}
+    nodes = [_node(node, keys.get(_holder(node), ()), kept.get(_holder(node))) for node in flow.nodes]
     for node in nodes:
+        if node["Node"] in flow.looked_up:
+            node["Rows Looked Up"] = "in the table, by the key of rows that change"
         found = {"Estimated Change": None if expected is None else expected.nodes.get(node["Node"])}
         found["Last Change"] = facts.work[node["Node"]].last if node["Node"] in facts.work else None
         node |= {name: step for name, step in found.items() if step is not None}

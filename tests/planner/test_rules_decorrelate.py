@@ -18,6 +18,7 @@ from planner.algebra.validate import validate
 from planner.algebra.walk import is_dependent, walk
 from planner.rules import decorrelate, optimise, unnest
 from tests.planner import golden
+from tests.planner.bound import catalog_of, query_of
 from tests.planner.builders import (
     agg,
     both,
@@ -326,6 +327,24 @@ def test_each_place_of_a_subquery_gets_columns_of_its_own() -> None:
     numbers = [node.columns for node in walk(unnest(pushed)) if isinstance(node, Aggregate)]
     assert len(numbers) == 2
     assert numbers[0] != numbers[1]
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "SELECT count(*) OVER (PARTITION BY (SELECT count(*) FROM s WHERE s.a = u.a)) FROM u",
+        "SELECT row_number() OVER (ORDER BY (SELECT max(s.b) FROM s WHERE s.a = u.a), u.b) FROM u",
+        "SELECT sum((SELECT max(s.b) FROM s WHERE s.a = u.a)) OVER (PARTITION BY u.b) FROM u",
+        "SELECT unnest(ARRAY[(SELECT max(s.b) FROM s WHERE s.a = u.a), u.b]) FROM u",
+    ],
+)
+def test_subqueries_within_subqueries_stay_over_their_own_rows(inner: str) -> None:
+    """Of a window's calls and of arrays that are unnested: each is joined with the rows that it is about."""
+    catalog = catalog_of(tuple(f"CREATE TABLE {name} (a int, b int)" for name in "rsu"))
+    relation = query_of(f"SELECT r.a, (SELECT count(*) FROM ({inner}) q) FROM r", catalog).relation
+    joined = decorrelate(relation)
+    validate(joined)
+    assert not has_subquery(joined)
 
 
 def test_leaves_plans_without_subqueries_alone() -> None:

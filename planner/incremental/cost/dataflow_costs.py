@@ -38,6 +38,7 @@ from planner.incremental.dataflow.graph import (
     Term,
     rows_trace,
 )
+from planner.incremental.dataflow.looked_up import may_be_looked_up, with_looked_up
 from planner.incremental.names import stored_name
 from planner.rules.joins.cardinality import Cardinality
 from planner.statistics import Statistics, TableStatistics
@@ -51,6 +52,8 @@ MANY_MS: Final = 1.0
 MANY_ROW_MS: Final = 0.001
 #: Milliseconds of a node that asks an engine whatever the number of rows.
 ASKING_MS: Final = 0.45
+#: Rows of a table that a look-up passes in a millisecond.
+PASSED: Final = 25_000.0
 #: Milliseconds of a node that only calls columns by other names.
 NAMING_MS: Final = 0.01
 
@@ -88,6 +91,19 @@ def node_estimates(
 def kept_bytes(flow: Dataflow, statistics: Statistics, counts: Mapping[int, int]) -> float:
     """About the bytes of memory that the rows take which the dataflow keeps, with their indexes."""
     return _Estimating(flow, {}, statistics, counts, {}).kept_bytes
+
+
+def fitting(flow: Dataflow, statistics: Statistics, most: float) -> tuple[Dataflow, float]:
+    """The dataflow with rows that are looked up, those first that take most memory, until what it keeps is expected to
+    take at most so many bytes; and the bytes that it is expected to take."""
+    estimating = _Estimating(flow, {}, statistics, {}, {})
+    left, chosen = estimating.kept_bytes, list[int]()
+    for node in sorted(may_be_looked_up(flow), key=estimating.bytes_of, reverse=True):
+        if left <= most:
+            break
+        chosen.append(node)
+        left -= estimating.bytes_of(node)
+    return (with_looked_up(flow, chosen) if chosen else flow), left
 
 
 def usual_changes(flow: Dataflow, statistics: Statistics, work: Mapping[int, Work]) -> dict[int, Changes]:
@@ -175,8 +191,8 @@ class _Estimating:
         if not read:
             return Estimate()
         changes = ChangeCardinality(node.definition, self._cardinality(node.id), leaves).of(node.definition)
-        met = self._met(node)
-        return Estimate(changes, read, met, self._milliseconds(node, read, met, changes.rows))
+        met, looked_up = self._met(node), self._looked_up(node)
+        return Estimate(changes, read, met, self._milliseconds(node, read, met, changes.rows, looked_up))
 
     def _change(self, node: int) -> Changes:
         found = self.found.get(node)
@@ -211,11 +227,14 @@ class _Estimating:
         """Bytes of the rows of nodes and of the states of groupings; rows of views are kept by others."""
         groups = (node for node in self._flow.nodes if isinstance(node, Retracted))
         found = sum(self._rows(node.id) * _bytes(node.state, 1) for node in groups)
-        for number, keys in self._flow.kept.items():
-            node = self._nodes.get(number)
-            if node is not None and not (isinstance(node, Source) and node.is_view):
-                found += self._rows(number) * _bytes(node.columns, 1 + len(keys))
-        return found
+        return found + sum(map(self.bytes_of, self._flow.kept))
+
+    def bytes_of(self, node: int) -> float:
+        """Those of a node's rows, if they are kept here."""
+        found = self._nodes.get(node)
+        if found is None or (isinstance(found, Source) and found.is_view):
+            return 0.0
+        return self._rows(node) * _bytes(found.columns, 1 + len(self._flow.kept[node]))
 
     # -- rows that a node meets beside those that have changed ------------------------------------------------------
 
@@ -262,6 +281,16 @@ class _Estimating:
         alike = self._alike(node, key)
         return alike * touched(self._rows(node) / alike, rows) if alike else 0.0
 
+    def _looked_up(self, node: DataflowNode) -> float:
+        """The rows of the tables in which changed rows look partners up."""
+        terms = node.terms if isinstance(node, Propagated) else ()
+        return sum(
+            min(1.0, self._change(term.node).touched) * self._rows(fetch.node)
+            for term in terms
+            for fetch in term.fetches
+            if fetch.node in self._flow.looked_up
+        )
+
     def _reach(self, node: OrderedWindow) -> float:
         """The rows whose values one changed row changes."""
         if node.position is None and node.distance is None:
@@ -270,13 +299,17 @@ class _Estimating:
 
     # -- time ------------------------------------------------------------------------------------------------------
 
-    def _milliseconds(self, node: DataflowNode, read: float, met: float, changed: float) -> float:
-        """Those of a node that reads, meets and changes so many rows, as measured where it is."""
-        expected, measured = _milliseconds(node, read, met, changed), self._work.get(node.id)
+    def _milliseconds(
+        self, node: DataflowNode, read: float, met: float, changed: float, looked_up: float = 0.0
+    ) -> float:
+        """Those of a node that reads, meets and changes so many rows, some of tables of so many, as measured where it
+        is."""
+        looking = ASKING_MS + looked_up / PASSED if looked_up else 0.0
+        expected, measured = looking + _milliseconds(node, read, met, changed), self._work.get(node.id)
         if measured is None:
             return expected
         total, changes = measured.total, measured.changes
-        like_that = _milliseconds(node, total.read / changes, met, (total.inserted + total.deleted) / changes)
+        like_that = looking + _milliseconds(node, total.read / changes, met, (total.inserted + total.deleted) / changes)
         return expected * total.milliseconds / changes / like_that
 
 

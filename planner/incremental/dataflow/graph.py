@@ -359,13 +359,15 @@ DataflowNode = Source | Constant | Ranked | Operator
 
 class Dataflow(Struct, frozen=True):
     """``nodes`` in order, inputs first. ``kept`` has the nodes whose rows are kept, with the keys by which they are
-    found. ``final`` makes the relation's rows from those of ``outputs``, from tables, states and views."""
+    found, ``looked_up`` those whose rows are found where a table has them (``looked_up``). ``final`` makes the
+    relation's rows from those of ``outputs``, from tables, states and views."""
 
     scope: str
     nodes: tuple[DataflowNode, ...]
     kept: Mapping[int, tuple[Key, ...]]
     outputs: tuple[int, ...]
     final: Relation
+    looked_up: Mapping[int, tuple[Key, ...]] = {}
 
     @property
     def showing(self) -> dict[int, Shared | Recursive]:

@@ -5,8 +5,9 @@ first ones are kept, and ORDER BY with LIMIT.
     Limit(Sort(R, o), m)
         =  the m greatest row(o, R's columns) of each p for a descending order, the least for an ascending one
 
-Rows that the order leaves equal are told apart by their columns, where PostgreSQL takes any. Only rows that have come
-are compared, so the state has m rows a group (thesis 4.2.2: a stream meets a grouping first).
+Values that an engine orders otherwise than PostgreSQL, such as documents, are compared by sort keys. Rows that the
+order leaves equal are told apart by their columns, where PostgreSQL takes any. Only rows that have come are compared,
+so the state has m rows a group (thesis 4.2.2: a stream meets a grouping first).
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from planner.algebra.nodes import (
 from planner.algebra.walk import free_columns, transform, walk
 from planner.incremental.properties import Kinds
 from planner.incremental.rewrites.orders import below_projections
+from planner.lowering.orders import by_keys
 from planner.lowering.outer_values import has_equal_values
 from planner.rules import rewrite
 from planner.rules.projections.prune_columns import prune_columns
@@ -136,7 +138,8 @@ def _grouped(wanted: _Wanted, fresh: Fresh) -> Relation:
     below = wanted.relation
     keys = tuple((_key(item, fresh), item) for item in wanted.partition)
     by_key = {item.column: key for key, item in keys if isinstance(item, ColumnRef) and not has_equal_values(item.type)}
-    function, parts = _ordered([key for key in wanted.order if key.expression not in wanted.partition])
+    order = [by_keys(key, fresh) for key in wanted.order if key.expression not in wanted.partition]
+    function, parts = _ordered(order)
     kept = (ColumnRef(column) for column in below.columns if column not in by_key)
     items: tuple[Scalar, ...] = (*parts, *(item for item in kept if item not in parts))
     items = items or (Literal(True, BOOL),)  # files hold no rows without columns

@@ -44,6 +44,8 @@ from planner.algebra.nodes import (
     Relation,
     Scalar,
     Sort,
+    Unnest,
+    Window,
 )
 from planner.algebra.walk import is_dependent, transform, used_columns
 from planner.rules.subqueries.correlation import refuse
@@ -84,6 +86,14 @@ def _rewrite(node: Any, fresh: Fresh) -> Any:
             return node if lift.relation is node.input else Project(lift.relation, lifted)
         case Aggregate():
             return _aggregate(node, fresh)
+        case Window(calls=calls) if any(has_subquery(call) for _, call in calls):
+            lift = Lift(node.input, fresh)
+            computed = tuple((column, transform(call, lift.change)) for column, call in calls)
+            return keep_columns(Window(lift.relation, computed), node.columns)
+        case Unnest(items=items) if any(has_subquery(value) for _, value in items):
+            lift = Lift(node.input, fresh)
+            arrays = tuple((column, lift.scalar(value)) for column, value in items)
+            return keep_columns(Unnest(lift.relation, arrays, node.ordinality), node.columns)
         case Sort():
             lift = Lift(node.input, fresh)
             keys = tuple(type(key)(lift.scalar(key.expression), key.descending, key.nulls_first) for key in node.keys)
