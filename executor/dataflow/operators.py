@@ -90,12 +90,15 @@ class LookingUp(Protocol):
     @property
     def nodes(self) -> Container[int]:
         """The nodes whose rows it finds."""
+        ...
 
     def columns(self, node: int) -> tuple[Column, ...]:
         """A node's columns."""
+        ...
 
     def rows(self, node: int, key: Key, values: AnyTable, /) -> AnyTable:
         """The rows of a node, by its columns' names, whose key has the values of some rows, as they are now."""
+        ...
 
 
 class Changes:
