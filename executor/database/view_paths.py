@@ -38,6 +38,7 @@ from planner.incremental.cost.dataflow_costs import (
 from planner.incremental.cost.work import Work
 from planner.incremental.dataflow.graph import Dataflow, Source
 from planner.incremental.programs.program import Program
+from planner.incremental.programs.renaming import with_current_names
 from planner.placement import Power, Size, estimate
 from planner.rules.joins.cardinality import Cardinality
 from planner.statistics import Statistics
@@ -55,8 +56,14 @@ def shown_view(core: Core, maintained: MaintainedViews, runtime: ViewRuntime) ->
     known = Known({}, rows, estimates(core, core.catalog), dict(runtime.runner.work))
     begin = Begin.FILLED if facts.is_filling else Begin.FITTING if facts.is_too_large else _begin(runtime.view)
     nodes = NodeFacts(facts.counts, begin, facts.work)
-    name, program = qualified(runtime.view), runtime.program
+    name, program = qualified(runtime.view), _with_current_names(runtime.program, runtime.view)
     return ShownView(name, program, facts.planned, known, (), nodes, facts.measured, facts.engines)
+
+
+def _with_current_names(program: Program, view: View) -> Program:
+    """The program over tables whose columns are called as they are now."""
+    statics = tuple(replace(item, relation=with_current_names(item.relation, view.moved)) for item in program.statics)
+    return replace(program, statics=statics, final=with_current_names(program.final, view.moved))
 
 
 def prospective_view(core: Core, catalog: Catalog, view: View, program: Program) -> ShownView:

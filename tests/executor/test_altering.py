@@ -367,3 +367,19 @@ def test_an_index_must_mean_something_over_a_column_of_another_type(index: str, 
         assert caught.value.sqlstate == "42883"
         client.run("ALTER TABLE t ALTER COLUMN a TYPE bigint")
         client.run("INSERT INTO t VALUES (1, 'x')")
+
+
+def test_explain_of_views_after_a_column_is_renamed(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        client.run(
+            "CREATE TABLE t (a int, b int); CREATE TABLE u (a int); CREATE FOREIGN TABLE s (k int) SERVER stream"
+        )
+        joined = "SELECT t.b, count(*) FROM {} JOIN t ON t.a = {} GROUP BY t.b"
+        client.run(f"CREATE MATERIALIZED VIEW rows AS {joined.format('u', 'u.a')}")
+        client.run(f"CREATE VIEW live AS {joined.format('s', 's.k')}")
+        client.run(f"CREATE VIEW frozen WITH (tables = 'frozen') AS {joined.format('s', 's.k')}")
+        client.run("ALTER TABLE t RENAME COLUMN b TO c")
+        for view in ("rows", "live", "frozen"):
+            told = "\n".join(str(row[0]) for row in client.run(f"EXPLAIN SELECT * FROM {view}"))
+            assert f"Continuous View {view}" in told
