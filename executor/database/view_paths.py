@@ -18,6 +18,7 @@ from catalog.catalog import Catalog
 from catalog.objects import View, qualified
 from executor.core.core import Core
 from executor.queries.expanded_views import Prospect, keeps_rows, planned_rows
+from executor.queries.kept_rows import most_bytes
 from executor.queries.maintained_views import MaintainedViews
 from executor.queries.statistics import all_statistics_of
 from executor.views.runtime import ViewRuntime
@@ -29,6 +30,7 @@ from planner.explain.programs import Known
 from planner.explain.views import ShownView
 from planner.incremental.cost.dataflow_costs import (
     change_in_words,
+    fitting,
     kept_bytes,
     node_estimates,
     source_name,
@@ -73,17 +75,20 @@ def prospective_view(core: Core, catalog: Catalog, view: View, program: Program)
     return ShownView(qualified(view), program, planned, known, nodes=NodeFacts(begin=_begin(view)))
 
 
-def with_expected(maintained: MaintainedViews, view: ShownView) -> ShownView:
-    """The view beside what following a change is expected to take."""
-    flow = view.planned.dataflow
+def with_expected(core: Core, maintained: MaintainedViews, view: ShownView) -> ShownView:
+    """The view beside what following a change is expected to take, with rows that are looked up if others would not
+    fit into memory."""
+    flow, nodes = view.planned.dataflow, view.nodes
     if flow is None:
         return view
-    nodes = view.nodes
     statistics = maintained.statistics(flow)
+    memory = kept_bytes(flow, statistics, {})
+    if nodes.kept is None:
+        flow, memory = fitting(flow, statistics, most_bytes(core))
+        view = replace(view, planned=replace(view.planned, dataflow=flow))
     changed = usual_changes(flow, statistics, nodes.work)
     found = node_estimates(flow, changed, statistics, nodes.kept or {}, nodes.work)
     steps = {node: step_of(estimate) for node, estimate in found.items()}
-    memory = kept_bytes(flow, statistics, {})
     expected = Expected(change_in_words(flow, changed), steps, _computed_anew(flow, statistics), memory)
     return replace(view, nodes=replace(nodes, expected=expected))
 

@@ -43,7 +43,7 @@ _ORDINARY: Final = {"Method": "recomputation", "Computed at Each Read": "it is a
 def running_view(database: Database, runtime: ViewRuntime) -> ShownView:
     """A view that a query reads."""
     maintained = database.read_services.maintained
-    view = with_expected(maintained, shown_view(database.core, maintained, runtime))
+    view = with_expected(database.core, maintained, shown_view(database.core, maintained, runtime))
     known = replace(view.known, paths=_running_paths(database, runtime))
     return replace(view, known=known, attributes=(*_elsewhere(database, runtime), *_keeping(runtime.view)))
 
@@ -124,7 +124,7 @@ def explain_definition(
     shown = None
     if made.program is not None:
         maintained = session.database.read_services.maintained
-        shown = with_expected(maintained, prospective_view(core, catalog, made.view, made.program))
+        shown = with_expected(core, maintained, prospective_view(core, catalog, made.view, made.program))
         known = replace(shown.known, paths=_paths(session.database, made.view, made.program))
         shown = replace(shown, known=known, attributes=tuple(_keeping(made.view)))
     plan = None if made.query is None else core.plans.get(made.query).relation
