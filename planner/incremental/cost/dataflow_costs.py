@@ -56,8 +56,6 @@ ASKING_MS: Final = 0.45
 PASSED: Final = 25_000.0
 #: Milliseconds of a node that only calls columns by other names.
 NAMING_MS: Final = 0.01
-
-
 #: Bytes of a value without a fixed width, of a row's weight, and of a row in an index.
 TEXT_BYTES: Final = 24.0
 WEIGHT_BYTES: Final = 8.0

@@ -55,7 +55,12 @@ _REFERENCES: Final = kinds_of(ColumnRef)
 
 
 #: Functions that give equal arguments equal results, whatever these look like.
-_COMPARING: Final = frozenset((*COMPARISONS, "is_distinct", "is_not_distinct", "is_null", "is_not_null"))
+_COMPARING: Final = frozenset(
+    (
+        *(*COMPARISONS, "is_distinct", "is_not_distinct", "is_null", "is_not_null", "in"),
+        *("and", "or", "not", "is_true", "is_not_true", "is_false", "is_not_false"),
+    )
+)
 
 
 def tell_equals_apart(parts: Iterable[Scalar]) -> bool:
@@ -66,8 +71,13 @@ def tell_equals_apart(parts: Iterable[Scalar]) -> bool:
 
 def _computed(part: Scalar) -> Iterator[Scalar]:
     """What a condition is computed of, but for columns that it just compares."""
-    operands = part.arguments if isinstance(part, Call) and part.function in _COMPARING else (part,)
-    return (operand for operand in operands if not isinstance(operand, ColumnRef))
+    stack = [part]
+    while stack:
+        operand = stack.pop()
+        if isinstance(operand, Call) and operand.function in _COMPARING:
+            stack += operand.arguments
+        elif not isinstance(operand, ColumnRef):
+            yield operand
 
 
 def _tells_apart(operand: Scalar) -> bool:
