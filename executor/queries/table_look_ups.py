@@ -48,10 +48,13 @@ class LookUps:
 
     def rows(self, node: int, key: Key, values: AnyTable, /) -> AnyTable:
         """The rows of a node, by its columns' names, whose key has the values of some rows."""
+        schema = schema_of(self._columns[node])
+        if not values.num_rows:
+            return schema.empty_table()
         query = self._queries[node, key]
         columns = query.columns
         arrays = [column.cast(own.type.arrow) for column, own in zip(table_of(values).columns, columns, strict=True)]
         keys = pa.Table.from_arrays(arrays, names=[*names_of(columns)])
         distinct = keys.group_by(keys.column_names, use_threads=False).aggregate([])
         found = self._whole(query.relation, {f"s_{query.trace}": distinct})
-        return few(typed(found, schema_of(self._columns[node])))
+        return few(typed(found, schema))
