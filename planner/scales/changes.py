@@ -198,7 +198,10 @@ def _returning(scales: Derivation, returning: Returning | None, shows: bool) -> 
     if returning is None:
         return None
     values = scales.scalars(returning.expressions)
-    return replace(returning, expressions=tuple(scales.shown(*value) for value in values) if shows else values)
+    if shows:
+        return replace(returning, expressions=tuple(scales.shown(*value) for value in values))
+    told = [item for column, value in values for item in scales.told(column, scales.of(value))]
+    return replace(returning, expressions=(*values, *told))
 
 
 def _conflict(scales: Derivation, conflict: Conflict | None, rows: _Rows) -> Conflict | None:

@@ -72,7 +72,8 @@ class Derivation(Scales):
         self._tables: dict[int, Table] = {}
         #: The rows of scalar subqueries, as they have scales.
         self._subqueries = NodeMap[Relation]()
-        #: WITH queries that are computed once: columns by the names under which they are read.
+        #: WITH queries that are computed once, and rows that changes in WITH return: columns by the names under which
+        #: they are read.
         self._shared: dict[str, dict[str, Column]] = {}
         #: Recursions whose rows have scales.
         self._recursions: set[str] = set()
@@ -91,9 +92,13 @@ class Derivation(Scales):
         definitions = []
         for name, definition in relation.definitions:
             changed = self.relation(definition)
-            self._shared[name] = {f"c{column.id}": column for column in changed.columns}
+            self.share(name, {f"c{column.id}": column for column in changed.columns})
             definitions.append((name, changed))
         return With(tuple(definitions), self.relation(relation.body))
+
+    def share(self, name: str, columns: Mapping[str, Column]) -> None:
+        """A leaf has rows of these columns, with their scales, under the names by which they are read."""
+        self._shared[name] = dict(columns)
 
     def scalar(self, scalar: Scalar) -> Scalar:
         """An expression over known columns, with its texts as they show."""
@@ -254,11 +259,12 @@ class Derivation(Scales):
         shared = self._shared.get(leaf.trace)
         if shared is None:
             return leaf
+        names = {column: source for source, column in shared.items()}
         columns, sources = leaf.columns, leaf.sources
         for column, source in zip(leaf.columns, leaf.sources, strict=True):
             scale = self.of_column(shared[source])
             if isinstance(scale, ColumnRef):
-                columns, sources = (*columns, self.beside(column)), (*sources, f"c{scale.column.id}")
+                columns, sources = (*columns, self.beside(column)), (*sources, names[scale.column])
             else:
                 self.know(column, scale)
         return replace(leaf, columns=columns, sources=sources)

@@ -206,8 +206,13 @@ def _scaled(scales: Derivation, statement: RowStatement | CopyIn, *, shows: bool
         case Query():
             return _query(scales, statement)
         case Modifying(parts=parts, main=main):
-            changed = tuple((name, _scaled(scales, part, shows=False)) for name, part in parts)
-            return replace(statement, parts=changed, main=_scaled(scales, main))
+            changed = []
+            for name, part in parts:
+                changed.append((name, found := _scaled(scales, part, shows=False)))
+                if isinstance(found, Insert | Update | Delete) and found.returning is not None:
+                    returned = (column for column, _ in found.returning.expressions)
+                    scales.share(name, {str(place): column for place, column in enumerate(returned)})
+            return replace(statement, parts=tuple(changed), main=_scaled(scales, main))
         case Insert():
             return inserted(scales, statement, shows=shows)
         case Update():

@@ -84,3 +84,21 @@ def test_a_statement_that_fails_halfway_changes_nothing(tmp_path: Path) -> None:
     with pytest.raises(SqlError, match="already exists"):
         client.run("CREATE TABLE u AS SELECT k FROM t")
     database.close()
+
+
+def test_rows_that_changes_in_with_return_keep_their_decimals(tmp_path: Path) -> None:
+    database = open_database(tmp_path)
+    client = Client(database)
+    client.run("CREATE TABLE t (a int, n numeric, m numeric[])")
+    client.run("INSERT INTO t VALUES (1, 2.50, '{1.0,2.500}'), (2, 3, '{4}')")
+    moved = "WITH gone AS (DELETE FROM t RETURNING {}) INSERT INTO t SELECT {} FROM gone"
+    shown = "SELECT n, n - n, m FROM t ORDER BY a"
+    wanted = [("2.50", "0.00", ["1.0", "2.500"]), ("3", "0", ["4"])]
+    assert client.run(shown) == wanted
+    client.run(moved.format("*", "*"))
+    assert client.run(shown) == wanted
+    client.run(moved.format("a, n + 0.000 AS n, m", "a, n, m"))
+    assert client.run(shown) == [("2.500", "0.000", ["1.0", "2.500"]), ("3.000", "0.000", ["4"])]
+    back = "WITH x AS (UPDATE t SET n = n * 1.0 RETURNING n), y AS (SELECT n FROM x) SELECT sum(n) FROM y"
+    assert client.run(back) == [("5.5000",)]
+    database.close()
