@@ -10,6 +10,7 @@
    ``partition_totals`` (aggregates of partitions), ``time_bounds`` (comparisons with ``now()``), ``recursion`` (WITH
    RECURSIVE, round after round), ``recomputation`` (the touched keys of any other operator). ``groupings`` takes a
    grouping apart where its aggregates need several.
+   ``looked_up`` takes rows out of memory that a table has.
 3. What no method takes stays above the nodes, and is computed when the rows are read.
 
 The graph says, for each node, the relation that makes its change from the changes and rows of others, and by which
