@@ -242,27 +242,24 @@ class Changes:
         """The rows of other leaves that the rows at hand may meet, by trace, each as often as it is there."""
         found: dict[str, AnyTable] = {}
         for fetch in fetches:
-            by = None if fetch.by is None else at_hand[fetch.by]
-            if by is not None and self._look_up is not None and fetch.node in self._look_up.nodes:
-                rows = self._looked_up(self._look_up, fetch, by, fetch.node in new)
-                at_hand[fetch.node] = rows
-                found[rows_trace(self._scope, fetch.node)] = repeated(rows)
-                continue
-            hashes = hashes_of(by, fetch.columns) if by is not None and fetch.key else NO_HASHES
-            rows = self._rows(fetch.node, fetch.key, hashes, fetch.node in new)
+            rows = self._partners(fetch, None if fetch.by is None else at_hand[fetch.by], fetch.node in new)
             at_hand[fetch.node] = rows
             found[rows_trace(self._scope, fetch.node)] = repeated(rows)
         return found
 
-    def _looked_up(self, look_up: LookingUp, fetch: Fetch, by: AnyTable, is_new: bool) -> AnyTable:
-        """The rows that a table has with the values of some at hand, as they are or were."""
-        found = weighted(look_up.rows(fetch.node, fetch.key, by.select([*fetch.columns])), 1)
+    def _partners(self, fetch: Fetch, by: AnyTable | None, is_new: bool) -> AnyTable:
+        """The rows of one leaf that the rows at hand may meet, as they are or were, with their weights."""
+        hashes = hashes_of(by, fetch.columns) if by is not None and fetch.key else NO_HASHES
+        if by is None or self._look_up is None or fetch.node not in self._look_up.nodes:
+            return self._rows(fetch.node, fetch.key, hashes, is_new)
+        found = weighted(self._look_up.rows(fetch.node, fetch.key, by.select([*fetch.columns])), 1)
         delta = self._deltas.get(fetch.node)
         if is_new or delta is None:
             return found
-        wanted = hashes_of(by, fetch.columns)
-        changed = chosen(delta, np.isin(hashes_of(delta, fetch.key), wanted))
-        return consolidated(together([found, negated(changed)]), partial(self._merge, look_up.columns(fetch.node)))
+        changed = chosen(delta, np.isin(hashes_of(delta, fetch.key), hashes))
+        return consolidated(
+            together([found, negated(changed)]), partial(self._merge, self._look_up.columns(fetch.node))
+        )
 
     # -- retraction ------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from catalog.values.errors import SqlError
 from executor.core.core import Core
+from executor.dataflow.maintained import TooLarge
 from executor.embedded.connection import Bindings
 from executor.embedded.detached_statements import thread_seconds
 from executor.queries.fill_queries import FillQueries
@@ -55,6 +56,7 @@ class Fill:
         self._lock = threading.Lock()
         self._is_wanted = True
         self._is_over = False
+        self._is_too_large = False
         self._rows: KeptRows | None = None
         self._snapshot: ReadSnapshot | None = None
         #: The processor time of the fill, once it is over.
@@ -76,6 +78,11 @@ class Fill:
     def is_over(self) -> bool:
         """Whether it has ended, one way or the other."""
         return self._is_over
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether it has failed since the rows take too much memory."""
+        return self._is_too_large
 
     def take(self) -> KeptRows | None:
         """The rows, once it is over; None where it has failed. Asked once."""
@@ -99,6 +106,7 @@ class Fill:
         try:
             self._fill()
         except (*GIVEN_UP, SqlError) as error:
+            self._is_too_large = isinstance(error, TooLarge)
             _LOGGER.debug("rows of view %s are not kept: %r", name, error)
         except Exception:
             _LOGGER.exception("rows of view %s are not kept", name)

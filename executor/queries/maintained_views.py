@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
+from math import inf
 from time import monotonic
 from typing import Final, TypeVar
 
@@ -70,6 +71,8 @@ SAVING: Final = 10.0
 GROWTH: Final = 4
 #: How many times as much memory as they may take rows are expected to take that are not made.
 DOUBT: Final = 1.5
+#: The part of the memory of rows that did not fit which they are expected to take where they are tried again.
+SHRUNK: Final = 0.9
 FIRST_GROWTH: Final = 10_000
 
 _Answer = TypeVar("_Answer")
@@ -87,7 +90,10 @@ class _Known(Struct):
     asked: int = 0
     #: How many queries of the last fill in the background each engine has computed.
     engines: Mapping[str, int] = field(default_factory=dict)
-    #: Whether its rows were estimated to take too much memory to be made.
+    #: The bytes that its rows were last estimated to take, those of rows that did not fit, and whether these are too
+    #: many.
+    estimated: float = 0.0
+    refused: float = inf
     is_too_large: bool = False
 
     @property
@@ -446,8 +452,9 @@ class MaintainedViews:
         are looked up in tables."""
         planned, most = known.plan.planned, most_bytes(self._core)
         assert planned.dataflow is not None
-        flow, expected = fitting(planned.dataflow, self.statistics(planned.dataflow), most)
-        known.is_too_large = known.method == "auto" and expected > DOUBT * most
+        flow, known.estimated = fitting(planned.dataflow, self.statistics(planned.dataflow), most)
+        limit = min(DOUBT * most, SHRUNK * known.refused)
+        known.is_too_large = known.method == "auto" and known.estimated > limit
         if not known.is_too_large and flow is not planned.dataflow:
             known.plan = replace(known.plan, planned=replace(planned, dataflow=flow))
         return not known.is_too_large
@@ -541,6 +548,7 @@ class MaintainedViews:
             known.kept, known.plan, known.engines, known.asked = rows, fill.plan, fill.engines, rows.rows.count
             known.kept.account()
         elif known.kept is None and fill.computes:
+            known.refused = known.estimated if fill.is_too_large else inf
             self._lose(known, "they could not be made")
 
     def _computed(self, known: _Known, compute: Callable[[], pa.Table]) -> pa.Table:

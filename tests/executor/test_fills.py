@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -234,3 +235,33 @@ def test_rows_that_are_expected_not_to_fit_are_not_made(database: Database, monk
     assert not is_made()
     most = 10_000_000
     assert is_made()
+
+
+def test_rows_that_did_not_fit_are_not_made_again(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless they are expected to take less: an estimate may be wrong, and to fill a dataflow takes long."""
+    client = Client(database)
+    monkeypatch.setattr(read_costs, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(read_costs, "OUTLAY_SECONDS", 0.0)
+    monkeypatch.setattr(kept_rows, "most_bytes", lambda core: 1_000)
+    client.run("CREATE TABLE a (k int PRIMARY KEY, g int, v int)")
+    client.run("INSERT INTO a SELECT i, i, i FROM generate_series(1, 2000) i")
+    client.run(f"CREATE MATERIALIZED VIEW m AS {SUMS}")
+
+    def begun() -> int:
+        """How often the rows begin to be made in some reads."""
+        found = 0
+        for _ in range(20):
+            before = known.fill if known is not None else None
+            client.run("UPDATE a SET v = v + 1 WHERE k = 1")
+            assert bag(client.run("SELECT * FROM m")) == bag(client.run(SUMS))
+            settle(database)
+            found += known is not None and known.fill is not None and known.fill is not before
+        return found
+
+    known = None
+    begun()
+    (known,) = database.maintained._known.values()
+    assert known.refused < math.inf
+    assert begun() == 0
+    client.run("DELETE FROM a WHERE k > 100")
+    assert begun() == 1
