@@ -69,11 +69,11 @@ AT_ONCE: Final = 100_000
 SAVING: Final = 10.0
 #: How many times as many rows are kept where it is asked again whether other ones would serve better, of how many on.
 GROWTH: Final = 4
+FIRST_GROWTH: Final = 10_000
 #: How many times as much memory as they may take rows are expected to take that are not made.
 DOUBT: Final = 1.5
 #: The part of the memory of rows that did not fit which they are expected to take where they are tried again.
 SHRUNK: Final = 0.9
-FIRST_GROWTH: Final = 10_000
 
 _Answer = TypeVar("_Answer")
 
@@ -214,10 +214,11 @@ class MaintainedViews:
         """What is known of the rows of a dataflow's sources. Without locks."""
         views: dict[int, int] = {}
         for scan in (node.definition for node in flow.nodes if isinstance(node, Source)):
-            known = self._known.get(scan.oid) if isinstance(scan, Scan) and scan.kind == "view" else None
-            if known is not None and known.kept is not None:
+            known = self._known.get(scan.oid) if isinstance(scan, Scan) else None
+            kept = None if known is None else known.kept
+            if known is not None and kept is not None:
                 with suppress(Unknown):  # a view below it may have lost its rows
-                    views[known.runtime.view.oid] = known.kept.shown_count
+                    views[known.runtime.view.oid] = kept.shown_count
         return source_statistics(self._core, flow, views)
 
     def follows(self, runtime: ViewRuntime) -> bool:
