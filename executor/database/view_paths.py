@@ -82,8 +82,9 @@ def with_expected(core: Core, maintained: MaintainedViews, view: ShownView) -> S
     if flow is None:
         return view
     statistics = maintained.statistics(flow)
-    memory = kept_bytes(flow, statistics, {})
-    if nodes.kept is None:
+    if nodes.kept is not None:
+        memory = kept_bytes(flow, statistics, {})
+    else:
         flow, memory = fitting(flow, statistics, most_bytes(core))
         view = replace(view, planned=replace(view.planned, dataflow=flow))
     changed = usual_changes(flow, statistics, nodes.work)

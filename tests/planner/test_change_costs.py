@@ -13,7 +13,7 @@ from planner.algebra.nodes import Relation, Scan
 from planner.algebra.walk import walk
 from planner.explain.dataflows import Expected, NodeFacts, explain_dataflow
 from planner.incremental.cost.cardinalities import ChangeCardinality, touched
-from planner.incremental.cost.changes import NO_CHANGES, Changes
+from planner.incremental.cost.changed_rows import NO_CHANGES, ChangedRows
 from planner.incremental.cost.dataflow_costs import change_in_words, kept_bytes, node_estimates, step_of, usual_changes
 from planner.incremental.cost.work import Step, Work
 from planner.incremental.dataflow.graph import Dataflow, Source
@@ -45,39 +45,41 @@ STATISTICS: Final[Statistics] = {
     OIDS["buyers"]: _table(1_000, "id", id=1_000, region=10),
     OIDS["notes"]: _table(500, buyer=400),
 }
-INSERTED, UPDATED, DELETED = Changes(inserted=1.0), Changes(updated=1.0), Changes(deleted=1.0)
+INSERTED, UPDATED, DELETED = ChangedRows(inserted=1.0), ChangedRows(updated=1.0), ChangedRows(deleted=1.0)
 
 
-def changes_of(query: str, table: str, change: Changes) -> Changes:
+def changes_of(query: str, table: str, change: ChangedRows) -> ChangedRows:
     relation = optimise(unnest(query_of(query, CATALOG).relation))
     cardinality = Cardinality(relation, STATISTICS)
     return ChangeCardinality(relation, cardinality, {OIDS[table]: change}).of(relation)
 
 
-CASES: Final[dict[str, tuple[str, str, Changes, Changes]]] = {
+CASES: Final[dict[str, tuple[str, str, ChangedRows, ChangedRows]]] = {
     "a filter passes each kind by its share": (
-        "SELECT id FROM orders WHERE day = 5", "orders", Changes(100, 0, 200), Changes(1, 0, 2),
+        "SELECT id FROM orders WHERE day = 5", "orders", ChangedRows(100, 0, 200), ChangedRows(1, 0, 2),
     ),
     "a few of the updates that pass a filter only come, or only go": (
-        "SELECT id FROM orders WHERE day = 5", "orders", Changes(updated=100), Changes(0.01, 0.99, 0.01),
+        "SELECT id FROM orders WHERE day = 5", "orders", ChangedRows(updated=100), ChangedRows(0.01, 0.99, 0.01),
     ),
     "a projection passes all": ("SELECT day + 1 AS x FROM orders", "orders", UPDATED, UPDATED),
     "a row of a saturated group updates it": (
         "SELECT day, count(*) FROM orders GROUP BY day", "orders", INSERTED, UPDATED,
     ),
     "a row that is its group comes and goes with it": (
-        "SELECT id, max(day) FROM orders GROUP BY id", "orders", Changes(2, 1, 3), Changes(2, 1, 3),
+        "SELECT id, max(day) FROM orders GROUP BY id", "orders", ChangedRows(2, 1, 3), ChangedRows(2, 1, 3),
     ),
     "many rows update each group once": (
-        "SELECT day, count(*) FROM orders GROUP BY day", "orders", Changes(inserted=2_000), Changes(0.2, 100, 0),
+        "SELECT day, count(*) FROM orders GROUP BY day", "orders",
+        ChangedRows(inserted=2_000), ChangedRows(0.2, 100, 0),
     ),
-    "a group of all rows is updated once": ("SELECT count(*) FROM orders", "orders", Changes(5, 5, 5), UPDATED),
+    "a group of all rows is updated once": ("SELECT count(*) FROM orders", "orders", ChangedRows(5, 5, 5), UPDATED),
     "a row meets its one partner": (
         "SELECT o.id FROM orders o JOIN buyers b ON b.id = o.buyer AND b.region > 0 + b.id * 0",
-        "orders", Changes(inserted=3), Changes(inserted=1),
+        "orders", ChangedRows(inserted=3), ChangedRows(inserted=1),
     ),
     "a partner meets all of its rows": (
-        "SELECT o.id, b.region FROM orders o JOIN buyers b ON b.id = o.buyer", "buyers", DELETED, Changes(deleted=10),
+        "SELECT o.id, b.region FROM orders o JOIN buyers b ON b.id = o.buyer", "buyers", DELETED,
+        ChangedRows(deleted=10),
     ),
     "a left row is there once, with or without a partner": (
         "SELECT o.id, b.region FROM orders o LEFT JOIN buyers b ON b.id = o.buyer", "orders", INSERTED, INSERTED,
@@ -112,7 +114,7 @@ def test_a_partner_takes_the_place_of_an_unmatched_row() -> None:
 
 
 def test_a_first_row_pushes_another_one_out() -> None:
-    found = changes_of("SELECT id FROM orders ORDER BY id LIMIT 100", "orders", Changes(1, 1, 1))
+    found = changes_of("SELECT id FROM orders ORDER BY id LIMIT 100", "orders", ChangedRows(1, 1, 1))
     assert (found.inserted, found.updated, found.deleted) == pytest.approx((0.02, 0.01, 0.02), rel=0.05)
 
 
@@ -165,7 +167,7 @@ def test_what_is_usual_is_what_has_been_measured() -> None:
         buyers: Work(1, Step(), Step(inserted=1, deleted=1)),
     }
     found = usual_changes(flow, STATISTICS, work)
-    assert found == {orders: Changes(1.0, 1.0, 0.0), buyers: Changes(updated=0.25)}
+    assert found == {orders: ChangedRows(1.0, 1.0, 0.0), buyers: ChangedRows(updated=0.25)}
     assert change_in_words(flow, found) == "orders: 1 inserted, 1 updated rows; buyers: 0.25 updated rows"
 
 
@@ -206,7 +208,7 @@ def test_estimates_of_dataflows(name: str, query: str, rewrite: bool) -> None:
     assert flow is not None
     lines = [query]
     for source in (node.id for node in flow.nodes if isinstance(node, Source)):
-        changed = {source: Changes(1.0, 10.0, 1.0)}
+        changed = {source: ChangedRows(1.0, 10.0, 1.0)}
         found = node_estimates(flow, changed, STATISTICS, {}, {})
         steps = {node: step_of(estimate) for node, estimate in found.items()}
         facts = NodeFacts(expected=Expected(change_in_words(flow, changed), steps, 0.0, 0.0))
@@ -217,5 +219,5 @@ def test_estimates_of_dataflows(name: str, query: str, rewrite: bool) -> None:
 def test_every_relation_has_an_estimate() -> None:
     relation: Relation = optimise(unnest(query_of(REGIONS, CATALOG).relation))
     found = ChangeCardinality(relation, Cardinality(relation, STATISTICS), {OIDS["orders"]: UPDATED})
-    seen = NodeMap[Changes]((node, found.of(node)) for node in walk(relation) if isinstance(node, Scan))
+    seen = NodeMap[ChangedRows]((node, found.of(node)) for node in walk(relation) if isinstance(node, Scan))
     assert len(seen) == 2

@@ -6,7 +6,7 @@ import pytest
 
 from planner.algebra.nodes import Join
 from planner.algebra.validate import validate
-from planner.incremental.cost.changes import Changes
+from planner.incremental.cost.changed_rows import ChangedRows
 from planner.incremental.cost.dataflow_costs import fitting, kept_bytes, node_estimates
 from planner.incremental.dataflow.graph import Dataflow, Propagated, Source
 from planner.incremental.dataflow.looked_up import look_up, may_be_looked_up, with_looked_up
@@ -87,8 +87,12 @@ def test_the_largest_rows_are_looked_up_until_the_rest_fits() -> None:
     found, left = fitting(flow, known, whole / 2)
     assert set(found.looked_up) == {large.id}
     assert left < whole / 50
-    found, left = fitting(flow, known, 0)
+    whole_again, _ = fitting(found, known, whole)
+    assert whole_again == flow
+    found, left = fitting(found, known, 0)
     assert set(found.looked_up) == {small.id, large.id}
+    assert not found.kept.keys() & found.looked_up.keys()
+    assert fitting(found, known, 0)[0] is found
 
 
 def test_a_look_up_is_expected_to_pass_the_table() -> None:
@@ -98,7 +102,7 @@ def test_a_look_up_is_expected_to_pass_the_table() -> None:
     found, _ = fitting(flow, known, 0)
 
     def milliseconds(flow: Dataflow, changed: int) -> float:
-        estimates = node_estimates(flow, {changed: Changes(updated=1.0)}, known, {}, {})
+        estimates = node_estimates(flow, {changed: ChangedRows(updated=1.0)}, known, {}, {})
         return sum(estimate.milliseconds for estimate in estimates.values())
 
     assert milliseconds(found, small.id) > milliseconds(flow, small.id) + 10

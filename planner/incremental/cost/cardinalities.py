@@ -40,7 +40,7 @@ from planner.algebra.nodes import (
     Window,
 )
 from planner.algebra.walk import RELATIONS, inputs, walk
-from planner.incremental.cost.changes import NO_CHANGES, Changes
+from planner.incremental.cost.changed_rows import NO_CHANGES, ChangedRows
 from planner.rules.joins.cardinality import Cardinality
 
 #: The share of the updates that pass a filter of which the row did not pass before, and of those of which it does not
@@ -53,20 +53,20 @@ BEHIND: Final = 0.5
 class ChangeCardinality:
     """How the relations within one relation change."""
 
-    def __init__(self, root: Relation, cardinality: Cardinality, changed: Mapping[int | str, Changes]) -> None:
+    def __init__(self, root: Relation, cardinality: Cardinality, changed: Mapping[int | str, ChangedRows]) -> None:
         """``changed`` has what changes of leaves, by the oid of a scan or the trace of a snapshot."""
         self._cardinality = cardinality
         self._changed = changed
-        self._found = NodeMap[Changes]()
+        self._found = NodeMap[ChangedRows]()
         for node in reversed(list(walk(root))):
             if isinstance(node, RELATIONS) and node not in self._found:
                 self._found[node] = self._change(node)
 
-    def of(self, relation: Relation) -> Changes:
+    def of(self, relation: Relation) -> ChangedRows:
         """What changes of the root, or of a relation within it."""
         return self._found[relation]
 
-    def _change(self, node: Relation) -> Changes:
+    def _change(self, node: Relation) -> ChangedRows:
         below = [self._found.of(item) or NO_CHANGES for item in inputs(node)]
         match node:
             case Scan(oid=name) | Snapshot(trace=name):
@@ -82,7 +82,7 @@ class ChangeCardinality:
             case Limit():
                 first = _passed(below[0], self._share(node, node.input))
                 moved = first.inserted + first.deleted
-                return Changes(moved, first.updated, moved)
+                return ChangedRows(moved, first.updated, moved)
             case Window():
                 return self._windowed(node, below[0])
             case SetOperation(kind="union", all=False):
@@ -103,32 +103,32 @@ class ChangeCardinality:
         """Rows of an operator for each row of an input, at most one."""
         return min(1.0, self._rows(node) / max(1.0, self._rows(below)))
 
-    def _grouped(self, node: Aggregate, change: Changes) -> Changes:
+    def _grouped(self, node: Aggregate, change: ChangedRows) -> ChangedRows:
         if not node.keys:
-            return Changes(updated=touched(1.0, change.touched))
+            return ChangedRows(updated=touched(1.0, change.touched))
         return self._alone(node, change, self._rows(node.input))
 
-    def _alone(self, node: Relation, change: Changes, rows: float) -> Changes:
+    def _alone(self, node: Relation, change: ChangedRows, rows: float) -> ChangedRows:
         """What changes of groups where so many of ``rows`` do."""
         groups = max(1.0, min(self._rows(node), rows))
         alone = (groups / max(groups, rows)) ** 2
         distinct = touched(groups, change.touched) / change.touched
         updates = change.updated + (1 - alone) * (change.inserted + change.deleted)
-        return Changes(alone * change.inserted, distinct * updates, alone * change.deleted)
+        return ChangedRows(alone * change.inserted, distinct * updates, alone * change.deleted)
 
-    def _windowed(self, node: Window, change: Changes) -> Changes:
+    def _windowed(self, node: Window, change: ChangedRows) -> ChangedRows:
         (_, first), *_ = node.calls
         rows = self._rows(node.input)
         partitions = self._distinct([value.column for value in first.partition if isinstance(value, ColumnRef)], rows)
         others = BEHIND * touched(partitions, change.touched) * rows / partitions
-        return Changes(change.inserted, change.updated + others, change.deleted)
+        return ChangedRows(change.inserted, change.updated + others, change.deleted)
 
     def _distinct(self, columns: list[Column], rows: float) -> float:
         return max(1.0, min(rows, self._cardinality.combinations(columns) or 1.0)) if columns else 1.0
 
     # -- joins -----------------------------------------------------------------------------------------------------
 
-    def _joined(self, node: Join, left: Changes, right: Changes) -> Changes:
+    def _joined(self, node: Join, left: ChangedRows, right: ChangedRows) -> ChangedRows:
         sizes = max(1.0, self._rows(node.left)), max(1.0, self._rows(node.right))
         pairs = min(self._cardinality.pairs(node), sizes[0] * sizes[1])
         matched = left.times(pairs / sizes[0]).plus(right.times(pairs / sizes[1]))
@@ -144,7 +144,7 @@ class ChangeCardinality:
                 found = matched.plus(_unmatched(right, left, alone_right, flips_right))
                 return found if node.kind == "right" else found.plus(_unmatched(left, right, alone, flips))
             case "semi":
-                return left.times(1 - alone).plus(Changes(right.inserted, 0.0, right.deleted).times(flips))
+                return left.times(1 - alone).plus(ChangedRows(right.inserted, 0.0, right.deleted).times(flips))
             case "anti":
                 return _unmatched(left, right, alone, flips)
             case _:
@@ -158,11 +158,11 @@ def touched(groups: float, rows: float) -> float:
     return min(rows, -groups * (exp(rows * log1p(-1 / groups)) - 1))
 
 
-def _passed(change: Changes, share: float) -> Changes:
+def _passed(change: ChangedRows, share: float) -> ChangedRows:
     """What changes of the rows that pass a filter."""
     passed = change.times(share)
     moved = MOVED * passed.updated if share < 1 else 0.0
-    return Changes(passed.inserted + moved, passed.updated - moved, passed.deleted + moved)
+    return ChangedRows(passed.inserted + moved, passed.updated - moved, passed.deleted + moved)
 
 
 def _alone(met: float, others: float, meets_one: bool) -> float:
@@ -173,6 +173,6 @@ def _alone(met: float, others: float, meets_one: bool) -> float:
     return 0.0 if met >= 1 else exp(others * log1p(-met))
 
 
-def _unmatched(own: Changes, other: Changes, alone: float, flips: float) -> Changes:
+def _unmatched(own: ChangedRows, other: ChangedRows, alone: float, flips: float) -> ChangedRows:
     """What changes of the rows of a side that meet none of the other one, where so many of these flip with each."""
-    return own.times(alone).plus(Changes(other.deleted, 0.0, other.inserted).times(flips))
+    return own.times(alone).plus(ChangedRows(other.deleted, 0.0, other.inserted).times(flips))

@@ -1,5 +1,5 @@
 """What it is expected to take to follow changes through a dataflow: by node, the rows that it reads, inserts and
-deletes, and milliseconds of processor time.
+deletes, and milliseconds of processor time; the memory of the rows that are kept, and which are looked up instead.
 
 The rows that change are estimated from the definitions of the nodes (``cardinalities``); beside them a node meets rows
 that it finds by keys: partners of joins, states of groups, the rows of a touched partition. What a row costs is
@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from planner.algebra.nodes import Column, Scan
 from planner.incremental.cost.cardinalities import BEHIND, ChangeCardinality, touched
-from planner.incremental.cost.changes import NO_CHANGES, Changes
+from planner.incremental.cost.changed_rows import NO_CHANGES, ChangedRows
 from planner.incremental.cost.work import Step, Work, in_words
 from planner.incremental.dataflow.graph import (
     Constant,
@@ -66,7 +66,7 @@ class Estimate(Struct, frozen=True):
     """What is expected at one node: how its rows change, how many it reads of its inputs' changes, how many it meets
     beside them, and the milliseconds."""
 
-    changes: Changes = NO_CHANGES
+    changes: ChangedRows = NO_CHANGES
     read: float = 0.0
     met: float = 0.0
     milliseconds: float = 0.0
@@ -74,7 +74,7 @@ class Estimate(Struct, frozen=True):
 
 def node_estimates(
     flow: Dataflow,
-    changed: Mapping[int, Changes],
+    changed: Mapping[int, ChangedRows],
     statistics: Statistics,
     counts: Mapping[int, int],
     work: Mapping[int, Work],
@@ -93,7 +93,9 @@ def kept_bytes(flow: Dataflow, statistics: Statistics, counts: Mapping[int, int]
 
 def fitting(flow: Dataflow, statistics: Statistics, most: float) -> tuple[Dataflow, float]:
     """The dataflow with rows that are looked up, those first that take most memory, until what it keeps is expected to
-    take at most so many bytes; and the bytes that it is expected to take."""
+    take at most so many bytes; and the bytes that it is expected to take. It is the same one where that changes
+    nothing, whether rows were looked up before or not."""
+    before, flow = flow, with_looked_up(flow, ())
     estimating = _Estimating(flow, {}, statistics, {}, {})
     left, chosen = estimating.kept_bytes, list[int]()
     for node in sorted(may_be_looked_up(flow), key=estimating.bytes_of, reverse=True):
@@ -101,10 +103,10 @@ def fitting(flow: Dataflow, statistics: Statistics, most: float) -> tuple[Datafl
             break
         chosen.append(node)
         left -= estimating.bytes_of(node)
-    return (with_looked_up(flow, chosen) if chosen else flow), left
+    return (before if before.looked_up.keys() == set(chosen) else with_looked_up(flow, chosen)), left
 
 
-def usual_changes(flow: Dataflow, statistics: Statistics, work: Mapping[int, Work]) -> dict[int, Changes]:
+def usual_changes(flow: Dataflow, statistics: Statistics, work: Mapping[int, Work]) -> dict[int, ChangedRows]:
     """By source what a change has changed of it on average; an updated row of the largest one where nothing has
     changed."""
     sources = [node for node in flow.nodes if isinstance(node, Source)]
@@ -112,10 +114,10 @@ def usual_changes(flow: Dataflow, statistics: Statistics, work: Mapping[int, Wor
     if changes:
         return {node.id: _mean(work[node.id], changes) for node in sources if node.id in work}
     largest = max(sources, key=lambda node: _rows_of(node, statistics), default=None)
-    return {} if largest is None else {largest.id: Changes(updated=1.0)}
+    return {} if largest is None else {largest.id: ChangedRows(updated=1.0)}
 
 
-def change_in_words(flow: Dataflow, changed: Mapping[int, Changes]) -> str:
+def change_in_words(flow: Dataflow, changed: Mapping[int, ChangedRows]) -> str:
     """The changes of sources for which something is estimated."""
     sources = {node.id: _called(node) for node in flow.nodes if isinstance(node, Source)}
     return "; ".join(f"{sources[node]}: {_words(change)}" for node, change in changed.items()) or "no change"
@@ -125,17 +127,17 @@ def _called(node: Source) -> str:
     return node.definition.name if isinstance(node.definition, Scan) else f"state {node.definition.trace}"
 
 
-def _words(change: Changes) -> str:
+def _words(change: ChangedRows) -> str:
     counts = {"inserted": change.inserted, "updated": change.updated, "deleted": change.deleted}
     told = [f"{in_words(count)} {name}" for name, count in counts.items() if count]
     return f"{', '.join(told)} row{'s' * (change.touched != 1)}"
 
 
-def _mean(work: Work, changes: int) -> Changes:
+def _mean(work: Work, changes: int) -> ChangedRows:
     """What one of some changes changes: as many rows as come and go count as updated."""
     inserted, deleted = work.total.inserted / changes, work.total.deleted / changes
     updated = min(inserted, deleted)
-    return Changes(inserted - updated, updated, deleted - updated)
+    return ChangedRows(inserted - updated, updated, deleted - updated)
 
 
 def _rows_of(node: Source, statistics: Statistics) -> float:
@@ -154,7 +156,7 @@ class _Estimating:
     def __init__(
         self,
         flow: Dataflow,
-        changed: Mapping[int, Changes],
+        changed: Mapping[int, ChangedRows],
         statistics: Statistics,
         counts: Mapping[int, int],
         work: Mapping[int, Work],
@@ -178,7 +180,7 @@ class _Estimating:
                 trace = rows_trace(flow.scope, node.id)
                 leaves[trace], self._statistics[trace] = found.changes, self._statistics_of(node)
 
-    def _node(self, node: DataflowNode, own: Changes, leaves: Mapping[int | str, Changes]) -> Estimate:
+    def _node(self, node: DataflowNode, own: ChangedRows, leaves: Mapping[int | str, ChangedRows]) -> Estimate:
         if isinstance(node, Source):
             return (
                 Estimate(own, milliseconds=self._milliseconds(node, 0.0, 0.0, own.rows)) if own.touched else Estimate()
@@ -192,7 +194,7 @@ class _Estimating:
         met, looked_up = self._met(node), self._looked_up(node)
         return Estimate(changes, read, met, self._milliseconds(node, read, met, changes.rows, looked_up))
 
-    def _change(self, node: int) -> Changes:
+    def _change(self, node: int) -> ChangedRows:
         found = self.found.get(node)
         return NO_CHANGES if found is None else found.changes
 
@@ -257,7 +259,7 @@ class _Estimating:
             case _:
                 return 0.0
 
-    def _keys_of(self, node: int, change: Changes) -> float:
+    def _keys_of(self, node: int, change: ChangedRows) -> float:
         return touched(max(1.0, self._rows(node)), change.touched)
 
     def _met_by(self, term: Term) -> float:

@@ -64,9 +64,10 @@ def look_up(flow: Dataflow, node: int, key: Key) -> LookUp:
 
 
 def with_looked_up(flow: Dataflow, nodes: Iterable[int]) -> Dataflow:
-    """The dataflow without the rows of some nodes that ``may_be_looked_up``."""
-    found = {node: flow.kept[node] for node in nodes}
-    return replace(flow, kept={node: keys for node, keys in flow.kept.items() if node not in found}, looked_up=found)
+    """The dataflow in which the rows of these nodes, which ``may_be_looked_up``, are looked up, and no others."""
+    keys = {**flow.kept, **flow.looked_up}
+    found = {node: keys[node] for node in nodes}
+    return replace(flow, kept={node: own for node, own in keys.items() if node not in found}, looked_up=found)
 
 
 def may_be_looked_up(flow: Dataflow) -> list[int]:

@@ -52,8 +52,6 @@ from planner.incremental.names import stored_name
 _TRUE: Final = Literal(True, BOOL)
 _FALSE: Final = Literal(False, BOOL)
 _REFERENCES: Final = kinds_of(ColumnRef)
-
-
 #: Functions that give equal arguments equal results, whatever these look like.
 _COMPARING: Final = frozenset(
     (

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 
-class Changes(Struct, frozen=True):
+class ChangedRows(Struct, frozen=True):
     """An update is a row that is deleted and one that is inserted in its place. Counts are means, so they have
     decimals."""
 
@@ -25,17 +25,17 @@ class Changes(Struct, frozen=True):
         """Rows that are changed, of which an updated one counts once."""
         return self.inserted + self.updated + self.deleted
 
-    def plus(self, other: Changes) -> Changes:
+    def plus(self, other: ChangedRows) -> ChangedRows:
         """Both together."""
-        return Changes(self.inserted + other.inserted, self.updated + other.updated, self.deleted + other.deleted)
+        return ChangedRows(self.inserted + other.inserted, self.updated + other.updated, self.deleted + other.deleted)
 
-    def times(self, factor: float) -> Changes:
+    def times(self, factor: float) -> ChangedRows:
         """So many times as many, of each kind."""
-        return Changes(self.inserted * factor, self.updated * factor, self.deleted * factor)
+        return ChangedRows(self.inserted * factor, self.updated * factor, self.deleted * factor)
 
-    def reversed(self) -> Changes:
+    def reversed(self) -> ChangedRows:
         """Rows that go for those that come, and the other way round."""
-        return Changes(self.deleted, self.updated, self.inserted)
+        return ChangedRows(self.deleted, self.updated, self.inserted)
 
 
-NO_CHANGES: Final = Changes()
+NO_CHANGES: Final = ChangedRows()
