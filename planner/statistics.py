@@ -1,6 +1,6 @@
 """What is known of the rows that a plan reads, as an input of planning: counts, distinct values, bounds and keys.
 
-Owns the forms alone. Where the numbers come from, and when, is the executor's matter (``executor/queries/statistics``);
+Owns the forms alone. Where the numbers come from, and when, is the executor's matter (``executor/core/statistics``);
 what is made of them is ``planner.rules.joins.cardinality``'s. All of them may be wrong: they decide how long a query
 takes, never its rows.
 """

@@ -11,6 +11,7 @@ import time
 from functools import partial
 
 from executor.core.core import Core
+from executor.core.spark_queries import Analytics
 from executor.database.committer import Committer
 from executor.database.relation_recovery import recover_relations
 from executor.database.runtimes import Runtimes
@@ -18,12 +19,11 @@ from executor.database.system_relations import Shown, rows_of_system, server_cat
 from executor.key_access.row_changes import RowChanges
 from executor.key_access.table_keys import TableKeys
 from executor.key_access.view_indexes import ViewIndexes
+from executor.maintained.maintained_views import MaintainedViews
 from executor.moving.services import MovingServices
 from executor.moving.view_migration import ViewMigration
 from executor.options import Options
-from executor.queries.maintained_views import MaintainedViews
 from executor.queries.reader import OwnReader, Reader, ReadServices
-from executor.queries.spark_queries import Analytics
 from executor.remote_reads.home_tables import Borrowing
 from executor.remote_reads.remote_views import Elsewhere
 from executor.replicas.replica import Replicas

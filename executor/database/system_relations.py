@@ -19,9 +19,9 @@ from catalog.system.rows import Own, table_of
 from catalog.values.types import BOOL, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, SqlType
 from executor.core.core import Core
 from executor.database.measures import MEASURES
-from executor.database.view_paths import path_rows
+from executor.database.view_paths import decision_rows, path_rows
 from executor.files.arrived_files import FileFeed
-from executor.queries.maintained_views import MaintainedViews
+from executor.maintained.maintained_views import MaintainedViews
 from executor.separation.service import Separation
 from executor.streams.runtime import rows_between
 from executor.traces.layout import home_of
@@ -143,6 +143,10 @@ def _rejected(shown: Shown) -> Rows:
 
 def _paths(shown: Shown) -> Rows:
     return path_rows(shown.core, shown.maintained)
+
+
+def _decisions(shown: Shown) -> Rows:
+    return decision_rows(shown.core, shown.maintained)
 
 
 def _jobs(shown: Shown) -> Rows:
@@ -292,6 +296,19 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
             ("rows_inserted", INT8),
             ("rows_deleted", INT8),
             ("milliseconds", FLOAT8),
+        ),
+    ),
+    "decisions": (
+        _decisions,
+        (
+            ("decided_at", TIMESTAMPTZ),
+            ("view", TEXT),
+            ("chosen", TEXT),
+            ("rejected", TEXT),
+            ("reason", TEXT),
+            ("estimated", FLOAT8),
+            ("estimated_rejected", FLOAT8),
+            ("measured", FLOAT8),
         ),
     ),
     "jobs": (

@@ -1,5 +1,6 @@
 """How each part of a continuous view is maintained, and what is computed at each read, with why: of a view that exists,
-and of one that CREATE VIEW would make. EXPLAIN and ``millstream.paths`` show it.
+and of one that CREATE VIEW would make. EXPLAIN and ``millstream.paths`` show it; ``millstream.decisions`` has what was
+rejected.
 
 A part is a state, which statements fill as rows arrive or in the background; a node of the dataflow above the states,
 whose rows are in memory once they are kept; or the final relation, where it is computed at each read.
@@ -17,10 +18,11 @@ from msgspec.structs import astuple, replace
 from catalog.catalog import Catalog
 from catalog.objects import View, qualified
 from executor.core.core import Core
-from executor.queries.expanded_views import Prospect, keeps_rows, planned_rows
-from executor.queries.kept_rows import most_bytes
-from executor.queries.maintained_views import MaintainedViews
-from executor.queries.statistics import all_statistics_of
+from executor.core.statistics import all_statistics_of
+from executor.maintained.dataflow_choice import alternatives, keeps_rows, planned_rows
+from executor.maintained.expanded_views import Prospect
+from executor.maintained.kept_rows import most_bytes
+from executor.maintained.maintained_views import MaintainedViews
 from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Delta, Relation, Scan, Snapshot
 from planner.algebra.walk import walk
@@ -28,15 +30,10 @@ from planner.explain.dataflows import Begin, Expected, NodeFacts, dataflow_json
 from planner.explain.plans import Rows
 from planner.explain.programs import Known
 from planner.explain.views import ShownView
-from planner.incremental.cost.dataflow_costs import (
-    change_in_words,
-    fitting,
-    kept_bytes,
-    node_estimates,
-    source_name,
-    step_of,
-    usual_changes,
-)
+from planner.incremental.cost.dataflow_costs import node_estimates, step_of
+from planner.incremental.cost.flow_sizes import FlowSizes, fitting, kept_bytes, source_name
+from planner.incremental.cost.pace import paces
+from planner.incremental.cost.usual_changes import change_in_words, mix_of, usual_changes
 from planner.incremental.cost.work import Work
 from planner.incremental.dataflow.graph import Dataflow, Source
 from planner.incremental.programs.program import Program
@@ -57,7 +54,7 @@ def shown_view(core: Core, maintained: MaintainedViews, runtime: ViewRuntime) ->
     rows = {name: sum(table.num_rows for table in state.tables) for name, state in runtime.states.items()}
     known = Known({}, rows, estimates(core, core.catalog), dict(runtime.runner.work))
     begin = Begin.FILLED if facts.is_filling else Begin.FITTING if facts.is_too_large else _begin(runtime.view)
-    nodes = NodeFacts(facts.counts, begin, facts.work)
+    nodes = NodeFacts(facts.counts, begin, facts.work, alternatives=facts.alternatives)
     name, program = qualified(runtime.view), _with_current_names(runtime.program, runtime.view)
     return ShownView(name, program, facts.planned, known, (), nodes, facts.measured, facts.engines)
 
@@ -71,13 +68,15 @@ def _with_current_names(program: Program, view: View) -> Program:
 def prospective_view(core: Core, catalog: Catalog, view: View, program: Program) -> ShownView:
     """A view that CREATE VIEW would make."""
     known = Known({}, None, estimates(core, catalog))
-    planned = planned_rows(core, Prospect(view, program))
-    return ShownView(qualified(view), program, planned, known, nodes=NodeFacts(begin=_begin(view)))
+    prospect = Prospect(view, program)
+    found = alternatives(core, prospect)
+    planned = found[0].planned if found else planned_rows(core, prospect)
+    return ShownView(qualified(view), program, planned, known, nodes=NodeFacts(begin=_begin(view), alternatives=found))
 
 
-def with_expected(core: Core, maintained: MaintainedViews, view: ShownView) -> ShownView:
+def with_expected(core: Core, maintained: MaintainedViews, view: ShownView, has_pace: bool) -> ShownView:
     """The view beside what following a change is expected to take, with rows that are looked up if others would not
-    fit into memory."""
+    fit into memory, and with the curve of its paces if it ``has_pace``."""
     flow, nodes = view.planned.dataflow, view.nodes
     if flow is None:
         return view
@@ -88,9 +87,10 @@ def with_expected(core: Core, maintained: MaintainedViews, view: ShownView) -> S
         flow, memory = fitting(flow, statistics, most_bytes(core))
         view = replace(view, planned=replace(view.planned, dataflow=flow))
     changed = usual_changes(flow, statistics, nodes.work)
-    found = node_estimates(flow, changed, statistics, nodes.kept or {}, nodes.work)
-    steps = {node: step_of(estimate) for node, estimate in found.items()}
-    expected = Expected(change_in_words(flow, changed), steps, _computed_anew(flow, statistics), memory)
+    sizes = FlowSizes(flow, statistics, nodes.kept or {})
+    steps = {node: step_of(item) for node, item in node_estimates(sizes, changed, nodes.work).items()}
+    curve = paces(sizes, mix_of(flow, nodes.work), nodes.work) if has_pace else ()
+    expected = Expected(change_in_words(flow, changed), steps, _computed_anew(flow, statistics), memory, curve)
     return replace(view, nodes=replace(nodes, expected=expected))
 
 
@@ -131,6 +131,14 @@ def path_rows(core: Core, maintained: MaintainedViews) -> list[_Row]:
         view = shown_view(core, maintained, runtime)
         found += [(qualified(runtime.view), *row) for row in (*_states(view), *_above(view))]
     return found
+
+
+def decision_rows(core: Core, maintained: MaintainedViews) -> list[_Row]:
+    """Rows of when, view, what was chosen, what was rejected, the reason, and the milliseconds that were estimated for
+    either, and measured since."""
+    views = {runtime.view.oid: qualified(runtime.view) for runtime in core.runtimes()}
+    found = (item for item in maintained.decisions.all() if item.view in views)
+    return [(item.decided_at, views[item.view], *astuple(item)[1:7]) for item in found]
 
 
 def _states(view: ShownView) -> Iterator[_Row]:

@@ -2,7 +2,7 @@
 
 Owns: the names of the columns on either side, and what is read while the reading dataflow is filled: the rows at that
 moment, although the view goes on meanwhile. Knows nothing of how the view is brought forward, and of its changes
-(``executor.queries.kept_rows``).
+(``executor.maintained.kept_rows``).
 """
 
 from __future__ import annotations

@@ -18,11 +18,11 @@ from catalog.catalog import Catalog
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.core.plans import Plan
+from executor.core.spark_queries import Analytics, SparkQuery
+from executor.core.statistics import statistics_of
 from executor.files import file_tables
 from executor.files.followed_folders import OwnFiles
 from executor.files.partition_pruning import FileReading
-from executor.queries.spark_queries import Analytics, SparkQuery
-from executor.queries.statistics import statistics_of
 from planner.algebra.nodes import Value
 from planner.placement import Cost, estimate, with_kernel
 

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from catalog.objects import Table
 from catalog.values.errors import SqlError
 from executor.core.core import Core
+from executor.maintained.maintained_views import MaintainedViews
 from executor.queries.client import Client
-from executor.queries.maintained_views import MaintainedViews
 from executor.queries.moments import ATTEMPTS, Moment, Moments
 from executor.queries.view_reader import ViewReader, of_types
 from executor.remote_reads.home_tables import Borrowing

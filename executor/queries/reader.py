@@ -2,7 +2,7 @@
 
 Owns: how the continuous views in a query are brought to its LSN (architecture, section 2, step 5), which engine
 answers, and the optimised form of queries seen before. ``executor/queries/moments`` has the LSN and the tables at it,
-``executor/queries/view_reader`` the rows of one view, ``executor/queries/spark_queries`` what Spark does of a query.
+``executor/queries/view_reader`` the rows of one view, ``executor/core/spark_queries`` what Spark does of a query.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.core.descriptors import OF_FILES, require_left
 from executor.core.plans import SCANS, Plan, bare_view, joined_scans, reads
+from executor.core.spark_queries import SPARK_FAILED, Analytics, Leaf, SparkQuery, Stored, write_files, write_input
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.results import OpenRows
 from executor.files import file_tables
 from executor.files.followed_folders import OwnFiles
 from executor.files.partition_pruning import FileReading, needed
+from executor.maintained.maintained_views import MaintainedViews
 from executor.printing.nodes import column_name, leaf_name
 from executor.queries.client import Client
 from executor.queries.engine_choice import Choice, choose
-from executor.queries.maintained_views import MaintainedViews
 from executor.queries.moments import ATTEMPTS, PATIENT, Moment, Moments, Parameters
 from executor.queries.present_rows import PresentRows
-from executor.queries.spark_queries import SPARK_FAILED, Analytics, Leaf, SparkQuery, Stored, write_files, write_input
 from executor.queries.stream_query import ArrivingQuery
 from executor.queries.view_reader import LARGE, OVERFLOWED, TablesNeeded, ViewReader
 from executor.remote_reads.home_tables import Borrowing

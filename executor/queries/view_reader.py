@@ -3,7 +3,7 @@
 Owns: where the rows come from. Another server has answered for a view that it maintains; a lookup finds some of the
 rows that are kept up to date; else all rows at the LSN are taken from those that are kept, or computed. The caller
 holds the locks of the view and of those that it reads. ``executor/queries/moments`` has the moments,
-``executor/queries/maintained_views`` decides which rows are kept.
+``executor/maintained/maintained_views`` decides which rows are kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from executor.core.core import Core
 from executor.core.plans import SCANS, Lookup, Plan
 from executor.embedded.connection import Bindings
 from executor.identity_cache import Remembered
-from executor.queries.maintained_views import MaintainedViews, Reading
+from executor.maintained.known_view import Reading
+from executor.maintained.maintained_views import MaintainedViews
 from executor.queries.moments import Moment, Parameters
 from executor.traces.trace import InputTrace
 from executor.views.runtime import ViewPassed, ViewRuntime

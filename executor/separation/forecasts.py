@@ -13,9 +13,9 @@ from typing import Final
 from msgspec import Struct, field
 
 from executor.core.core import Core
+from executor.core.statistics import all_statistics_of
 from executor.embedded.pipeline_results import Kept, width_of
 from executor.printing.nodes import leaf_name
-from executor.queries.statistics import all_statistics_of
 from executor.separation.query_artifact import StoredRun
 from executor.separation.shared_files import SharedFiles, is_shared, shared_apart
 from planner.algebra.nodes import Relation, Scan, Snapshot

@@ -22,13 +22,13 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
 from executor.cluster.claims import Claims
 from executor.core.core import Core
+from executor.core.spark_queries import SPARK_FAILED, Analytics, leaves_of
 from executor.embedded.connection import NOTHING, Bindings, Connection
 from executor.embedded.pipeline_results import KeptResults
 from executor.failpoints import failpoint
 from executor.files.file_tables import FileRows, folders
 from executor.printing.nodes import column_name, leaf_name
 from executor.queries.client import Client
-from executor.queries.spark_queries import SPARK_FAILED, Analytics, leaves_of
 from executor.separation.enum_values import own_values
 from executor.separation.forecasts import Forecasting
 from executor.separation.query_artifact import Run, SeparatedQueries, SeparatedQuery

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from executor.core.core import Core
-from executor.queries.statistics import all_statistics_of
+from executor.core.statistics import all_statistics_of
 from executor.separation.results import EngineName, Results
 from planner.algebra.identity import NodeSet
 from planner.algebra.nodes import Aggregate, Limit, Relation, Scan

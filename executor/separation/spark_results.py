@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec.structs import replace
 
+from executor.core.spark_queries import Analytics, SparkQuery, Stored, trace_of
 from executor.embedded.pipeline_results import Kept
 from executor.files.followed_folders import OwnFiles
-from executor.queries.spark_queries import Analytics, SparkQuery, Stored, trace_of
 from planner.algebra.nodes import PART, Relation, Scan, Snapshot
 from planner.algebra.walk import descend
 from planner.separation.cuts import taken_names

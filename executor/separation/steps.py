@@ -22,8 +22,8 @@ from msgspec.structs import replace
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.core.plans import Plan
+from executor.core.statistics import all_statistics_of, statistics_of
 from executor.files import file_tables
-from executor.queries.statistics import all_statistics_of, statistics_of
 from executor.separation.results import EngineName
 from executor.separation.slices import Counts, Sliced, rows_of, slicing_of, speed_of
 from planner.algebra.nodes import Relation, Scan, Snapshot, Value

@@ -17,12 +17,12 @@ from catalog.values.errors import SqlError
 from catalog.values.types import JSON, TEXT
 from executor.core.core import Core
 from executor.core.plans import Plan
+from executor.core.spark_queries import SparkQuery
 from executor.database.database import Database
 from executor.embedded.connection import plainly
 from executor.files import file_tables
 from executor.queries.engine_choice import Choice
 from executor.queries.reader import Reader
-from executor.queries.spark_queries import SparkQuery
 from executor.queries.stream_query import with_values
 from executor.separation.step_texts import pipelines_json, pipelines_text
 from executor.separation.steps import CALLING
@@ -69,7 +69,7 @@ def explain(
         case DeclareCursor(query=query):
             return _explain_query(session, statement, query, parameters, transaction)
         case CreateView() | AlterView() as defined:
-            return _result(explain_definition(session, defined, transaction, statement.format == "json"))
+            return _result(explain_definition(session, defined, transaction, statement))
         case CreateTableAs(query=query):
             return _explain_change(session, statement, query, parameters, transaction, run)
         case Insert() | Update() | Delete() | Merge() | Modifying() as change:
@@ -107,11 +107,12 @@ def _explain_query(
         measured |= {"Actual Rows": answer.num_rows, **_time_since(started)}
     runtimes = _runtimes(core, (plan,))
     if statement.format == "json":
-        document = _document(database, relation_json(shown, rows), runtimes, measured)
+        document = _document(database, statement, relation_json(shown, rows), runtimes, measured)
         if steps.plan is not None:
             document["Pipelines"] = pipelines_json(core, steps)
         return _result(document)
-    return _result([*_text(database, explain_relation(shown, rows), runtimes, measured), *pipelines_text(core, steps)])
+    lines = _text(database, statement, explain_relation(shown, rows), runtimes, measured)
+    return _result([*lines, *pipelines_text(core, steps)])
 
 
 def _explain_change(
@@ -140,8 +141,8 @@ def _explain_change(
         return found(relation).relation
 
     if statement.format == "json":
-        return _result(_document(database, change_json(change, planned), runtimes, measured), notices)
-    return _result(_text(database, explain_change(change, planned), runtimes, measured), notices)
+        return _result(_document(database, statement, change_json(change, planned), runtimes, measured), notices)
+    return _result(_text(database, statement, explain_change(change, planned), runtimes, measured), notices)
 
 
 def _result(shown: list[str] | dict[str, Any], notices: tuple[SqlError, ...] = ()) -> Result:
@@ -184,14 +185,21 @@ def _files_in_words(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -
     return found
 
 
-def _text(database: Database, lines: list[str], runtimes: list[ViewRuntime], measured: dict[str, Any]) -> list[str]:
+def _text(
+    database: Database, statement: Explain, lines: list[str], runtimes: list[ViewRuntime], measured: dict[str, Any]
+) -> list[str]:
     for runtime in runtimes:
-        lines += explain_view(running_view(database, runtime))
+        lines += explain_view(running_view(database, runtime, statement.pace))
     return lines + [f"{name}: {value}" for name, value in measured.items()]
 
 
 def _document(
-    database: Database, plan: dict[str, Any], runtimes: list[ViewRuntime], measured: dict[str, Any]
+    database: Database,
+    statement: Explain,
+    plan: dict[str, Any],
+    runtimes: list[ViewRuntime],
+    measured: dict[str, Any],
 ) -> dict[str, Any]:
-    views = {view.name: view_json(view) for view in (running_view(database, runtime) for runtime in runtimes)}
+    shown = (running_view(database, runtime, statement.pace) for runtime in runtimes)
+    views = {view.name: view_json(view) for view in shown}
     return {"Plan": plan, **({"Continuous Views": views} if views else {}), **measured}

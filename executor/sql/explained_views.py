@@ -29,7 +29,7 @@ from planner.explain.plans import Rows, relation_json, tree_lines
 from planner.explain.programs import Facts
 from planner.explain.views import ShownView, explain_view, view_json
 from planner.incremental.programs.program import Path, Program
-from planner.statements.statement import AlterView, CreateView
+from planner.statements.statement import AlterView, CreateView, Explain
 
 #: What a program's path runs after.
 _LATER: Final = "the rest when the view is read"
@@ -40,10 +40,10 @@ _ORDINARY: Final = {"Method": "recomputation", "Computed at Each Read": "it is a
 # --- a view that exists ----------------------------------------------------------------------------------------------
 
 
-def running_view(database: Database, runtime: ViewRuntime) -> ShownView:
-    """A view that a query reads."""
+def running_view(database: Database, runtime: ViewRuntime, has_pace: bool) -> ShownView:
+    """A view that a query reads, with the curve of its paces if it ``has_pace``."""
     maintained = database.read_services.maintained
-    view = with_expected(database.core, maintained, shown_view(database.core, maintained, runtime))
+    view = with_expected(database.core, maintained, shown_view(database.core, maintained, runtime), has_pace)
     known = replace(view.known, paths=_running_paths(database, runtime))
     return replace(view, known=known, attributes=(*_elsewhere(database, runtime), *_keeping(runtime.view)))
 
@@ -113,7 +113,7 @@ def _where(database: Database, view: View, program: Program, path: Path) -> str:
 
 
 def explain_definition(
-    session: Environment, statement: CreateView | AlterView, transaction: Transaction, is_json: bool
+    session: Environment, statement: CreateView | AlterView, transaction: Transaction, explained: Explain
 ) -> list[str] | dict[str, Any]:
     """The plan of the view that a statement would make. Raises what the statement would raise, and changes nothing."""
     core, catalog = session.core, transaction.sees(session.core.catalog)
@@ -124,12 +124,13 @@ def explain_definition(
     shown = None
     if made.program is not None:
         maintained = session.database.read_services.maintained
-        shown = with_expected(core, maintained, prospective_view(core, catalog, made.view, made.program))
+        prospect = prospective_view(core, catalog, made.view, made.program)
+        shown = with_expected(core, maintained, prospect, explained.pace)
         known = replace(shown.known, paths=_paths(session.database, made.view, made.program))
         shown = replace(shown, known=known, attributes=tuple(_keeping(made.view)))
     plan = None if made.query is None else core.plans.get(made.query).relation
     rows = None if plan is None else estimates(core, catalog)(plan)
-    return _document(made, shown, plan, rows) if is_json else _lines(made, shown, plan, rows)
+    return _document(made, shown, plan, rows) if explained.format == "json" else _lines(made, shown, plan, rows)
 
 
 class _Made(Struct, frozen=True):

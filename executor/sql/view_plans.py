@@ -17,9 +17,10 @@ from catalog.catalog import Catalog
 from catalog.objects import Stream, View, as_plain
 from catalog.values.errors import SqlError, unsupported
 from executor.core.core import Core
+from executor.core.statistics import statistics_of
+from executor.maintained.dataflow_choice import planned_rows
+from executor.maintained.expanded_views import Prospect
 from executor.moving.change_guards import require_own
-from executor.queries.expanded_views import Prospect, planned_rows
-from executor.queries.statistics import statistics_of
 from executor.sql.environment import Environment
 from executor.sql.row_policies import require_row_policy
 from executor.sql.view_starts import starts

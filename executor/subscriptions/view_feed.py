@@ -8,8 +8,8 @@ difference (the generalised multisets of DBToaster, section 3.1)::
 
 so that all differences since a look add up to what the view has become since. Where the view's rows are those of
 single groups (a program's point key), only the groups that runs have touched are compared, before and after. Where its
-rows are kept up to date, what has changed of them is the difference (``executor.queries.kept_rows``). Else all rows are
-compared.
+rows are kept up to date, what has changed of them is the difference (``executor.maintained.kept_rows``). Else all rows
+are compared.
 Knows nothing of how long readers wait (``executor.subscriptions.change_scan``).
 """
 

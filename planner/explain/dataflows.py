@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from planner.algebra.nodes import Aggregate, Filter, Join, Project, Relation, Scan, SetOperation, Sort, Unnest, Window
 from planner.algebra.walk import walk
+from planner.incremental.cost.choice import Alternative
+from planner.incremental.cost.pace import Pace
 from planner.incremental.cost.work import Step, Work
 from planner.incremental.dataflow.graph import (
     Constant,
@@ -40,6 +42,8 @@ _FOLLOWED: Final = (
 )
 #: Of a dataflow that looks rows of tables up, which readers see.
 _AT_READS: Final = "when the view is read"
+#: The dataflows that were compared.
+_ALTERNATIVES: Final = "Alternatives"
 _LEFT_OUT: Final = "Left Out"
 #: What has a line for each item, in this order.
 _LISTS: Final = (_LEFT_OUT, "Computed at Each Read")
@@ -56,22 +60,26 @@ class Begin(Enum):
 
 class Expected(Struct, frozen=True):
     """What following a change is expected to take: of which ``change`` that is said, what each node has to do, the
-    milliseconds of computing all rows anew, and the bytes of the rows that are kept."""
+    milliseconds of computing all rows anew, the bytes of the rows that are kept, and, where that was asked for, what
+    steps of more or fewer changes take."""
 
     change: str
     nodes: Mapping[int, Step]
     computed: float
     memory: float
+    paces: tuple[Pace, ...] = ()
 
 
 class NodeFacts(Struct, frozen=True):
     """What is known of the rows of a dataflow. ``kept`` has how many are in memory, by node, None where none are;
-    ``begin`` says when they will be, ``work`` what changes have taken at nodes."""
+    ``begin`` says when they will be, ``work`` what changes have taken at nodes, and ``alternatives`` which dataflows
+    were compared, the chosen one first."""
 
     kept: Mapping[int, int] | None = None
     begin: Begin = Begin.WORTH
     work: Mapping[int, Work] = {}
     expected: Expected | None = None
+    alternatives: tuple[Alternative, ...] = ()
 
 
 #: Of a dataflow of which nothing is known but its plan.
@@ -83,6 +91,7 @@ def explain_dataflow(planned: Planned, facts: NodeFacts = PLAN_ALONE) -> list[st
     found = _told(planned, facts)
     lines = [f"Method: {found['Method']}"]
     lines += [f"{name}: {found[name]}" for name in ("Followed", "Estimated For") if name in found]
+    lines += [_alternative(item) for item in found.get(_ALTERNATIVES, ())]
     for node in found.get("Nodes", ()):
         lines.append(f"  {node['Node']}: {node['How']}")
         lines += [f"       {name}: {node[name]}" for name in _SHOWN if name in node]
@@ -111,6 +120,8 @@ def _told(planned: Planned, facts: NodeFacts) -> dict[str, Any]:
     if flow is None:
         return {"Method": "recomputation", **reasons}
     kept, expected = facts.kept or {}, facts.expected
+    shown = [_compared(item, place == 0) for place, item in enumerate(facts.alternatives)]
+    chosen = {_ALTERNATIVES: shown} if shown[1:] else {}
     method = "by changes" if facts.kept is not None else f"by changes, {facts.begin.value}"
     followed = {} if facts.kept is None else {"Followed": _AT_READS if flow.looked_up else _FOLLOWED}
     estimated = {} if expected is None else {"Estimated For": expected.change}
@@ -122,7 +133,25 @@ def _told(planned: Planned, facts: NodeFacts) -> dict[str, Any]:
         found = {"Estimated Change": None if expected is None else expected.nodes.get(node["Node"])}
         found["Last Change"] = facts.work[node["Node"]].last if node["Node"] in facts.work else None
         node |= {name: step for name, step in found.items() if step is not None}
-    return {"Method": method, **followed, **estimated, "Nodes": nodes, **reasons}
+    return {"Method": method, **followed, **estimated, **chosen, "Nodes": nodes, **reasons}
+
+
+def _compared(item: Alternative, is_chosen: bool) -> dict[str, Any]:
+    """An alternative as EXPLAIN shows it."""
+    return {
+        "Rewriting": item.rewriting.name,
+        "Chosen": is_chosen,
+        "Estimated Time of Following a Change (ms)": round(item.milliseconds, 3),
+        "Estimated Memory (kB)": round(item.memory / 1024),
+        "Computed at Each Read": len(item.planned.reasons),
+    }
+
+
+def _alternative(item: Mapping[str, Any]) -> str:
+    """A line for an alternative."""
+    name, is_chosen, milliseconds, memory, reasons = item.values()
+    parts = "" if not reasons else f", {reasons} part{'s' * (reasons > 1)} computed at each read"
+    return f"{'Chosen' if is_chosen else 'Rejected'}: {name}, {milliseconds:,.3f} ms for a change, {memory:,} kB{parts}"
 
 
 def _holder(node: DataflowNode) -> int:

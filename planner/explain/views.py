@@ -7,7 +7,7 @@ Owns the order of the parts. Where the facts come from is the executor's to know
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -15,6 +15,10 @@ from planner.explain.dataflows import PLAN_ALONE, NodeFacts, dataflow_json, expl
 from planner.explain.programs import Known, explain_program, program_json
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.programs.program import Program
+
+#: What is told of a pace: how many changed rows are followed together, how long a read takes at most that comes before
+#: the next such step, and what all steps take.
+_PACE: Final = ("Changed Rows at a Time", "Final Work (ms)", "Total Work for 1,000 Rows (ms)")
 
 
 class Measured(Struct, frozen=True):
@@ -47,13 +51,29 @@ def explain_view(view: ShownView) -> list[str]:
         *(f"  {line}" for line in explain_program(view.program, view.known)),
         *(f"    {line}" for line in explain_dataflow(view.planned, view.nodes)),
         *(f"    {name}: {value}" for name, value in _measures(view)),
+        *(f"    {line}" for line in _pace_lines(view)),
     ]
 
 
 def view_json(view: ShownView) -> dict[str, Any]:
     """What ``explain_view`` tells, as a JSON value."""
-    upper = {**dataflow_json(view.planned, view.nodes), **dict(_measures(view))}
+    paces = [dict(zip(_PACE, item, strict=True)) for item in _paces(view)]
+    upper = {**dataflow_json(view.planned, view.nodes), **dict(_measures(view)), **({"Pace": paces} if paces else {})}
     return {**dict(view.attributes), **program_json(view.program, view.known), "Upper Method": upper}
+
+
+def _paces(view: ShownView) -> list[tuple[int, float, float]]:
+    """The curve of a view's paces, in the order of ``_PACE``."""
+    curve = () if view.nodes.expected is None else view.nodes.expected.paces
+    return [(pace.rows, round(pace.final, 3), round(pace.total, 3)) for pace in curve]
+
+
+def _pace_lines(view: ShownView) -> Iterator[str]:
+    """The curve as a table."""
+    found = _paces(view)
+    if found:
+        yield "Pace: " + ", ".join(_PACE)
+        yield from (f"  {rows:>6,}  {final:>12,.3f}  {total:>12,.3f}" for rows, final, total in found)
 
 
 def _measures(view: ShownView) -> Iterator[tuple[str, float | str]]:

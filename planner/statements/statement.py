@@ -325,11 +325,13 @@ class ShowVariable(Struct, frozen=True):
 
 
 class Explain(Struct, frozen=True):
-    """EXPLAIN of a statement, or of a continuous view if the query only selects all of one view."""
+    """EXPLAIN of a statement, or of a continuous view if the query only selects all of one view; with ``pace`` also of
+    what it takes to follow more or fewer changes at a time."""
 
     statement: Statement
     analyze: bool = False
     format: Literal["text", "json"] = "text"
+    pace: bool = False
 
 
 class Prepare(Struct, frozen=True):

@@ -13,9 +13,9 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.queries import background_following
-from executor.queries.background_following import FIRST, BackgroundFollowing
-from executor.queries.kept_rows import KeptRows
+from executor.maintained import background_following
+from executor.maintained.background_following import FIRST, BackgroundFollowing
+from executor.maintained.kept_rows import KeptRows
 from tests.executor.client import Client, open_database
 from tests.executor.test_maintained_views import create
 from tests.executor.test_recursion import endless

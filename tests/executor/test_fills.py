@@ -13,9 +13,9 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.dataflow import maintained
-from executor.queries import kept_rows, maintained_views, read_costs
-from executor.queries.fills import Fill
-from executor.queries.kept_rows import KeptRows
+from executor.maintained import kept_rows, known_view, maintained_views, read_costs
+from executor.maintained.fills import Fill
+from executor.maintained.kept_rows import KeptRows
 from tests.executor.client import Client, open_database
 from tests.executor.test_maintained_views import change, create, kept
 from tests.executor.view_queries import MAINTAINED, PARTLY, bag
@@ -199,7 +199,7 @@ def test_rows_that_are_expected_not_to_fit_are_not_made(database: Database, monk
     client, most = Client(database), 10_000
     monkeypatch.setattr(read_costs, "WORTH_SECONDS", 0.0)
     monkeypatch.setattr(read_costs, "OUTLAY_SECONDS", 0.0)
-    monkeypatch.setattr(maintained_views, "most_bytes", lambda core: most)
+    monkeypatch.setattr(known_view, "most_bytes", lambda core: most)
     client.run("CREATE TABLE a (k int PRIMARY KEY, g int, v int)")
     client.run("INSERT INTO a SELECT i, i, i FROM generate_series(1, 2000) i")
     client.run(f"CREATE MATERIALIZED VIEW m AS {SUMS}")
@@ -243,7 +243,7 @@ def test_rows_that_did_not_fit_are_not_made_again(database: Database, monkeypatc
     monkeypatch.setattr(read_costs, "WORTH_SECONDS", 0.0)
     monkeypatch.setattr(read_costs, "OUTLAY_SECONDS", 0.0)
     monkeypatch.setattr(kept_rows, "most_bytes", lambda core: 1_000)
-    monkeypatch.setattr(maintained_views, "fitting", lambda flow, statistics, most: (flow, expected))
+    monkeypatch.setattr(known_view, "fitting", lambda flow, statistics, most: (flow, expected))
     client.run("CREATE TABLE a (k int PRIMARY KEY, g int, v int)")
     client.run("INSERT INTO a SELECT i, i, i FROM generate_series(1, 2000) i")
     client.run(f"CREATE MATERIALIZED VIEW m AS {SUMS}")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from executor.database.database import Database
-from executor.queries import kept_rows, maintained_views
+from executor.maintained import kept_rows, maintained_views
 from executor.queries.present_rows import PresentRows
 from tests.executor.client import Client, open_database
 from tests.executor.test_changes import Subscriber

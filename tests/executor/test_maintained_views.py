@@ -17,7 +17,7 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.core.plans import PlanCache
 from executor.database.database import Database
-from executor.queries import kept_rows, read_costs
+from executor.maintained import kept_rows, read_costs
 from planner.incremental.dataflow import first_rows
 from tests.executor.client import Client, open_database
 from tests.executor.view_queries import MAINTAINED, NOT_MAINTAINED, PARTLY, TABLES, bag, names, row

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from executor.queries import read_costs
-from executor.queries.read_costs import ReadCosts
+from executor.maintained import read_costs
+from executor.maintained.read_costs import ReadCosts
 
 
 class Reads:
-    """The reads of one view, as ``executor.queries.maintained_views`` does them."""
+    """The reads of one view, as ``executor.maintained.maintained_views`` does them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 0.0

@@ -17,7 +17,7 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.dataflow import recursion
-from executor.queries import maintained_views
+from executor.maintained import maintained_views
 from planner.cancellation import Calls
 from tests.executor.client import Client, open_database
 from tests.executor.test_maintained_views import kept

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from executor.queries import kept_rows
+from executor.maintained import kept_rows
 from planner.algebra.nodes import Relation
 from tests.executor.client import Client, open_database
 from tests.executor.test_maintained_views import change, create, kept

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from executor.database.database import Database
-from executor.queries import maintained_views
-from executor.queries.maintained_views import fitting
+from executor.maintained import known_view, maintained_views
+from executor.maintained.known_view import fitting
 from tests.executor.client import Client, open_database
 from tests.executor.test_fills import settle
 from tests.executor.test_maintained_views import change, create
@@ -26,7 +26,7 @@ JOINED = "SELECT b.g, count(*) n, sum(a.v) s FROM a JOIN b ON a.k = b.k JOIN c O
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     """With no room for rows that may be looked up."""
     monkeypatch.setattr(maintained_views, "AT_ONCE", 0)
-    monkeypatch.setattr(maintained_views, "fitting", lambda flow, statistics, most: fitting(flow, statistics, 0))
+    monkeypatch.setattr(known_view, "fitting", lambda flow, statistics, most: fitting(flow, statistics, 0))
     with closing(open_database(tmp_path)) as found:
         yield found
 

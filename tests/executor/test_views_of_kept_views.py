@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from executor.database.database import Database
-from executor.queries import expanded_views, kept_rows, maintained_views
-from executor.queries.maintained_views import _Known
+from executor.maintained import expanded_views, kept_rows, maintained_views
+from executor.maintained.known_view import KnownView
 from tests.executor.client import Client, open_database
 from tests.executor.test_fills import settle
 from tests.executor.test_maintained_views import change, create, kept
@@ -46,7 +46,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
         yield found
 
 
-def known(database: Database, view: str) -> _Known:
+def known(database: Database, view: str) -> KnownView:
     return next(item for item in database.maintained._known.values() if item.runtime.view.name == view)
 
 

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(900)]
 
 SCALE: Final = 0.01
 QUERIES: Final = {f"q{number}": (FOLDER / "tpch" / f"q{number}.sql").read_text("utf-8") for number in range(1, 23)}
-METHODS: Final = ("auto", "incremental", "higher_order", "recompute")
+METHODS: Final = ("auto", "incremental", "higher_order", "delta", "recompute")
 
 
 def _turned(column: str, values: Sequence[str]) -> str:

@@ -29,7 +29,11 @@ from tests.rig.server import Millstream
 pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(900)]
 
 #: What CREATE says before a view's query, by method; most views choose by cost.
-METHODS: Final = ("", "", *(f"WITH (method = '{name}')" for name in ("incremental", "higher_order", "recompute")))
+METHODS: Final = (
+    "",
+    "",
+    *(f"WITH (method = '{name}')" for name in ("incremental", "delta", "higher_order", "recompute")),
+)
 CHANGES: Final = 4
 
 

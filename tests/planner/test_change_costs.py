@@ -14,7 +14,9 @@ from planner.algebra.walk import walk
 from planner.explain.dataflows import Expected, NodeFacts, explain_dataflow
 from planner.incremental.cost.cardinalities import ChangeCardinality, touched
 from planner.incremental.cost.changed_rows import NO_CHANGES, ChangedRows
-from planner.incremental.cost.dataflow_costs import change_in_words, kept_bytes, node_estimates, step_of, usual_changes
+from planner.incremental.cost.dataflow_costs import node_estimates, step_of
+from planner.incremental.cost.flow_sizes import FlowSizes, kept_bytes
+from planner.incremental.cost.usual_changes import change_in_words, usual_changes
 from planner.incremental.cost.work import Step, Work
 from planner.incremental.dataflow.graph import Dataflow, Source
 from planner.incremental.dataflow.planning import dataflow_of, joined
@@ -174,10 +176,10 @@ def test_what_is_usual_is_what_has_been_measured() -> None:
 def test_measured_time_corrects_the_estimate() -> None:
     flow = flow_of(REGIONS)
     changed = usual_changes(flow, STATISTICS, {})
-    plain = node_estimates(flow, changed, STATISTICS, {}, {})
+    plain = node_estimates(FlowSizes(flow, STATISTICS, {}), changed, {})
     node = max(plain)
     slow = Work(2, Step(), Step(read=4, inserted=2, deleted=2, milliseconds=20.0))
-    corrected = node_estimates(flow, changed, STATISTICS, {}, {node: slow})
+    corrected = node_estimates(FlowSizes(flow, STATISTICS, {}), changed, {node: slow})
     assert corrected[node].milliseconds == pytest.approx(10.0, rel=0.3)
     assert corrected[node].changes == plain[node].changes
 
@@ -209,7 +211,7 @@ def test_estimates_of_dataflows(name: str, query: str, rewrite: bool) -> None:
     lines = [query]
     for source in (node.id for node in flow.nodes if isinstance(node, Source)):
         changed = {source: ChangedRows(1.0, 10.0, 1.0)}
-        found = node_estimates(flow, changed, STATISTICS, {}, {})
+        found = node_estimates(FlowSizes(flow, STATISTICS, {}), changed, {})
         steps = {node: step_of(estimate) for node, estimate in found.items()}
         facts = NodeFacts(expected=Expected(change_in_words(flow, changed), steps, 0.0, 0.0))
         lines += ["", *explain_dataflow(planned, facts)[1:]]

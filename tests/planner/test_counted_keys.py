@@ -14,7 +14,7 @@ from planner.explain.dataflows import explain_dataflow
 from planner.explain.plans import explain_relation
 from planner.incremental.dataflow.planning import dataflow_of, joined
 from planner.incremental.dataflow.rewrites.counted_keys import counted_joins, with_counted_keys
-from planner.incremental.dataflow.rewrites.higher_order import UNSIZED, Sized
+from planner.incremental.dataflow.rewrites.rewriting import FORCED, UNSIZED, Sized
 from planner.statistics import ColumnStatistics, Statistics, TableStatistics
 from tests.planner import golden
 from tests.planner.bound import catalog_of, query_of
@@ -104,9 +104,9 @@ def test_nothing_is_split_of_which_the_keys_are_not_known() -> None:
 
 def test_more_than_keys_is_counted_where_that_is_asked_for() -> None:
     for why in ("few partners", "nothing is known of the partners"):
-        assert counted_joins(relation_of(WHOLE[why]), Sized(STATISTICS, True))
+        assert counted_joins(relation_of(WHOLE[why]), Sized(STATISTICS, FORCED))
     relation = relation_of(WHOLE["a comparison of few partners"])
-    assert with_counted_keys(relation, Sized(STATISTICS, True)) is not relation
+    assert with_counted_keys(relation, Sized(STATISTICS, FORCED)) is not relation
 
 
 # -- the equations -----------------------------------------------------------------------------------------------------
@@ -132,6 +132,6 @@ _QUERIES = (
 @settings(max_examples=examples(300), deadline=None)
 def test_split_joins_have_the_same_rows(data: dict[str, Any], query: str) -> None:
     relation = relation_of(query)
-    found = with_counted_keys(relation, Sized(STATISTICS, True))
+    found = with_counted_keys(relation, Sized(STATISTICS, FORCED))
     validate(found)
     assert bag(evaluate(found, data)) == bag(evaluate(relation, data))

@@ -16,7 +16,8 @@ from planner.explain.dataflows import explain_dataflow
 from planner.explain.plans import explain_relation
 from planner.incremental.dataflow.graph import Retracted
 from planner.incremental.dataflow.planning import dataflow_of, joined
-from planner.incremental.dataflow.rewrites.higher_order import Sized, with_views
+from planner.incremental.dataflow.rewrites.higher_order import with_views
+from planner.incremental.dataflow.rewrites.rewriting import FORCED, Sized
 from planner.statistics import ColumnStatistics, Statistics, TableStatistics, are_alike
 from tests.planner import golden
 from tests.planner.bound import catalog_of, query_of
@@ -250,7 +251,7 @@ def test_split_groupings_have_the_same_rows(
     shown = [f"{call} AS a{place}" for place, call in enumerate(calls)]
     query = f"SELECT {', '.join([*([keys] if keys else []), *shown])} FROM {joins} {condition}"
     relation = relation_of(query + (f" GROUP BY {keys}" if keys else ""))
-    found = with_views(relation, Sized(is_forced=True), frozenset())
+    found = with_views(relation, Sized(rewriting=FORCED), frozenset())
     assert bool(found.views) == ("o.shop = s.region" not in joins)
     validate(found.relation)
     assert bag(evaluate(found.relation, data)) == bag(evaluate(relation, data))

@@ -7,7 +7,8 @@ import pytest
 from planner.algebra.nodes import Join
 from planner.algebra.validate import validate
 from planner.incremental.cost.changed_rows import ChangedRows
-from planner.incremental.cost.dataflow_costs import fitting, kept_bytes, node_estimates
+from planner.incremental.cost.dataflow_costs import node_estimates
+from planner.incremental.cost.flow_sizes import FlowSizes, fitting, kept_bytes
 from planner.incremental.dataflow.graph import Dataflow, Propagated, Source
 from planner.incremental.dataflow.looked_up import look_up, may_be_looked_up, with_looked_up
 from planner.incremental.dataflow.planning import dataflow_of, joined
@@ -102,7 +103,7 @@ def test_a_look_up_is_expected_to_pass_the_table() -> None:
     found, _ = fitting(flow, known, 0)
 
     def milliseconds(flow: Dataflow, changed: int) -> float:
-        estimates = node_estimates(flow, {changed: ChangedRows(updated=1.0)}, known, {}, {})
+        estimates = node_estimates(FlowSizes(flow, known, {}), {changed: ChangedRows(updated=1.0)}, {})
         return sum(estimate.milliseconds for estimate in estimates.values())
 
     assert milliseconds(found, small.id) > milliseconds(flow, small.id) + 10

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from catalog.values.errors import SqlError
+from executor.core import spark_queries
 from executor.database.database import Database
-from executor.queries import spark_queries
 from executor.spark.engine import SparkEngine
 from planner import placement
 from planner.algebra.nodes import Relation

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from catalog.values.errors import SqlError
+from executor.core.spark_queries import SPARK_FAILED, Analytics
 from executor.database.database import Database
-from executor.queries import maintained_views
-from executor.queries.spark_queries import SPARK_FAILED, Analytics
+from executor.maintained import maintained_views
 from executor.spark.engine import SparkEngine
 from tests.executor.client import Client, open_database
 from tests.rig.process import wait_until

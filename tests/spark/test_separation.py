@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from catalog.values.errors import SqlError
+from executor.core import spark_queries
 from executor.database.database import Database
 from executor.engine import EngineUnavailable
-from executor.queries import spark_queries
 from executor.separation import service, steps
 from executor.separation.running_queries import RunningQuery
 from executor.separation.service import Separation

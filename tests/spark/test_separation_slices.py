@@ -9,8 +9,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from executor.core import spark_queries
 from executor.database.database import Database
-from executor.queries import spark_queries
 from executor.separation import steps
 from executor.spark.engine import SparkEngine
 from tests.executor.client import Client, open_database

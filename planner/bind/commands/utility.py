@@ -126,11 +126,13 @@ _DEFINING: Final = DeclareCursor | CreateTableAs | CreateView | AlterView
 
 def explain(binding: Binding, node: Any, bind_node: Callable[[Binding, Any], Statement]) -> Explain:
     """EXPLAIN [(options)] statement."""
-    analyze, form = False, "text"
+    analyze, pace, form = False, False, "text"
     for item in node.options or ():
         match item.defname.lower():
             case "analyze":
                 analyze = _flag(item)
+            case "pace":
+                pace = _flag(item)
             case "format":
                 form = str(item.arg.sval).lower()
                 if form not in ("text", "json", "xml", "yaml"):
@@ -154,7 +156,7 @@ def explain(binding: Binding, node: Any, bind_node: Callable[[Binding, Any], Sta
         raise unsupported(
             "EXPLAIN of this statement", "Explain a SELECT, INSERT, UPDATE, DELETE, MERGE or CREATE VIEW."
         )
-    return Explain(statement, analyze, "json" if form == "json" else "text")
+    return Explain(statement, analyze, "json" if form == "json" else "text", pace)
 
 
 def _flag(item: Any) -> bool:

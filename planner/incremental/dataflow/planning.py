@@ -82,7 +82,8 @@ from planner.incremental.dataflow.graph import (
     references,
 )
 from planner.incremental.dataflow.rewrites.counted_keys import counted_joins, with_counted_keys
-from planner.incremental.dataflow.rewrites.higher_order import UNSIZED, Sized, WithViews, with_views
+from planner.incremental.dataflow.rewrites.higher_order import WithViews, with_views
+from planner.incremental.dataflow.rewrites.rewriting import UNSIZED, Sized
 from planner.rules import optimise, unnest
 from planner.rules.row_order.forget_orders import forget_orders
 from planner.rules.subqueries.counted_rows import count_rows
@@ -112,8 +113,9 @@ def dataflow_of(
     left_out: tuple[str, ...] = (),
 ) -> Planned:
     """The dataflow of a relation over tables, states and views whose rows are kept; ``constants`` are traces that never
-    change. The ``scope`` is unlike that of any other dataflow. ``sized`` is what the rewrites know of the rows. Without
-    what is ``left_out``, the relation is simpler than the one that computes the rows anew, so that plain rows are kept.
+    change. The ``scope`` is unlike that of any other dataflow. ``sized`` says which rewrites the relation goes through,
+    and what they know of the rows. Without what is ``left_out``, the relation is simpler than the one that computes the
+    rows anew, so that plain rows are kept.
 
     The relation has no subqueries in expressions where these are to be maintained
     (``joined``)."""

@@ -169,7 +169,7 @@ class _Drawing:
         if self._source.random() < 0.8:  # few rows are computed too quickly to be kept else
             is_continuous = any(table.is_stream and table.name in query.reads for table in self._tables)
             maintained = "maintained, " if kind == "VIEW" and not is_continuous else ""
-            method = self._source.choice(("incremental", "incremental", "higher_order"))
+            method = self._source.choice(("incremental", "incremental", "higher_order", "delta"))
             option = f" WITH ({maintained}method = '{method}')"
             constructs.append("rows that follow changes")
             constructs += ["higher-order views"] if method == "higher_order" else []
@@ -265,7 +265,7 @@ class _Drawing:
             case 1:
                 yield Step("own", f"REFRESH MATERIALIZED VIEW {name}", constructs=("REFRESH",), name=name)
             case 2:
-                method = self._source.choice(("auto", "incremental", "higher_order", "recompute"))
+                method = self._source.choice(("auto", "incremental", "higher_order", "delta", "recompute"))
                 words = f"ALTER VIEW {name} SET (method = '{method}')"
                 yield Step("own", words, constructs=("ALTER VIEW SET (method)",), name=name)
             case 3:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from catalog.objects import View
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.queries import maintained_views
+from executor.maintained import maintained_views
 from executor.spark.engine import SparkEngine
 from tests.executor.moving import Servers, wait_longer
 from tests.law.changing.answers import Answer

@@ -91,7 +91,7 @@ OPTIONS: Final[Mapping[str, ViewOption]] = {
     "security_barrier": ViewOption(_boolean, "false"),
     "security_invoker": ViewOption(_boolean, "false"),
     "maintenance_engine": ViewOption(_one_of("auto", "spark", "embedded")),
-    "method": ViewOption(_one_of("auto", "incremental", "higher_order", "recompute"), "auto"),
+    "method": ViewOption(_one_of("auto", "incremental", "higher_order", "delta", "recompute"), "auto"),
     "refresh_policy": ViewOption(_one_of("auto", "incremental"), "auto"),
     "retention": ViewOption(_length, is_of_query=True),
     "emit": ViewOption(_one_of("changes", "final"), "changes", is_of_query=True),

@@ -15,7 +15,8 @@ left join is ``dataflow.counted_partners``.
 
 Guard of soundness: j are equalities between expressions over L and over R, c are comparisons of such; l is about L
 alone, r about R alone. Guard of cost: no unique key of R is among the columns of j, since D would be R. E, which costs
-two nodes more, and the counted keys of a left join need ``PARTNERS`` rows of R for each key, unless they are asked for.
+two nodes more, and the counted keys of a left join need some rows of R for each key (``Rewriting.partners``), unless
+they are forced.
 """
 
 from __future__ import annotations
@@ -53,11 +54,8 @@ from planner.algebra.walk import (
     used_columns,
 )
 from planner.incremental.dataflow.keyable import are_comparable, is_keyable
-from planner.incremental.dataflow.rewrites.higher_order import Sized
+from planner.incremental.dataflow.rewrites.rewriting import Sized
 from planner.rules.joins.cardinality import Cardinality
-
-#: Rows for each key on the right side of a join, on average, from which on more is counted than keys.
-PARTNERS: Final = 8
 
 _JOINS: Final = kinds_of(Join)
 _WORKING: Final = kinds_of(Working)
@@ -93,18 +91,20 @@ def asks_for_partners(relation: Relation) -> bool:
 def with_counted_keys(relation: Relation, sized: Sized) -> Relation:
     """The relation whose semi- and anti-joins ask for counted keys where the guards hold; ``sized`` tells the keys of
     tables."""
-    if not asks_for_partners(relation):
+    partners = sized.rewriting.partners
+    if partners is None or not asks_for_partners(relation):
         return relation
-    counting = _Counting(relation, sized)
+    counting = _Counting(relation, sized, partners)
     found: Relation = transform_relations(relation, counting.change, _JOINS)
     return found
 
 
 def counted_joins(relation: Relation, sized: Sized) -> frozenset[Scalar]:
     """The predicates of the left joins that count the keys of their right sides."""
-    if not asks_for_partners(relation):
+    partners = sized.rewriting.partners
+    if partners is None or not asks_for_partners(relation):
         return frozenset()
-    counting = _Counting(relation, sized)
+    counting = _Counting(relation, sized, partners)
     return frozenset(
         join.predicate
         for join in find(relation, _JOINS)
@@ -115,9 +115,9 @@ def counted_joins(relation: Relation, sized: Sized) -> frozenset[Scalar]:
 class _Counting:
     """The joins of one relation, inner ones first."""
 
-    def __init__(self, relation: Relation, sized: Sized) -> None:
+    def __init__(self, relation: Relation, sized: Sized, partners: float) -> None:
         self._fresh = Fresh(relation)
-        self._sized = sized
+        self._sized, self._partners = sized, partners
         self._cardinality = Cardinality(relation, sized.statistics)
 
     def change(self, node: Any) -> Any:
@@ -145,11 +145,11 @@ class _Counting:
 
     def _has_many(self, node: Join, found: Asked) -> bool:
         """Whether there are many partners for each key, as far as that is known, or shall be taken for many."""
-        if self._sized.is_forced:
+        if self._sized.rewriting.is_forced:
             return True
         distinct = [self._cardinality.distinct(item.right) for item in found.equalities]
         known = [count for count in distinct if count is not None]
-        return len(known) == len(distinct) and PARTNERS * prod(known) <= self._cardinality.rows(node.right)
+        return len(known) == len(distinct) and self._partners * prod(known) <= self._cardinality.rows(node.right)
 
     def _is_unique(self, relation: Relation, values: Sequence[Scalar]) -> bool:
         """Whether no two rows have the same values, or few may have, as of first rows, or a view and a state, of which

@@ -16,8 +16,8 @@ distinct values (``groupings``), of which M then has those of R as keys. No expr
 more than its arguments. ``join_regions`` says which relations may be joined last.
 
 Guard of cost, of what is not forced: M takes a grouping's work at each change of R. A change of S saves what a row of S
-meets, about as many rows as the largest relation of R has for each row of S: at least ``MET``. M has up to ``GROUPS``
-times as many rows as that largest relation. Where statistics do not tell, R and S stay together.
+meets, about as many rows as the largest relation of R has for each row of S (``rewriting.ViewGuard``). Where statistics
+do not tell, R and S stay together.
 """
 
 from __future__ import annotations
@@ -50,31 +50,14 @@ from planner.algebra.walk import contains, find, free_columns, kinds_of, transfo
 from planner.incremental.dataflow import groupings, retraction
 from planner.incremental.dataflow.graph import DataflowNode, Retracted
 from planner.incremental.dataflow.rewrites.join_regions import Region, Split, is_plain, region_of
+from planner.incremental.dataflow.rewrites.rewriting import Sized, ViewGuard
 from planner.incremental.rewrites.pushed_groupings import PushedGrouping
 from planner.rules.joins.cardinality import Cardinality
-from planner.statistics import Statistics
-
-#: Rows of the largest relation below a higher-order view for each row of a relation above, at least: fewer are met in
-#: less time than the view takes.
-MET: Final = 10_000
-#: Rows of the view, as a share of those of the largest relation below.
-GROUPS: Final = 0.1
 
 _JOINS: Final = kinds_of(Join)
 _GROUPINGS: Final = kinds_of(Aggregate)
 _WORKING: Final = kinds_of(Working)
 _LEAVES: Final = kinds_of(Scan, Snapshot)
-
-
-class Sized(Struct, frozen=True):
-    """What is known of the rows that a dataflow reads, and whether views are to be made whatever they cost."""
-
-    statistics: Statistics = {}
-    is_forced: bool = False
-
-
-#: Nothing is known, and nothing forced.
-UNSIZED: Final = Sized()
 
 
 class WithViews(Struct, frozen=True):
@@ -97,9 +80,10 @@ def may_have_views(relation: Relation) -> bool:
 
 def with_views(relation: Relation, sized: Sized, constants: frozenset[str]) -> WithViews:
     """The relation with higher-order views where the guards hold; ``constants`` are traces that never change."""
-    if not (sized.statistics or sized.is_forced) or not may_have_views(relation):
+    guard, is_known = sized.rewriting.views, bool(sized.statistics) or sized.rewriting.is_forced
+    if guard is None or not is_known or not may_have_views(relation):
         return WithViews(relation, frozenset())
-    splitting = _Splitting(relation, sized, constants)
+    splitting = _Splitting(relation, sized, guard, constants)
     changed = transform_relations(relation, splitting.change, _GROUPINGS)
     return WithViews(changed, frozenset(splitting.views))
 
@@ -107,10 +91,11 @@ def with_views(relation: Relation, sized: Sized, constants: frozenset[str]) -> W
 class _Splitting:
     """The groupings of one relation, inner ones first."""
 
-    def __init__(self, relation: Relation, sized: Sized, constants: frozenset[str]) -> None:
+    def __init__(self, relation: Relation, sized: Sized, guard: ViewGuard, constants: frozenset[str]) -> None:
         self._fresh = Fresh(relation)
         self._cardinality = Cardinality(relation, sized.statistics)
-        self._is_forced = sized.is_forced
+        self._is_forced = sized.rewriting.is_forced
+        self._guard = guard
         self._constants = constants
         self.views: list[Column] = []
 
@@ -151,7 +136,7 @@ class _Splitting:
             return []
         rows = [self._cardinality.rows(leaf) for leaf in region.leaves]
         largest = max(region.inner, key=rows.__getitem__)
-        small = [place for place, count in enumerate(rows) if MET * max(count, 1) <= rows[largest]]
+        small = [place for place, count in enumerate(rows) if self._guard.met * max(count, 1) <= rows[largest]]
         if self._is_forced and not small:
             small = [place for place in range(len(rows)) if place != largest]
         changing = (place for place in small if place != largest and not self._is_constant(region.leaves[place]))
@@ -193,7 +178,7 @@ class _Splitting:
         met = {key_of(value): self._cardinality.rows(leaf) for value, leaf in split.met(region)}
         groups = [self._cardinality.distinct(value) or met.get(key_of(value)) for value in _keys(view)]
         known = [count for count in groups if count is not None]
-        return len(known) == len(groups) and prod(known) <= GROUPS * largest
+        return len(known) == len(groups) and prod(known) <= self._guard.groups * largest
 
 
 def _keys(view: Aggregate) -> Iterator[Scalar]:

@@ -263,13 +263,6 @@ def is_root(node: Relation) -> bool:
     return _is_inside(node)
 
 
-def operators(root: Relation) -> Iterator[Join | Filter | Project]:
-    """The operators of a region, without its leaves."""
-    for node in _children_first(root):
-        if isinstance(node, Join | Filter | Project) and _is_inside(node):
-            yield node
-
-
 def is_plain(scalar: Node) -> bool:
     """Whether an expression may be moved: it has no subquery, and depends on its arguments alone."""
     return not has_subquery(scalar) and volatility(scalar) == "immutable"

@@ -21,7 +21,7 @@ Facts hold of committed rows (``dataflow.facts``), and a transaction's own chang
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 from typing import Any, Final
 
@@ -74,7 +74,7 @@ from planner.incremental.dataflow.facts import (
 )
 from planner.incremental.dataflow.graph import references
 from planner.incremental.dataflow.keyable import is_keyable, same_value
-from planner.incremental.dataflow.rewrites.join_regions import Beside, is_root, operators, region_of
+from planner.incremental.dataflow.rewrites.join_regions import Beside, is_root, region_of
 from planner.rules.joins.join_graph import Part, members
 
 _JOINS: Final = kinds_of(Join)
@@ -105,7 +105,7 @@ def _simpler(relation: Relation, tables: Tables) -> Simpler | None:
     """The relation with each region as rules leave it; None where all stay what they are."""
     uses = _Uses(relation)
     made, left_out = NodeMap[Relation](), list[str]()
-    for root, counts_once in _regions(relation):
+    for root, counts_once in _together(_regions(relation)):
         known = _Known(root, uses, tables, counts_once)
         while not known.is_fixed and (reason := next(filter(None, (rule(known) for rule in RULES)), None)):
             left_out.append(reason)
@@ -129,11 +129,8 @@ class _Uses:
             self._placed.update(*(item.columns for item in below))
 
     def above(self, root: Relation) -> frozenset[Column]:
-        """The columns of a region that are used outside of it."""
-        own = Counter[Column]()
-        for node in operators(root):
-            values = [value for _, value in node.outputs] if isinstance(node, Project) else [node.predicate]
-            own.update(item.column for value in values if value is not None for item in find(value, _REFERENCES))
+        """The columns of a region that are used outside of it, and of what is below it."""
+        own = Counter(item.column for item in find(root, _REFERENCES))
         return frozenset(
             column for column in root.columns if column in self._placed or self._counts[column] > own[column]
         )
@@ -141,6 +138,16 @@ class _Uses:
 
 def _sides(node: Any) -> tuple[Relation, ...]:
     return tuple(getattr(node, name) for name in BY_POSITION[type(node)])
+
+
+def _together(regions: Iterable[tuple[Relation, bool]]) -> Iterator[tuple[Relation, bool]]:
+    """Each region once: of one that stands in several places, equal rows count once where they do in all of them."""
+    found, once = list[Relation](), NodeMap[bool]()
+    for root, counts_once in regions:
+        if root not in once:
+            found.append(root)
+        once[root] = counts_once and once.of(root) is not False
+    return ((root, once[root]) for root in found)
 
 
 def _regions(relation: Relation) -> Iterator[tuple[Relation, bool]]:

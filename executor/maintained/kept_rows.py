@@ -26,8 +26,8 @@ from executor.dataflow.rows.weighted_rows import WEIGHT, Inconsistent, consolida
 from executor.dataflow.view_rows import ViewRows
 from executor.embedded.detached_statements import thread_seconds
 from executor.identity_cache import Remembered
-from executor.queries.expanded_views import Expanded
-from executor.queries.table_look_ups import TableLookUps
+from executor.maintained.expanded_views import Expanded
+from executor.maintained.table_look_ups import TableLookUps
 from executor.small import AnyTable, few, few_of, table_of, together
 from executor.tables.change_trace import TableChanges
 from executor.traces.bookmark import Bookmark
@@ -38,10 +38,11 @@ from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Column, Relation, Scan, Snapshot
 from planner.algebra.walk import find, kinds_of
 from planner.cancellation import leave
+from planner.incremental.cost.choice import Alternative
 from planner.incremental.cost.work import Work
 from planner.incremental.dataflow.graph import Source, TimeBounded
 from planner.incremental.dataflow.planning import Planned
-from planner.incremental.dataflow.rewrites.higher_order import Sized
+from planner.incremental.dataflow.rewrites.rewriting import Sized
 from planner.incremental.names import stored_name
 from planner.incremental.programs.state_relations import weighted as weights_of
 
@@ -64,12 +65,15 @@ class Unknown(Exception):
 
 
 class RowsPlan(Struct, frozen=True):
-    """How a view's rows follow changes, planned for rows that are ``sized`` so. ``plans`` are those of the dataflow's
-    relations, which are many: other queries must not displace them."""
+    """How a view's rows follow changes, planned for rows that are ``sized`` so. It ``is_chosen`` where the costs of
+    ``alternatives`` were compared, or there are none; the chosen one is the first. ``plans`` are those of the
+    dataflow's relations, which are many: other queries must not displace them."""
 
     expanded: Expanded
     planned: Planned
     sized: Sized
+    is_chosen: bool = False
+    alternatives: tuple[Alternative, ...] = ()
     plans: PlanCache = field(default_factory=lambda: PlanCache(sys.maxsize))
 
 

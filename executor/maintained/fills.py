@@ -21,12 +21,12 @@ import pyarrow as pa
 
 from catalog.values.errors import SqlError
 from executor.core.core import Core
+from executor.core.spark_queries import Analytics
 from executor.dataflow.maintained import TooLarge
 from executor.embedded.connection import Bindings
 from executor.embedded.detached_statements import thread_seconds
-from executor.queries.fill_queries import FillQueries
-from executor.queries.kept_rows import GIVEN_UP, Below, KeptRows, RowsPlan, Unknown
-from executor.queries.spark_queries import Analytics
+from executor.maintained.fill_queries import FillQueries
+from executor.maintained.kept_rows import GIVEN_UP, Below, KeptRows, RowsPlan, Unknown
 from executor.tables.store import ReadSnapshot
 from executor.traces.budget import Held
 from executor.views.view_lock import locked

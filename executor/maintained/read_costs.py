@@ -104,6 +104,11 @@ class ReadCosts(Struct):
         self._followed = _Times(recent=self._followed.recent)
 
     @property
+    def filled(self) -> float:
+        """Seconds of filling the rows that are kept, the last time."""
+        return self._filled
+
+    @property
     def computed(self) -> float | None:
         """Seconds of an evaluation, once known."""
         return self._computed.median
@@ -112,6 +117,11 @@ class ReadCosts(Struct):
     def followed(self) -> float | None:
         """Seconds of following a change, once known."""
         return self._followed.median
+
+    def milliseconds(self, is_followed: bool) -> float | None:
+        """Milliseconds of following a change, or of an evaluation, once known."""
+        seconds = self.followed if is_followed else self.computed
+        return None if seconds is None else seconds * 1000
 
     @property
     def is_worth(self) -> bool:

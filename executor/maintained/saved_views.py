@@ -24,9 +24,10 @@ from catalog.values.errors import SqlError
 from executor.commit.files import disk_error, read_document, replace_file
 from executor.core.core import Core
 from executor.dataflow.maintained import Saved
-from executor.queries.kept_rows import RowsPlan
+from executor.maintained.kept_rows import RowsPlan
 from executor.traces.checked import as_written, pack, unpack
 from executor.traces.parquet import StoredFile, describe_file, verify_file
+from planner.incremental.dataflow.rewrites.rewriting import GUARDED, REWRITINGS, Rewriting
 
 _LOGGER: Final = logging.getLogger(__name__)
 #: The form of the files, and what a plan's nodes mean.
@@ -43,8 +44,8 @@ def plan_key(plan: RowsPlan) -> str:
 
 
 class SavedView(Struct, frozen=True):
-    """One view's rows: the ``plan``'s key, their LSN and number, the views whose kept rows they are made of, and, in
-    the order of the file, the nodes whose rows are ``kept`` and those of ``groups``."""
+    """One view's rows: the ``plan``'s key, their LSN and number, the views whose kept rows they are made of, in the
+    order of the file the nodes whose rows are ``kept`` and those of ``groups``, and the name of the ``rewriting``."""
 
     plan: str
     lsn: int
@@ -53,6 +54,12 @@ class SavedView(Struct, frozen=True):
     kept: tuple[int, ...]
     groups: tuple[int, ...]
     file: StoredFile
+    rewriting: str = GUARDED.name
+
+    @property
+    def written(self) -> Rewriting:
+        """The rewriting by which the view was planned."""
+        return REWRITINGS.get(self.rewriting, GUARDED)
 
 
 class SavedViews:
@@ -124,7 +131,7 @@ class SavedViews:
                     stream.write_table(table)
         described, count = describe_file(path, self._folder), sum(table.num_rows for table in tables)
         sources, nodes = plan.expanded.sources, (tuple(rows.kept), tuple(rows.groups))
-        return SavedView(plan_key(plan), lsn, count, sources, *nodes, described)
+        return SavedView(plan_key(plan), lsn, count, sources, *nodes, described, plan.sized.rewriting.name)
 
 
 def _read(file: pa.NativeFile) -> pa.Table:

@@ -17,17 +17,16 @@ from msgspec import Struct
 
 from catalog.objects import Table, View
 from executor.core.core import Core
-from executor.queries.statistics import all_statistics_of, statistics_of_scans
+from executor.core.statistics import all_statistics_of, statistics_of_scans
 from executor.views.runtime import ViewRuntime
 from planner.algebra.construction import Fresh
 from planner.algebra.nodes import ColumnRef, Project, Relation, Scan, Snapshot
 from planner.algebra.walk import descend, find, is_larger, kinds_of, transform
+from planner.incremental.cost.choice import Followed, has_alternatives
 from planner.incremental.dataflow.graph import Dataflow, Source
-from planner.incremental.dataflow.planning import Planned, dataflow_of, joined
+from planner.incremental.dataflow.planning import joined
 from planner.incremental.dataflow.rewrites.by_facts import by_facts
-from planner.incremental.dataflow.rewrites.counted_keys import asks_for_partners
 from planner.incremental.dataflow.rewrites.expired_rows import without_expired
-from planner.incremental.dataflow.rewrites.higher_order import Sized, may_have_views
 from planner.incremental.programs.program import Program
 from planner.incremental.programs.renaming import with_current_names
 from planner.statistics import Statistics, TableStatistics
@@ -37,7 +36,8 @@ _SNAPSHOTS: Final = kinds_of(Snapshot)
 #: Nodes of a relation that is too large to be worth a dataflow.
 _LARGE: Final = 3000
 _OTHER: Final = "a relation is read that is neither a table nor a state"
-_TOO_LARGE: Final = "the views that it reads are too large together"
+#: Why a view is not maintained that could be over kept rows of more of the views that it reads.
+TOO_LARGE: Final = "the views that it reads are too large together"
 
 
 class Facts(Struct, frozen=True):
@@ -97,7 +97,7 @@ class Expanded(Struct, frozen=True):
     @property
     def is_too_large(self) -> bool:
         """Whether it could be maintained over kept rows of more of the views that it reads."""
-        return self.reason == _TOO_LARGE
+        return self.reason == TOO_LARGE
 
     @property
     def sources(self) -> tuple[int, ...]:
@@ -119,10 +119,16 @@ class Expanded(Struct, frozen=True):
         rows: list[int] = [table.num_rows for state in states for table in state.tables]
         return sum(rows) + sum(counts.get(oid, 0) for oid in scans)
 
-    def sized(self, core: Core, kept: Mapping[int, int]) -> Sized:
-        """What is known of the rows of tables, states, and views, of which so many rows are ``kept``."""
-        found: dict[int | str, TableStatistics] = {**_statistics(core, self.relation)}
-        if may_have_views(self.relation):
+    @property
+    def followed(self) -> Followed:
+        """The relation as the planner follows it."""
+        return _followed(self.views[0][0], self.relation, self.constants, self.facts)
+
+    def statistics(self, core: Core, kept: Mapping[int, int]) -> Statistics:
+        """What is known of the rows of tables, states, and views, of which so many rows are ``kept``; nothing where the
+        relation has no alternatives."""
+        found: dict[int | str, TableStatistics] = {**table_statistics(core, self.relation)}
+        if has_alternatives(self.relation):
             read = {node.trace for node in find(self.relation, _SNAPSHOTS)}
             states = {trace: runtime.states[name] for trace, (runtime, name) in self.traces.items() if trace in read}
             found |= {
@@ -130,7 +136,7 @@ class Expanded(Struct, frozen=True):
                 for trace, state in states.items()
             }
             found |= {oid: TableStatistics(float(rows)) for oid, rows in kept.items()}
-        return Sized(found, has_views(self.views[0][0].view))
+        return found
 
     def snapshots(self) -> dict[str, pa.Table]:
         """The rows of the traces, by the engine names of their leaves, without those that are done with."""
@@ -181,7 +187,7 @@ class Prospect(Struct, frozen=True):
         return with_current_names(self.program.final, view.moved)
 
 
-class _Expansion(Struct, frozen=True):
+class Expansion(Struct, frozen=True):
     """A view's final relation over tables and traces, and those of the views, by oid, of which it consists."""
 
     relation: Relation
@@ -190,10 +196,20 @@ class _Expansion(Struct, frozen=True):
     reason: str
     facts: Facts
 
+    @property
+    def followed(self) -> Followed:
+        """The relation as the planner follows it."""
+        owner, _ = next(iter(self.views.values()))
+        return _followed(owner, self.relation, self.constants, self.facts)
+
+
+def _followed(owner: Owner, relation: Relation, constants: frozenset[str], facts: Facts) -> Followed:
+    return Followed(relation, f"v{owner.view.oid}", constants, facts.left_out)
+
 
 def expanded_view(core: Core, runtime: ViewRuntime, kept: Collection[int] = ()) -> Expanded:
     """A view's final relation over tables and states, and over those of the views below whose rows are ``kept``."""
-    found = _expansion(core, runtime, kept)
+    found = expansion_of(core, runtime, kept)
     own = runtime.view.oid
     views = [(runtime if oid == own else core.view(oid), relation) for oid, (_, relation) in found.views.items()]
     traces = {scoped_trace(owner, name): (owner, name) for owner, _ in views for name in owner.states}
@@ -201,53 +217,13 @@ def expanded_view(core: Core, runtime: ViewRuntime, kept: Collection[int] = ()) 
     return Expanded(found.relation, tuple(views), traces, found.constants, zone, found.reason, found.facts)
 
 
-def planned_rows(core: Core, owner: Owner) -> Planned:
-    """How the rows of a view would follow changes; over the kept rows of the views that it reads where it is too large
-    otherwise."""
-    found = _expansion(core, owner)
-    if found.reason == _TOO_LARGE:
-        found = _expansion(core, owner, core.plans.get(owner.final(owner.view)).views)
-    sized = Sized(_statistics(core, found.relation), has_views(owner.view))
-    planned = dataflow(owner.view.oid, found.relation, found.constants, found.reason, sized, found.facts)
-    return by_method(owner.view, planned)
+def table_statistics(core: Core, relation: Relation) -> Statistics:
+    """Of the tables that a relation reads; nothing where it has no alternatives."""
+    return all_statistics_of(relation, core.catalog, core.tables, {}) if has_alternatives(relation) else {}
 
 
-def method_of(view: View) -> str:
-    """The view's option ``method``."""
-    return dict(view.options).get("method", "auto")
-
-
-def keeps_rows(view: View) -> bool:
-    """Whether a view's option ``method`` has its rows kept from the first read on."""
-    return method_of(view) in ("incremental", "higher_order")
-
-
-def has_views(view: View) -> bool:
-    """Whether a view's option ``method`` asks for higher-order views."""
-    return method_of(view) == "higher_order"
-
-
-def by_method(view: View, planned: Planned) -> Planned:
-    """A view's dataflow as its option ``method`` uses it."""
-    return Planned(None, ("the view has method = 'recompute'",)) if method_of(view) == "recompute" else planned
-
-
-def dataflow(
-    oid: int, relation: Relation, constants: frozenset[str], reason: str, sized: Sized, facts: Facts = NO_FACTS
-) -> Planned:
-    """The dataflow of an expanded view, unless there is a reason against it."""
-    if reason:
-        return Planned(None, (reason,))
-    return dataflow_of(relation, f"v{oid}", constants, sized, facts.left_out)
-
-
-def _statistics(core: Core, relation: Relation) -> Statistics:
-    """Of the tables that a relation reads, where its dataflow depends on them."""
-    is_asked = may_have_views(relation) or asks_for_partners(relation)
-    return all_statistics_of(relation, core.catalog, core.tables, {}) if is_asked else {}
-
-
-def _expansion(core: Core, view: Owner, kept: Collection[int] = ()) -> _Expansion:
+def expansion_of(core: Core, view: Owner, kept: Collection[int] = ()) -> Expansion:
+    """A view's final relation over tables and traces, and over those of the views below whose rows are ``kept``."""
     views: dict[int, tuple[Owner, Relation]] = {}
     reason = ""
 
@@ -285,14 +261,14 @@ def _expansion(core: Core, view: Owner, kept: Collection[int] = ()) -> _Expansio
     while not reason and any(map(is_expanded, find(relation, _SCANS))):
         relation = descend(relation, change, _SCANS)
         if is_larger(relation, _LARGE):
-            reason = _TOO_LARGE
+            reason = TOO_LARGE
     facts = NO_FACTS
     if not reason:
         relation, facts = _by_facts(core, joined(relation))
     constants = frozenset(
         scoped_trace(owner, item.name) for owner, _ in views.values() for item in owner.program.statics
     )
-    return _Expansion(relation, views, constants, reason, facts)
+    return Expansion(relation, views, constants, reason, facts)
 
 
 def _by_facts(core: Core, relation: Relation) -> tuple[Relation, Facts]:

@@ -20,8 +20,8 @@ import pyarrow as pa
 from catalog.objects import View
 from catalog.values.errors import SqlError
 from executor.core.core import Core
-from executor.queries.spark_queries import SPARK_FAILED, Analytics, Leaf, SparkQuery, Stored, write_input
-from executor.queries.statistics import statistics_of
+from executor.core.spark_queries import SPARK_FAILED, Analytics, Leaf, SparkQuery, Stored, write_input
+from executor.core.statistics import statistics_of
 from executor.tables.store import ReadSnapshot
 from planner.algebra.nodes import Relation, Scan, Snapshot
 from planner.algebra.walk import find, kinds_of

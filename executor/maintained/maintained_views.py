@@ -25,130 +25,43 @@ from time import monotonic
 from typing import Final, TypeVar
 
 import pyarrow as pa
-from msgspec import Struct, field
-from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from executor.core.core import Core
-from executor.dataflow.maintained import Saved, Whole
+from executor.core.spark_queries import Analytics
+from executor.dataflow.maintained import Saved
 from executor.embedded.detached_statements import thread_seconds
-from executor.queries.background_following import BackgroundFollowing
-from executor.queries.expanded_views import (
-    Expanded,
+from executor.maintained.background_following import BackgroundFollowing
+from executor.maintained.dataflow_choice import (
+    admits,
     by_method,
-    dataflow,
-    expanded_view,
-    has_views,
+    guarded_plan,
     keeps_rows,
-    method_of,
     planned_rows,
-    source_statistics,
 )
-from executor.queries.fills import Fill, Fills
-from executor.queries.kept_rows import GIVEN_UP, KeptRows, RowsPlan, Unknown, most_bytes
-from executor.queries.read_costs import ReadCosts
-from executor.queries.saved_views import SavedView, SavedViews, plan_key
-from executor.queries.spark_queries import Analytics
+from executor.maintained.decisions import COMPUTED, Decisions
+from executor.maintained.expanded_views import Expanded, expanded_view, source_statistics
+from executor.maintained.fills import Fill, Fills
+from executor.maintained.kept_rows import GIVEN_UP, KeptRows, RowsPlan, Unknown
+from executor.maintained.known_view import KeptFacts, KnownView, Reading
+from executor.maintained.saved_views import SavedView, SavedViews, plan_key
 from executor.small import table_of
 from executor.traces.budget import Held
 from executor.views.runtime import ViewPassed, ViewRuntime
 from executor.views.view_lock import ViewLock, locked
-from planner.algebra.nodes import Column, Scan
+from planner.algebra.nodes import Scan
 from planner.explain.views import Measured
-from planner.incremental.cost.dataflow_costs import fitting
-from planner.incremental.cost.work import Work
 from planner.incremental.dataflow.graph import Dataflow, Source
-from planner.incremental.dataflow.planning import Planned
-from planner.incremental.dataflow.rewrites.higher_order import Sized
-from planner.statistics import Statistics, are_alike
+from planner.incremental.dataflow.rewrites.rewriting import GUARDED, Rewriting
+from planner.statistics import Statistics
 
 _LOGGER: Final = logging.getLogger(__name__)
 #: Rows of tables and states up to which a read itself makes the rows that are kept.
 AT_ONCE: Final = 100_000
 #: Seconds after which a stop of the server saves the rows of no other view.
 SAVING: Final = 10.0
-#: How many times as many rows are kept where it is asked again whether other ones would serve better, of how many on.
-GROWTH: Final = 4
-FIRST_GROWTH: Final = 10_000
-#: How many times as much memory as they may take rows are expected to take that are not made.
-DOUBT: Final = 1.5
-#: The part of the memory of rows that did not fit which they are expected to take where they are tried again.
-SHRUNK: Final = 0.9
 
 _Answer = TypeVar("_Answer")
-
-
-class _Known(Struct):
-    """What is known of a view: its plan, its costs, and its rows, if they are kept."""
-
-    runtime: ViewRuntime
-    plan: RowsPlan
-    costs: ReadCosts = field(default_factory=ReadCosts)
-    kept: KeptRows | None = None
-    fill: Fill | None = None
-    #: How many rows were kept when the plan was last asked.
-    asked: int = 0
-    #: How many queries of the last fill in the background each engine has computed.
-    engines: Mapping[str, int] = field(default_factory=dict)
-    #: The bytes that its rows were last estimated to take, those of rows that did not fit, and whether these are too
-    #: many.
-    estimated: float = 0.0
-    refused: float = inf
-    is_too_large: bool = False
-
-    @property
-    def expanded(self) -> Expanded:
-        """The view over tables, states and kept rows of views."""
-        return self.plan.expanded
-
-    @property
-    def reads(self) -> tuple[int, ...]:
-        """The views whose kept rows are read now."""
-        return self.expanded.sources if self.kept is not None or self.fill is not None else ()
-
-    @property
-    def method(self) -> str:
-        """The view's option."""
-        return method_of(self.runtime.view)
-
-    def may_follow(self, lsn: int) -> bool:
-        """Whether the plan's rows are the view's at an LSN: what it relies on may hold of later ones alone."""
-        return lsn >= self.expanded.facts.since
-
-    def drop(self) -> None:
-        """The rows are not kept any more, nor are they made."""
-        if self.kept is not None:
-            self.kept.close()
-            self.kept = None
-        if self.fill is not None:
-            self.fill.give_up()
-            self.fill = None
-
-
-class Reading(Struct, frozen=True):
-    """A read of a view: at an LSN, at the time of its reader's transaction, over what ``whole`` sees."""
-
-    lsn: int
-    time: datetime
-    whole: Whole
-    #: Raises where the reader's moment sees no tables, so that it takes another one.
-    require_tables: Callable[[], None]
-    #: Whether the reader can take a later moment instead.
-    may_be_later: bool = False
-
-
-class KeptFacts(Struct, frozen=True):
-    """A view's dataflow, how many rows are kept of its nodes (None where none are) and what changes have taken there,
-    what reads have taken, whether rows to keep are being made, how many queries each engine has computed for those
-    that were, and whether they are estimated to take too much memory."""
-
-    planned: Planned
-    counts: dict[int, int] | None
-    work: dict[int, Work]
-    measured: Measured
-    is_filling: bool
-    engines: Mapping[str, int]
-    is_too_large: bool
 
 
 class MaintainedViews:
@@ -156,10 +69,11 @@ class MaintainedViews:
 
     def __init__(self, core: Core, analytics: Analytics) -> None:
         self._core, self._analytics = core, analytics
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, KnownView] = {}
         self._fills = Fills()
         self._saved = SavedViews(core)
         self._following = BackgroundFollowing(core, self._follow)
+        self.decisions = Decisions(self._measured)
 
     def close(self) -> None:
         """Begins no fill any more, ends what runs in the background, and saves the rows that are kept for the next
@@ -194,21 +108,20 @@ class MaintainedViews:
                 self._give_back(known)
                 if known.kept is None and known.fill is None:
                     self._known.pop(oid, None)
+                    self.decisions.forget(oid)
 
     def facts(self, runtime: ViewRuntime) -> KeptFacts:
         """How a view's rows are maintained now. With the view's lock."""
         known = self._of(runtime)
         self._take(known)
-        computed, followed = (
-            None if seconds is None else seconds * 1000 for seconds in (known.costs.computed, known.costs.followed)
-        )
-        self._plan_by_size(known)
+        known.choose(self._core, self._statistics(known.expanded))
         counts, work = (None, {}) if known.kept is None else (known.kept.counts, known.kept.work)
         planned = planned_rows(self._core, runtime) if known.expanded.is_too_large else known.plan.planned
         planned = by_method(runtime.view, planned)
         is_filling, is_too_large = known.fill is not None, known.kept is None and known.is_too_large
-        measured = Measured(computed, followed)
-        return KeptFacts(planned, counts, work, measured, is_filling, known.engines, is_too_large)
+        measured = Measured(known.costs.milliseconds(is_followed=False), known.costs.milliseconds(is_followed=True))
+        alternatives = known.plan.alternatives if planned is known.plan.planned else ()
+        return KeptFacts(planned, counts, work, measured, is_filling, known.engines, is_too_large, alternatives)
 
     def statistics(self, flow: Dataflow) -> Statistics:
         """What is known of the rows of a dataflow's sources. Without locks."""
@@ -253,7 +166,7 @@ class MaintainedViews:
         """Of the rows of a view those with some values in columns of it, and perhaps others, if its rows are kept. With
         the locks of the view and of those that it reads."""
 
-        def find(known: _Known, kept: KeptRows) -> pa.Table | None:
+        def find(known: KnownView, kept: KeptRows) -> pa.Table | None:
             shown = known.expanded.relation.columns
             places = {item.name: column for item, column in zip(runtime.view.stored, shown, strict=True)}
             return kept.lookup(tuple(places[name] for name in columns), values)
@@ -267,7 +180,7 @@ class MaintainedViews:
         return None if found is None else [*map(table_of, found)]
 
     def _of_kept(
-        self, runtime: ViewRuntime, lsn: int, time: datetime, answer: Callable[[_Known, KeptRows], _Answer | None]
+        self, runtime: ViewRuntime, lsn: int, time: datetime, answer: Callable[[KnownView, KeptRows], _Answer | None]
     ) -> _Answer | None:
         """What rows that are kept, and are brought to an LSN, answer; None where there are none."""
         known = self._known.get(runtime.view.oid)
@@ -300,10 +213,10 @@ class MaintainedViews:
                     lsn = self._core.sequencer.visible
                 started = thread_seconds()
                 if self._brought(oid, lsn, kept.time) is not None:
-                    known.costs.follow(thread_seconds() - started)
+                    known.follow(thread_seconds() - started)
             return kept is not None
 
-    def _attempt(self, known: _Known, answer: Callable[[], _Answer | None]) -> _Answer | None:
+    def _attempt(self, known: KnownView, answer: Callable[[], _Answer | None]) -> _Answer | None:
         """An answer from rows that are kept; None where they are of no use any more."""
         try:
             return answer()
@@ -314,7 +227,7 @@ class MaintainedViews:
             self._lose(known, repr(error))
             raise
 
-    def _followed(self, known: _Known, at: Reading) -> pa.Table:
+    def _followed(self, known: KnownView, at: Reading) -> pa.Table:
         """The rows by what has changed since the last time, or kept from now on."""
         if known.kept is None:
             with known.costs.filling():
@@ -325,56 +238,43 @@ class MaintainedViews:
             has_changed = known.kept.advance(at.lsn, at.time, at.whole)
             found = known.kept.answer(at.whole)
             if has_changed:
-                known.costs.follow(thread_seconds() - started)
+                known.follow(thread_seconds() - started)
         self._following.read(known.runtime.view.oid, at.lsn)
         if known.method == "auto" and known.costs.is_dear and not self._is_read(known):
             self._lose(known, "following changes takes longer than computing anew")
         return found
 
-    def _of(self, runtime: ViewRuntime) -> _Known:
+    def _of(self, runtime: ViewRuntime) -> KnownView:
         oid = runtime.view.oid
         known = self._known.get(oid)
         is_current = known is not None and known.runtime is runtime and known.expanded.is_current(self._core)
-        if known is None or not is_current or known.plan.sized.is_forced != has_views(runtime.view):
+        if known is None or not is_current or not admits(runtime.view, known.plan.sized.rewriting):
             if known is not None:
                 known.drop()
-            known = self._known[oid] = _Known(runtime, self._plan(runtime, ()))
+            known = self._known[oid] = KnownView(runtime, self._plan(runtime, ()))
         return known
 
-    def _plan(self, runtime: ViewRuntime, kept: Collection[int]) -> RowsPlan:
-        """How the rows of a view follow changes over the rows of views that are ``kept``."""
-        return self._planned(expanded_view(self._core, runtime, kept))
+    def _plan(self, runtime: ViewRuntime, kept: Collection[int], rewriting: Rewriting = GUARDED) -> RowsPlan:
+        """How the rows of a view might follow changes over the rows of views that are ``kept``."""
+        expanded = expanded_view(self._core, runtime, kept)
+        return guarded_plan(expanded, self._statistics(expanded), rewriting)
 
-    def _planned(self, expanded: Expanded) -> RowsPlan:
-        sized = self._sized(expanded)
-        oid = expanded.views[0][0].view.oid
-        planned = dataflow(oid, expanded.relation, expanded.constants, expanded.reason, sized, expanded.facts)
-        return RowsPlan(expanded, planned, sized)
-
-    def _sized(self, expanded: Expanded) -> Sized:
+    def _statistics(self, expanded: Expanded) -> Statistics:
         kept = {oid: self._known[oid].kept for oid in expanded.sources if oid in self._known}
-        return expanded.sized(self._core, {oid: rows.rows.count for oid, rows in kept.items() if rows is not None})
+        return expanded.statistics(self._core, {oid: rows.rows.count for oid, rows in kept.items() if rows is not None})
 
-    def _plan_by_size(self, known: _Known) -> None:
-        """Plans a view again whose rows are not kept, where the rows that it reads are many more or fewer than when it
-        was planned."""
-        if known.kept is not None or known.fill is not None:
-            return
-        if not are_alike(known.plan.sized.statistics, self._sized(known.expanded).statistics):
-            known.plan = self._planned(known.expanded)
-
-    def _is_worth(self, known: _Known, is_needed: bool) -> bool:
+    def _is_worth(self, known: KnownView, is_needed: bool) -> bool:
         """Whether rows that are not kept are to be from now on, if a dataflow can keep them. They are needed where a
         view above is not followed without them."""
         is_chosen = keeps_rows(known.runtime.view) or (known.method == "auto" and (is_needed or known.costs.is_worth))
         return is_chosen and not known.costs.pause
 
-    def _is_read(self, known: _Known) -> bool:
+    def _is_read(self, known: KnownView) -> bool:
         """Whether other views read the rows that are kept of one."""
         oid = known.runtime.view.oid
         return any(oid in other.reads for other in tuple(self._known.values()))
 
-    def _restore(self, known: _Known, time: datetime) -> None:
+    def _restore(self, known: KnownView, time: datetime) -> None:
         """Keeps the rows of a view that were saved at the last stop, after those of the views that it reads. Makes many
         in the background."""
         oid = known.runtime.view.oid
@@ -389,7 +289,7 @@ class MaintainedViews:
             if below is not None and below.kept is not None:
                 standing[below.runtime.view.oid] = below.kept
         self._saved.forget(oid)
-        plan = self._plan(known.runtime, standing)
+        plan = self._plan(known.runtime, standing, entry.written)
         if plan_key(plan) != entry.plan or entry.lsn > self._core.opened_lsn:
             return
         held = self._held(known)
@@ -402,7 +302,7 @@ class MaintainedViews:
         else:
             self._fills.begin(fill)
 
-    def _take_up(self, known: _Known, time: datetime) -> bool:
+    def _take_up(self, known: KnownView, time: datetime) -> bool:
         """Takes up the saved rows of a view that keeps none; returns whether its rows are still being made."""
         self._take(known)
         if known.kept is None and known.fill is None:
@@ -426,71 +326,59 @@ class MaintainedViews:
             raise
         return rows
 
-    def _has_rows(self, known: _Known, at: Reading, is_needed: bool = False) -> bool:
+    def _has_rows(self, known: KnownView, at: Reading, is_needed: bool = False) -> bool:
         """Whether a view's rows are kept, or are to be by this read. Begins a fill where these are many."""
         self._take_up(known, at.time)
         if known.kept is not None:
-            self._outgrow(known, at)
+            self._make_better(known, at)
         if known.kept is not None or known.fill is not None or not self._is_worth(known, is_needed):
             return known.kept is not None
         if not self._planned_over(known, self._kept_below(known, at)):
             return False
         if known.expanded.is_too_large and not self._planned_over(known, self._kept_below(known, at, are_needed=True)):
             return False
-        self._plan_by_size(known)
+        known.choose(self._core, self._statistics(known.expanded))
         if known.plan.planned.dataflow is None or not known.may_follow(at.lsn):
             return False
         if self._size(known) <= AT_ONCE:
             return True
-        if self._fits(known):
+        if known.fits(self._core, self.statistics(known.plan.planned.dataflow)):
             self._begin(known, known.plan, at)
         else:
             known.costs.lose()
+            self.decisions.note(known.too_large())
         return False
 
-    def _fits(self, known: _Known) -> bool:
-        """Whether the rows of a view may be expected not to take more memory than one may, if need be without rows that
-        are looked up in tables."""
-        planned, most = known.plan.planned, most_bytes(self._core)
-        assert planned.dataflow is not None
-        flow, known.estimated = fitting(planned.dataflow, self.statistics(planned.dataflow), most)
-        limit = min(DOUBT * most, SHRUNK * known.refused)
-        known.is_too_large = known.method == "auto" and known.estimated > limit
-        if not known.is_too_large and flow is not planned.dataflow:
-            known.plan = replace(known.plan, planned=replace(planned, dataflow=flow))
-        return not known.is_too_large
-
-    def _begin(self, known: _Known, plan: RowsPlan, at: Reading) -> None:
+    def _begin(self, known: KnownView, plan: RowsPlan, at: Reading) -> None:
         """Makes the rows of a view in the background."""
         known.fill = Fill(self._core, self._analytics, plan, at.time, self._held(known), self._brought)
         self._fills.begin(known.fill)
 
-    def _outgrow(self, known: _Known, at: Reading) -> None:
-        """Makes other rows of a view that has many more than when it was planned, where such a plan has higher-order
-        views now; meanwhile the ones that there are follow the changes."""
+    def _make_better(self, known: KnownView, at: Reading) -> None:
+        """Makes other rows of a view that has many more than when it was planned, or whose changes have become others,
+        where another alternative would have saved the time of making them by now. Meanwhile the rows that there are
+        follow the changes."""
         kept = known.kept
         assert kept is not None
         count = self._attempt(known, lambda: kept.rows.count)  # a view that it reads may have lost its rows
-        if count is None or known.fill is not None or count <= GROWTH * max(known.asked, FIRST_GROWTH):
+        if count is None or not known.is_to_be_asked(count):
             return
-        known.asked = count
-        if not are_alike(known.plan.sized.statistics, self._sized(known.expanded).statistics):
-            plan = self._planned(known.expanded)
-            if _auxiliary(plan.planned) != _auxiliary(known.plan.planned):
-                self._begin(known, plan, at)
+        plan = known.better_plan(self._core, self._statistics(known.expanded), count)
+        if plan is not None:
+            self._begin(known, plan, at)
 
-    def _planned_over(self, known: _Known, sources: tuple[int, ...] | None) -> bool:
+    def _planned_over(self, known: KnownView, sources: tuple[int, ...] | None) -> bool:
         """Plans a view over kept rows of others; False where these are still being made."""
         if sources is not None and sources != known.expanded.sources:
             known.plan = self._plan(known.runtime, sources)
         return sources is not None
 
-    def _size(self, known: _Known) -> int:
+    def _size(self, known: KnownView) -> int:
         """About how many rows are read to make those of a view."""
         below = (self._known[oid].kept for oid in known.expanded.sources)
         return known.expanded.size(self._core) + sum(kept.rows.count for kept in below if kept is not None)
 
-    def _kept_below(self, known: _Known, at: Reading, are_needed: bool = False) -> tuple[int, ...] | None:
+    def _kept_below(self, known: KnownView, at: Reading, are_needed: bool = False) -> tuple[int, ...] | None:
         """The views below one whose kept rows it is to read; None while such rows are being made."""
         found: set[int] = set()
         for runtime in map(self._core.find_view, self._core.plans.get(known.runtime.final(known.runtime.view)).views):
@@ -510,7 +398,7 @@ class MaintainedViews:
             found.update(others)
         return tuple(sorted(found))
 
-    def _keep(self, known: _Known, at: Reading) -> None:
+    def _keep(self, known: KnownView, at: Reading) -> None:
         """Keeps the rows of a view below the one that is read."""
 
         def filled() -> KeptRows | None:
@@ -537,7 +425,7 @@ class MaintainedViews:
 
         return self._attempt(known, advanced)
 
-    def _take(self, known: _Known) -> None:
+    def _take(self, known: KnownView) -> None:
         """Takes the rows of a fill that is over."""
         fill = known.fill
         if fill is None or not fill.is_over:
@@ -546,17 +434,17 @@ class MaintainedViews:
         known.costs.fill(fill.seconds)
         if rows is not None:
             known.drop()
-            known.kept, known.plan, known.engines, known.asked = rows, fill.plan, fill.engines, rows.rows.count
-            known.kept.account()
+            known.kept, known.plan, known.engines = rows, fill.plan, fill.engines
+            self._begun(known, rows)
         elif known.kept is None and fill.computes:
             known.refused = known.estimated if fill.is_too_large else inf
             self._lose(known, "they could not be made")
 
-    def _computed(self, known: _Known, compute: Callable[[], pa.Table]) -> pa.Table:
+    def _computed(self, known: KnownView, compute: Callable[[], pa.Table]) -> pa.Table:
         with known.costs.computing():
             return compute()
 
-    def _filled(self, known: _Known, at: Reading) -> KeptRows:
+    def _filled(self, known: KnownView, at: Reading) -> KeptRows:
         rows = KeptRows(self._core, known.plan, at.lsn, at.time, self._held(known), self._brought)
         known.engines = {}
         try:
@@ -565,22 +453,30 @@ class MaintainedViews:
         except BaseException:
             rows.close()
             raise
-        rows.account()
-        known.asked = rows.rows.count
+        self._begun(known, rows)
         return rows
 
-    def _held(self, known: _Known) -> Held:
+    def _held(self, known: KnownView) -> Held:
         return self._core.trace_budget.register(lambda size: self._give_back(known))
 
-    def _give_back(self, known: _Known) -> None:
+    def _give_back(self, known: KnownView) -> None:
         with known.runtime.lock.if_free() as is_free:
             if is_free:
                 known.drop()
 
-    def _lose(self, known: _Known, reason: str) -> None:
+    def _lose(self, known: KnownView, reason: str) -> None:
         _LOGGER.debug("rows of view %s are computed anew: %s", known.runtime.view.name, reason)
+        self.decisions.note(known.given_up(reason))
         known.drop()
         known.costs.lose()
+
+    def _begun(self, known: KnownView, rows: KeptRows) -> None:
+        known.begin(rows)
+        self.decisions.note(known.following())
+
+    def _measured(self, oid: int, chosen: str) -> float | None:
+        known = self._known.get(oid)
+        return None if known is None else known.costs.milliseconds(is_followed=chosen != COMPUTED)
 
 
 def _locks_below(core: Core, runtime: ViewRuntime) -> list[ViewLock]:
@@ -596,12 +492,7 @@ def _free_below(core: Core, runtime: ViewRuntime) -> Iterator[bool]:
         yield all(taken.enter_context(lock.if_free()) for lock in _locks_below(core, runtime))
 
 
-def _auxiliary(planned: Planned) -> tuple[tuple[Column, ...], ...]:
-    """The higher-order views of a plan."""
-    return () if planned.dataflow is None else planned.dataflow.auxiliary
-
-
-def _is_kept_for(below: _Known, above: _Known) -> bool:
+def _is_kept_for(below: KnownView, above: KnownView) -> bool:
     """Whether a view's rows, made by the read of a view above it, may be what that follows: they are the same at any
     time, and in any time zone that the other view has."""
     is_timed = below.runtime.view.timed or below.expanded.expiry is not None
