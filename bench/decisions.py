@@ -142,7 +142,7 @@ class _Measuring:
     def _facts(self) -> KeptFacts:
         (runtime,) = (item for item in self._database.core.runtimes() if item.view.name == "decided")
         with runtime.lock:
-            return self._database.read_services.maintained.facts(runtime)
+            return self._database.read_services.maintained.facts(runtime, chooses=True)
 
     def _work(self) -> float:
         return sum(work.total.milliseconds for work in self._facts().work.values())

@@ -47,10 +47,10 @@ _Row = tuple[Any, ...]
 _NOTHING: Final[_Row] = (None,) * 5
 
 
-def shown_view(core: Core, maintained: MaintainedViews, runtime: ViewRuntime) -> ShownView:
-    """A view that exists."""
+def shown_view(core: Core, maintained: MaintainedViews, runtime: ViewRuntime, chooses: bool = False) -> ShownView:
+    """A view that exists; with ``chooses``, the dataflow of rows that are not kept is the one that would be chosen."""
     with runtime.lock:
-        facts = maintained.facts(runtime)
+        facts = maintained.facts(runtime, chooses)
     rows = {name: sum(table.num_rows for table in state.tables) for name, state in runtime.states.items()}
     known = Known({}, rows, estimates(core, core.catalog), dict(runtime.runner.work))
     begin = Begin.FILLED if facts.is_filling else Begin.FITTING if facts.is_too_large else _begin(runtime.view)

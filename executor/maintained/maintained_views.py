@@ -110,11 +110,13 @@ class MaintainedViews:
                     self._known.pop(oid, None)
                     self.decisions.forget(oid)
 
-    def facts(self, runtime: ViewRuntime) -> KeptFacts:
-        """How a view's rows are maintained now. With the view's lock."""
+    def facts(self, runtime: ViewRuntime, chooses: bool = False) -> KeptFacts:
+        """How a view's rows are maintained now. With ``chooses`` the dataflow of rows that are not kept is the one that
+        would be chosen, which takes some ten milliseconds to find. With the view's lock."""
         known = self._of(runtime)
         self._take(known)
-        known.choose(self._core, self._statistics(known.expanded))
+        if chooses:
+            known.choose(self._core, self._statistics(known.expanded))
         counts, work = (None, {}) if known.kept is None else (known.kept.counts, known.kept.work)
         planned = planned_rows(self._core, runtime) if known.expanded.is_too_large else known.plan.planned
         planned = by_method(runtime.view, planned)

@@ -43,7 +43,9 @@ _ORDINARY: Final = {"Method": "recomputation", "Computed at Each Read": "it is a
 def running_view(database: Database, runtime: ViewRuntime, has_pace: bool) -> ShownView:
     """A view that a query reads, with the curve of its paces if it ``has_pace``."""
     maintained = database.read_services.maintained
-    view = with_expected(database.core, maintained, shown_view(database.core, maintained, runtime), has_pace)
+    view = with_expected(
+        database.core, maintained, shown_view(database.core, maintained, runtime, chooses=True), has_pace
+    )
     known = replace(view.known, paths=_running_paths(database, runtime))
     return replace(view, known=known, attributes=(*_elsewhere(database, runtime), *_keeping(runtime.view)))
 

@@ -19,7 +19,7 @@ from planner.algebra.nodes import Relation
 from planner.incremental.cost.dataflow_costs import node_estimates
 from planner.incremental.cost.flow_sizes import FlowSizes, fitting
 from planner.incremental.cost.usual_changes import Mix, weighed
-from planner.incremental.dataflow.planning import Planned, dataflow_of
+from planner.incremental.dataflow.planning import Planned, Rewritten, dataflow_of, rewritten
 from planner.incremental.dataflow.rewrites.counted_keys import asks_for_partners
 from planner.incremental.dataflow.rewrites.higher_order import may_have_views
 from planner.incremental.dataflow.rewrites.rewriting import ALTERNATIVES, Rewriting, Sized
@@ -49,6 +49,10 @@ class Followed(Struct, frozen=True):
     constants: frozenset[str] = frozenset()
     left_out: tuple[str, ...] = ()
 
+    def rewritten(self, statistics: Statistics, rewriting: Rewriting) -> Rewritten:
+        """What its dataflow by one rewriting is made of."""
+        return rewritten(self.relation, Sized(statistics, rewriting), self.constants)
+
     def planned(self, statistics: Statistics, rewriting: Rewriting) -> Planned:
         """Its dataflow by one rewriting."""
         sized = Sized(statistics, rewriting)
@@ -71,11 +75,12 @@ def alternatives_of(
 ) -> tuple[Alternative, ...]:
     """The alternatives of a dataflow that may take at most so many bytes of memory, the chosen one first, the others by
     what they are expected to take. Of equal ones the first stands for all. Nothing is estimated of a single one."""
-    plans: dict[Rewriting, Planned] = {}
+    different: dict[Rewriting, Rewritten] = {}
     for rewriting in rewritings:
-        planned = followed.planned(statistics, rewriting)
-        if all(planned != other for other in plans.values()):
-            plans[rewriting] = planned
+        found = followed.rewritten(statistics, rewriting)
+        if found not in different.values():
+            different[rewriting] = found
+    plans = {rewriting: followed.planned(statistics, rewriting) for rewriting in different}
     if len(plans) == 1:
         return tuple(Alternative(item, planned) for item, planned in plans.items())
     return _ranked([_estimated(item, planned, statistics, mix, most) for item, planned in plans.items()])

@@ -105,6 +105,18 @@ class Planned(Struct, frozen=True):
     left_out: tuple[str, ...] = ()
 
 
+class Rewritten(Struct, frozen=True):
+    """A relation with higher-order views, and the predicates of the left joins in it that are to count keys."""
+
+    found: WithViews
+    counted: frozenset[Scalar]
+
+    @property
+    def views(self) -> frozenset[Column]:
+        """A column of each higher-order view."""
+        return self.found.views
+
+
 def dataflow_of(
     relation: Relation,
     scope: str,
@@ -126,17 +138,25 @@ def dataflow_of(
     if isinstance(relation, With):
         return Planned(None, ("a query is shared by its readers",))
 
-    def planned(found: WithViews) -> Planned:
-        counted = WithViews(with_counted_keys(found.relation, sized), found.views)
-        joins = counted_joins(counted.relation, sized)
-        return replace(_Planning(counted, joins, scope, constants, bool(left_out)).planned(), left_out=left_out)
+    def planned(found: Rewritten) -> Planned:
+        return replace(_Planning(found, scope, constants, bool(left_out)).planned(), left_out=left_out)
 
-    found = with_views(relation, sized, constants)
+    found = rewritten(relation, sized, constants)
     best = planned(found)
     if found.views and best.reasons:
-        plain = planned(WithViews(relation, frozenset()))
+        plain = planned(_with_counted(WithViews(relation, frozenset()), sized))
         return plain if len(plain.reasons) < len(best.reasons) else best
     return best
+
+
+def rewritten(relation: Relation, sized: Sized, constants: frozenset[str]) -> Rewritten:
+    """The relation of which ``dataflow_of`` makes nodes."""
+    return _with_counted(with_views(relation, sized, constants), sized)
+
+
+def _with_counted(found: WithViews, sized: Sized) -> Rewritten:
+    relation = with_counted_keys(found.relation, sized)
+    return Rewritten(WithViews(relation, found.views), counted_joins(relation, sized))
 
 
 def _reason_of(relation: Relation) -> str:
@@ -171,14 +191,11 @@ def refuse_recomputation(planned: Planned) -> None:
 class _Planning:
     """One relation's."""
 
-    def __init__(
-        self, found: WithViews, counted: frozenset[Scalar], scope: str, constants: frozenset[str], keeps_plain: bool
-    ) -> None:
-        """``counted`` are the predicates of the left joins that count keys; ``keeps_plain``: plain rows are kept."""
-        relation = found.relation
+    def __init__(self, rewritten: Rewritten, scope: str, constants: frozenset[str], keeps_plain: bool) -> None:
+        """``keeps_plain``: plain rows are kept."""
+        relation = rewritten.found.relation
         self._keeps_plain = keeps_plain
-        self._found = found
-        self._counted = counted
+        self._found, self._counted = rewritten.found, rewritten.counted
         self._building = Building(Fresh(relation), scope)
         self._constants = constants
         #: Relations that consist of regions' operators over leaves.
