@@ -26,6 +26,7 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
+from catalog.objects import View
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.core.spark_queries import Analytics
@@ -44,6 +45,7 @@ from executor.maintained.expanded_views import Expanded, expanded_view, source_s
 from executor.maintained.fills import Fill, Fills
 from executor.maintained.kept_rows import GIVEN_UP, KeptRows, RowsPlan, Unknown
 from executor.maintained.known_view import KeptFacts, KnownView, Reading
+from executor.maintained.read_costs import Total
 from executor.maintained.saved_views import SavedView, SavedViews, plan_key
 from executor.small import table_of
 from executor.traces.budget import Held
@@ -135,6 +137,16 @@ class MaintainedViews:
                 with suppress(Unknown):  # a view below it may have lost its rows
                     views[known.runtime.view.oid] = kept.shown_count
         return source_statistics(self._core, flow, views)
+
+    def totals(self) -> list[tuple[View, dict[str, Total], int]]:
+        """What has been done for each view since it was first read, and how many rows are kept of it. Without locks."""
+        found = []
+        for known in tuple(self._known.values()):
+            count, kept = 0, known.kept
+            with suppress(Unknown):  # a view below it may have lost its rows
+                count = 0 if kept is None else kept.rows.count
+            found.append((known.runtime.view, {**known.costs.totals}, count))
+        return found
 
     def follows(self, runtime: ViewRuntime) -> bool:
         """Whether a view's rows are most likely kept, and need no table to be read. Without locks."""

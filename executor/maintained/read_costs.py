@@ -55,6 +55,21 @@ class _Times(Struct):
         return statistics.median_low(self.recent) if self.recent else None
 
 
+class Total(Struct, frozen=True):
+    """How often something was done, and the seconds of processor time that all of it has taken."""
+
+    count: int = 0
+    seconds: float = 0.0
+
+    def after(self, seconds: float) -> Total:
+        """With one more."""
+        return Total(self.count + 1, self.seconds + seconds)
+
+
+#: What is done with a view's rows: they are computed anew, made to be kept, or follow a change.
+KINDS: Final = ("evaluation", "fill", "change")
+
+
 class ReadCosts(Struct):
     """Those of one view."""
 
@@ -67,13 +82,17 @@ class ReadCosts(Struct):
     _balance: float = 0.0
     #: Evaluations until rows are kept again.
     pause: int = 0
+    #: Of each of ``KINDS``, all that there has been.
+    totals: dict[str, Total] = field(default_factory=lambda: dict.fromkeys(KINDS, Total()))
 
     @contextmanager
     def computing(self) -> Iterator[None]:
         """Around an evaluation."""
         started = thread_seconds()
         yield
-        self._computed.add(thread_seconds() - started)
+        seconds = thread_seconds() - started
+        self._computed.add(seconds)
+        self._add("evaluation", seconds)
         self.pause = max(0, self.pause - 1)
 
     @contextmanager
@@ -86,10 +105,12 @@ class ReadCosts(Struct):
     def fill(self, seconds: float) -> None:
         """To fill what is kept has taken so long."""
         self._filled, self._balance = seconds, -seconds
+        self._add("fill", seconds)
 
     def follow(self, seconds: float) -> None:
         """To follow a change has taken so long."""
         self._followed.add(seconds)
+        self._add("change", seconds)
         self._balance += (self.computed or 0.0) - seconds
         if self._followed.count > _SOUND:
             self._losses = 0
@@ -102,6 +123,9 @@ class ReadCosts(Struct):
         written_off = -self._balance / (SHARE * self.computed) if self.computed and self.is_dear else 0
         self.pause = int(min(max(1 << self._losses, evaluations, written_off), _LONGEST_PAUSE))
         self._followed = _Times(recent=self._followed.recent)
+
+    def _add(self, kind: str, seconds: float) -> None:
+        self.totals[kind] = self.totals[kind].after(seconds)
 
     @property
     def filled(self) -> float:

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from catalog.objects import qualified
 from executor.database.system_relations import system_rows
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class _Metrics(Collector):
         yield from self._clients()
         yield from self._streams()
         yield from self._views()
+        yield from self._maintained()
         yield from self._jobs()
         yield _gauge(
             "millstream_log_lsn", "Last log sequence number that readers see.", self._database.core.sequencer.visible
@@ -102,6 +104,20 @@ class _Metrics(Collector):
                 behind.add_metric([row["name"]], row["rows_behind"])
             failing.add_metric([row["name"]], row["error_sqlstate"] is not None)
         yield from (behind, failing)
+
+    def _maintained(self) -> Iterator[Family]:
+        """What is done for the rows of views that are read."""
+        labels = ["view", "kind"]
+        times = CounterMetricFamily("millstream_view_work", "Evaluations, fills and changes followed.", labels=labels)
+        seconds = CounterMetricFamily("millstream_view_work_seconds", "Processor time that these took.", labels=labels)
+        kept = GaugeMetricFamily("millstream_view_kept_rows", "Rows in memory that follow changes.", labels=["view"])
+        for view, totals, rows in self._database.read_services.maintained.totals():
+            name = qualified(view)
+            kept.add_metric([name], rows)
+            for kind, total in totals.items():
+                times.add_metric([name, kind], total.count)
+                seconds.add_metric([name, kind], total.seconds)
+        yield from (times, seconds, kept)
 
     def _jobs(self) -> Iterator[Family]:
         labels = ["engine", "status"]

@@ -51,6 +51,27 @@ def test_metrics_follow_the_server(measured: Millstream) -> None:
     assert found["process_resident_memory_bytes",] > 1 << 20
 
 
+def test_what_is_done_for_views(measured: Millstream) -> None:
+    with measured.connect() as client:
+        client.execute("CREATE TABLE counted (a integer)")
+        client.execute(
+            "CREATE MATERIALIZED VIEW many WITH (method = 'incremental') AS SELECT a, count(*) FROM counted GROUP BY a"
+        )
+        client.execute("CREATE MATERIALIZED VIEW anew WITH (method = 'recompute') AS SELECT count(*) FROM counted")
+        for number in range(3):
+            client.execute(f"INSERT INTO counted VALUES ({number})")
+            client.execute("SELECT * FROM many")
+            client.execute("SELECT * FROM anew")
+    found = scrape(measured)
+    done = {kind: found["millstream_view_work_total", kind, "many"] for kind in ("evaluation", "fill", "change")}
+    assert (done["evaluation"], done["fill"]) == (0, 1)
+    assert done["change"] >= 2  # the background may follow one, too
+    assert found["millstream_view_work_seconds_total", "change", "many"] > 0
+    assert found["millstream_view_kept_rows", "many"] >= 3
+    assert found["millstream_view_work_total", "evaluation", "anew"] == 3
+    assert found["millstream_view_kept_rows", "anew"] == 0
+
+
 def test_the_port_is_free_again_after_the_end() -> None:
     port = free_port()
     with Millstream(settings={"spark_enabled": False, "metrics_listen": f"127.0.0.1:{port}"}) as server:
