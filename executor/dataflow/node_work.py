@@ -5,7 +5,7 @@ Owns the measure. A row that is updated counts as one that is deleted and one th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from executor.dataflow.rows.weighted_rows import WEIGHT, weights_of
 from executor.small import AnyTable, SmallTable
@@ -26,6 +26,10 @@ class MeasuredWork:
         inserted, deleted = (0, 0) if delta is None else _counts(delta)
         step = Step(read, inserted, deleted, (self.now() - started) * 1000)
         self._nodes[node] = self._nodes.get(node, NONE).after(step)
+
+    def restore(self, nodes: Mapping[int, Work]) -> None:
+        """Counts on from what was measured before the rows were saved."""
+        self._nodes = {**nodes}
 
     @property
     def nodes(self) -> dict[int, Work]:

@@ -294,9 +294,11 @@ class KeptRows:
 
         self._rows = self._made(over_states, None)
 
-    def restore(self, saved: Saved) -> None:
-        """Makes the rows of those that were saved at the LSN. Needs no lock."""
+    def restore(self, saved: Saved, work: Mapping[int, Work]) -> None:
+        """Makes the rows of those that were saved at the LSN, and counts on from the work that had been measured until
+        then. Needs no lock."""
         self._rows = self._made(_nothing_else, saved)
+        self._work.restore(work)
 
     def _made(self, whole: Whole, saved: Saved | None) -> MaintainedRows:
         most = most_bytes(self._core)

@@ -30,7 +30,6 @@ from catalog.objects import View
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.core.spark_queries import Analytics
-from executor.dataflow.maintained import Saved
 from executor.embedded.detached_statements import thread_seconds
 from executor.maintained.background_following import BackgroundFollowing
 from executor.maintained.dataflow_choice import (
@@ -46,7 +45,7 @@ from executor.maintained.fills import Fill, Fills
 from executor.maintained.kept_rows import GIVEN_UP, KeptRows, RowsPlan, Unknown
 from executor.maintained.known_view import KeptFacts, KnownView, Reading
 from executor.maintained.read_costs import Total
-from executor.maintained.saved_views import SavedView, SavedViews, plan_key
+from executor.maintained.saved_views import SavedView, SavedViews, ToSave, plan_key
 from executor.small import table_of
 from executor.traces.budget import Held
 from executor.views.runtime import ViewPassed, ViewRuntime
@@ -87,7 +86,7 @@ class MaintainedViews:
         except SqlError as error:
             _LOGGER.warning("rows of views are computed anew after the next start: %s", error)
 
-    def _current(self) -> Iterator[tuple[int, RowsPlan, int, Saved]]:
+    def _current(self) -> Iterator[ToSave]:
         """The rows that are kept and can be saved, of one LSN, as many as there is time for."""
         lsn, time, started, core = self._core.sequencer.visible, datetime.now(UTC), monotonic(), self._core
         for oid, known in tuple(self._known.items()):
@@ -100,7 +99,7 @@ class MaintainedViews:
                     continue
                 rows = self._attempt(known, partial(kept.saved, lsn, time))
             if rows is not None:
-                yield oid, known.plan, lsn, rows
+                yield ToSave(oid, known.plan, lsn, rows, kept.work)
 
     def redefined(self) -> None:
         """The catalog has changed: forgets views that were dropped, unless a reader has their lock. Under the
@@ -333,7 +332,7 @@ class MaintainedViews:
                 raise Unknown
             rows = KeptRows(self._core, plan, entry.lsn, time, held, self._brought, standing)
         try:
-            rows.restore(saved)
+            rows.restore(saved, entry.work)
             rows.index()
         except BaseException:
             rows.close()

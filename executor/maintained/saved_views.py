@@ -27,6 +27,7 @@ from executor.dataflow.maintained import Saved
 from executor.maintained.kept_rows import RowsPlan
 from executor.traces.checked import as_written, pack, unpack
 from executor.traces.parquet import StoredFile, describe_file, verify_file
+from planner.incremental.cost.work import Work
 from planner.incremental.dataflow.rewrites.rewriting import GUARDED, REWRITINGS, Rewriting
 
 _LOGGER: Final = logging.getLogger(__name__)
@@ -45,7 +46,8 @@ def plan_key(plan: RowsPlan) -> str:
 
 class SavedView(Struct, frozen=True):
     """One view's rows: the ``plan``'s key, their LSN and number, the views whose kept rows they are made of, in the
-    order of the file the nodes whose rows are ``kept`` and those of ``groups``, and the name of the ``rewriting``."""
+    order of the file the nodes whose rows are ``kept`` and those of ``groups``, the name of the ``rewriting``, and what
+    changes have taken at nodes."""
 
     plan: str
     lsn: int
@@ -55,11 +57,23 @@ class SavedView(Struct, frozen=True):
     groups: tuple[int, ...]
     file: StoredFile
     rewriting: str = GUARDED.name
+    work: dict[int, Work] = {}
 
     @property
     def written(self) -> Rewriting:
         """The rewriting by which the view was planned."""
         return REWRITINGS.get(self.rewriting, GUARDED)
+
+
+class ToSave(Struct, frozen=True):
+    """The rows of a view, by its oid, as of an LSN, the plan that they belong to, and what changes have taken at its
+    nodes."""
+
+    view: int
+    plan: RowsPlan
+    lsn: int
+    rows: Saved
+    work: dict[int, Work]
 
 
 class SavedViews:
@@ -82,7 +96,7 @@ class SavedViews:
         with as_written(_DOCUMENT):
             if self._core.tables.noted(_NOTE) != content["mark"]:
                 return {}
-            return {int(oid): convert(entry, SavedView) for oid, entry in content["views"].items()}
+            return {int(oid): convert(entry, SavedView, str_keys=True) for oid, entry in content["views"].items()}
 
     def find(self, oid: int) -> SavedView | None:
         """What is saved of a view."""
@@ -99,12 +113,12 @@ class SavedViews:
             kept, groups = ({node: _read(file) for node in nodes} for nodes in (entry.kept, entry.groups))
             return Saved(kept, groups)
 
-    def save(self, views: Iterable[tuple[int, RowsPlan, int, Saved]]) -> None:
+    def save(self, views: Iterable[ToSave]) -> None:
         """Saves the rows of views as of an LSN, beside those of views that were not read since the start. Raises 53100,
         58030."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            entries = {oid: self._written(oid, plan, lsn, rows) for oid, plan, lsn, rows in views}
+            entries = {item.view: self._written(item) for item in views}
             others = {oid: entry for oid, entry in self._entries.items() if self._core.find_view(oid) is not None}
             self._replace(others | entries)
         except OSError as error:
@@ -122,8 +136,9 @@ class SavedViews:
             if file.name not in named:
                 file.unlink()
 
-    def _written(self, oid: int, plan: RowsPlan, lsn: int, rows: Saved) -> SavedView:
-        path, tables = self._folder / f"{oid}.arrow", (*rows.kept.values(), *rows.groups.values())
+    def _written(self, item: ToSave) -> SavedView:
+        plan, rows = item.plan, item.rows
+        path, tables = self._folder / f"{item.view}.arrow", (*rows.kept.values(), *rows.groups.values())
         with pa.OSFile(str(path), "wb") as file:
             for table in tables:
                 options = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -131,7 +146,8 @@ class SavedViews:
                     stream.write_table(table)
         described, count = describe_file(path, self._folder), sum(table.num_rows for table in tables)
         sources, nodes = plan.expanded.sources, (tuple(rows.kept), tuple(rows.groups))
-        return SavedView(plan_key(plan), lsn, count, sources, *nodes, described, plan.sized.rewriting.name)
+        rewriting = plan.sized.rewriting.name
+        return SavedView(plan_key(plan), item.lsn, count, sources, *nodes, described, rewriting, item.work)
 
 
 def _read(file: pa.NativeFile) -> pa.Table:

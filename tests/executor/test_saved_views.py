@@ -56,6 +56,22 @@ def check(client: Client) -> None:
         assert bag(client.run(f"SELECT * FROM {view}")) == bag(client.run(query)), view
 
 
+def test_what_changes_have_taken_is_saved(tmp_path: Path) -> None:
+    asked = "SELECT part, changes, rows_read FROM millstream.paths WHERE view = 'grouped' AND changes > 0 ORDER BY part"
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        begin(client)
+        for number in range(3):
+            client.run(f"SELECT * FROM grouped; INSERT INTO a VALUES ({100 + number}, 1, 1, 'x')")
+        client.run("SELECT * FROM grouped")
+        found = client.run(asked)
+        assert found and all(changes == 3 for _, changes, _ in found)
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        client.run("SELECT * FROM grouped")
+        assert client.run(asked) == found
+
+
 @pytest.mark.parametrize("seed", sample(range(6), (0,)))
 def test_views_equal_their_queries_after_restarts(tmp_path: Path, seed: int, fills: list[str]) -> None:
     drawn, restored = random.Random(seed), 0
