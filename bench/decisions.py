@@ -92,7 +92,9 @@ class _Measuring:
             (table,) = (item for item in database.core.catalog.objects.values() if item.name == name)
             assert isinstance(table, Table)
             kinds = {field.name: field.type for field in schema_of(table)}
-            data = pc.read_csv(rig.tpch.csv(SHARE * rig.scale, name), convert_options=pc.ConvertOptions(kinds))
+            data = pc.read_csv(
+                rig.tpch.csv(SHARE * rig.scale, name), convert_options=pc.ConvertOptions(column_types=kinds)
+            )
             self._client.copy(f"COPY {name} FROM STDIN", data.to_batches())
             self._client.run(f"CREATE TABLE all_{name} AS SELECT * FROM {name}")
             places = [drawn.randrange(data.num_rows) for _ in range(CHANGES)]
