@@ -1,9 +1,8 @@
-"""The curve of a view's paces: what a step of so many changed rows takes, and the largest step within a goal."""
+"""The curve of a view's paces: what a step of so many changed rows takes."""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from math import inf
 
 import pytest
 
@@ -12,7 +11,7 @@ from planner.explain.programs import Known
 from planner.explain.views import ShownView, explain_view, view_json
 from planner.incremental.cost.changed_rows import ChangedRows
 from planner.incremental.cost.flow_sizes import FlowSizes
-from planner.incremental.cost.pace import STEPS, Pace, largest_step, paces
+from planner.incremental.cost.pace import STEPS, Pace, paces
 from planner.incremental.cost.usual_changes import Seen
 from planner.incremental.cost.work import Step, Work
 from planner.incremental.dataflow.planning import dataflow_of
@@ -39,14 +38,6 @@ def test_what_was_measured_counts() -> None:
     sizes, mix = FlowSizes(flow, STATISTICS, {}), {OIDS["sales"]: Seen(10, ChangedRows(inserted=1.0))}
     slow = {node.id: Work(10, Step(), Step(10, 10, 10, 1_000.0)) for node in flow.nodes}
     assert paces(sizes, mix, slow)[0].final > 10 * paces(sizes, mix, {})[0].final
-
-
-def test_the_largest_step_within_a_goal() -> None:
-    curve = (Pace(1, 2.0), Pace(10, 4.0), Pace(100, 10.0))
-    assert largest_step(curve, 1.0) == 0
-    assert largest_step(curve, 2.0) == 1
-    assert largest_step(curve, 7.0) == 55
-    assert largest_step(curve, 10.0) == inf
 
 
 def test_the_curve_in_words() -> None:

@@ -6,14 +6,12 @@ more work is done in all: each step has a fixed cost, and rows that change a gro
 they are followed together.
 
 The simulation is that of the paper's algorithm 1 for one path from the inputs to the rows, with a step as its time
-between two executions. What is looked for is the pace with the least total work whose final work is within a goal; as
-both grow the other way round with the pace, it is the largest step within the goal (algorithm 2 with one path).
+between two executions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import inf
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -54,17 +52,3 @@ def _milliseconds(sizes: FlowSizes, mix: Mix, work: Mapping[int, Work], rows: in
     touched = sum(item.touched for item in changed.values())
     many = {node: item.times(rows / touched) for node, item in changed.items()} if touched else {}
     return sum(item.milliseconds for item in node_estimates(sizes, many, work).values())
-
-
-def largest_step(curve: Sequence[Pace], goal: float) -> float:
-    """The most changed rows whose step takes at most so many milliseconds, between the steps of the curve in
-    proportion; 0 where a single row takes longer, infinitely many where all steps are shorter."""
-    below: Pace | None = None
-    for pace in curve:
-        if pace.final > goal:
-            if below is None:
-                return 0
-            share = (goal - below.final) / (pace.final - below.final)
-            return below.rows + share * (pace.rows - below.rows)
-        below = pace
-    return inf
