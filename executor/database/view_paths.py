@@ -19,7 +19,7 @@ from catalog.catalog import Catalog
 from catalog.objects import View, qualified
 from executor.core.core import Core
 from executor.core.statistics import all_statistics_of
-from executor.maintained.dataflow_choice import alternatives, keeps_rows, planned_rows
+from executor.maintained.dataflow_choice import compared_rows, keeps_rows
 from executor.maintained.expanded_views import Prospect
 from executor.maintained.kept_rows import most_bytes
 from executor.maintained.maintained_views import MaintainedViews
@@ -68,9 +68,7 @@ def _with_current_names(program: Program, view: View) -> Program:
 def prospective_view(core: Core, catalog: Catalog, view: View, program: Program) -> ShownView:
     """A view that CREATE VIEW would make."""
     known = Known({}, None, estimates(core, catalog))
-    prospect = Prospect(view, program)
-    found = alternatives(core, prospect)
-    planned = found[0].planned if found else planned_rows(core, prospect)
+    planned, found = compared_rows(core, Prospect(view, program))
     return ShownView(qualified(view), program, planned, known, nodes=NodeFacts(begin=_begin(view), alternatives=found))
 
 

@@ -69,14 +69,20 @@ def chosen_plan(
 def planned_rows(core: Core, owner: Owner) -> Planned:
     """How the rows of a view would follow changes, by fixed guards."""
     found = _expansion(core, owner)
-    rewriting = _ONLY.get(method_of(owner.view), GUARDED)
-    return by_method(owner.view, _planned(found, table_statistics(core, found.relation), rewriting))
+    return _by_guards(owner.view, found, table_statistics(core, found.relation))
 
 
-def alternatives(core: Core, owner: Owner) -> tuple[Alternative, ...]:
-    """How the rows of a view might follow changes, the chosen alternative first; none where there is no choice."""
+def compared_rows(core: Core, owner: Owner) -> tuple[Planned, tuple[Alternative, ...]]:
+    """How the rows of a view would follow changes, and the alternatives of which that is the first, if there is a
+    choice."""
     found = _expansion(core, owner)
-    return _alternatives(core, owner.view, found, table_statistics(core, found.relation), {}, None)
+    statistics = table_statistics(core, found.relation)
+    alternatives = _alternatives(core, owner.view, found, statistics, {}, None)
+    return alternatives[0].planned if alternatives else _by_guards(owner.view, found, statistics), alternatives
+
+
+def _by_guards(view: View, found: Expansion, statistics: Statistics) -> Planned:
+    return by_method(view, _planned(found, statistics, _ONLY.get(method_of(view), GUARDED)))
 
 
 def _expansion(core: Core, owner: Owner) -> Expansion:

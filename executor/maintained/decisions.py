@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 #: Decisions that are remembered.
@@ -24,7 +24,7 @@ FOLLOWED: Final = "by changes"
 
 class Decision(Struct, frozen=True):
     """How a ``view``, by its oid, is maintained from a time on, what was ``rejected``, and the ``reason``; with the
-    milliseconds that a change or an evaluation was expected to take either way, and those that one has taken since."""
+    milliseconds that a change or an evaluation was expected to take either way, and the median of the last ones."""
 
     view: int
     chosen: str
@@ -33,7 +33,7 @@ class Decision(Struct, frozen=True):
     estimated: float | None = None
     estimated_rejected: float | None = None
     measured: float | None = None
-    decided_at: datetime = datetime.max.replace(tzinfo=UTC)
+    decided_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
 class Decisions:
@@ -55,7 +55,7 @@ class Decisions:
                 return
             if before is not None:
                 self._past.append(self._with_outcome(before))
-            self._present[decision.view] = replace(decision, decided_at=datetime.now(UTC))
+            self._present[decision.view] = decision
 
     def forget(self, view: int) -> None:
         """A view is no more."""

@@ -1,12 +1,11 @@
 """What is known of one view whose rows may be kept: its plan, its costs, its rows, and how these are chosen.
 
-Used with the view's lock held.
+Knows nothing of other views, and of when rows are made and read (``maintained_views``). Used with the view's lock held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 from math import inf
 from typing import Final
 
@@ -14,7 +13,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from executor.core.core import Core
-from executor.dataflow.maintained import Whole
 from executor.maintained.dataflow_choice import chosen_plan, keeps_rows, method_of
 from executor.maintained.decisions import COMPUTED, FOLLOWED, Decision
 from executor.maintained.expanded_views import Expanded
@@ -163,18 +161,6 @@ class KnownView(Struct):
         if self.fill is not None:
             self.fill.give_up()
             self.fill = None
-
-
-class Reading(Struct, frozen=True):
-    """A read of a view: at an LSN, at the time of its reader's transaction, over what ``whole`` sees."""
-
-    lsn: int
-    time: datetime
-    whole: Whole
-    #: Raises where the reader's moment sees no tables, so that it takes another one.
-    require_tables: Callable[[], None]
-    #: Whether the reader can take a later moment instead.
-    may_be_later: bool = False
 
 
 class KeptFacts(Struct, frozen=True):

@@ -25,11 +25,13 @@ from time import monotonic
 from typing import Final, TypeVar
 
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.objects import View
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.core.spark_queries import Analytics
+from executor.dataflow.maintained import Whole
 from executor.embedded.detached_statements import thread_seconds
 from executor.maintained.background_following import BackgroundFollowing
 from executor.maintained.dataflow_choice import (
@@ -43,7 +45,7 @@ from executor.maintained.decisions import COMPUTED, Decisions
 from executor.maintained.expanded_views import Expanded, expanded_view, source_statistics
 from executor.maintained.fills import Fill, Fills
 from executor.maintained.kept_rows import GIVEN_UP, KeptRows, RowsPlan, Unknown
-from executor.maintained.known_view import KeptFacts, KnownView, Reading
+from executor.maintained.known_view import KeptFacts, KnownView
 from executor.maintained.read_costs import Total
 from executor.maintained.saved_views import SavedView, SavedViews, ToSave, plan_key
 from executor.small import table_of
@@ -63,6 +65,18 @@ AT_ONCE: Final = 100_000
 SAVING: Final = 10.0
 
 _Answer = TypeVar("_Answer")
+
+
+class Reading(Struct, frozen=True):
+    """A read of a view: at an LSN, at the time of its reader's transaction, over what ``whole`` sees."""
+
+    lsn: int
+    time: datetime
+    whole: Whole
+    #: Raises where the reader's moment sees no tables, so that it takes another one.
+    require_tables: Callable[[], None]
+    #: Whether the reader can take a later moment instead.
+    may_be_later: bool = False
 
 
 class MaintainedViews:

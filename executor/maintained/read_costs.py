@@ -77,7 +77,7 @@ class ReadCosts(Struct):
     _followed: _Times = field(default_factory=_Times)
     _losses: int = 0
     #: Seconds of filling the rows that are kept, the last time.
-    _filled: float = 0.0
+    filled: float = 0.0
     #: Seconds that following changes has saved since the rows were filled, less those of filling them.
     _balance: float = 0.0
     #: Evaluations until rows are kept again.
@@ -104,7 +104,7 @@ class ReadCosts(Struct):
 
     def fill(self, seconds: float) -> None:
         """To fill what is kept has taken so long."""
-        self._filled, self._balance = seconds, -seconds
+        self.filled, self._balance = seconds, -seconds
         self._add("fill", seconds)
 
     def follow(self, seconds: float) -> None:
@@ -119,18 +119,13 @@ class ReadCosts(Struct):
         """Rows that were kept are given up. They are kept again after evaluations that take as long as filling them,
         at least."""
         self._losses += 1
-        evaluations = self._filled / self.computed if self.computed else 0
+        evaluations = self.filled / self.computed if self.computed else 0
         written_off = -self._balance / (SHARE * self.computed) if self.computed and self.is_dear else 0
         self.pause = int(min(max(1 << self._losses, evaluations, written_off), _LONGEST_PAUSE))
         self._followed = _Times(recent=self._followed.recent)
 
     def _add(self, kind: str, seconds: float) -> None:
         self.totals[kind] = self.totals[kind].after(seconds)
-
-    @property
-    def filled(self) -> float:
-        """Seconds of filling the rows that are kept, the last time."""
-        return self._filled
 
     @property
     def computed(self) -> float | None:

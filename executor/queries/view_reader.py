@@ -21,8 +21,7 @@ from executor.core.core import Core
 from executor.core.plans import SCANS, Lookup, Plan
 from executor.embedded.connection import Bindings
 from executor.identity_cache import Remembered
-from executor.maintained.known_view import Reading
-from executor.maintained.maintained_views import MaintainedViews
+from executor.maintained.maintained_views import MaintainedViews, Reading
 from executor.queries.moments import Moment, Parameters
 from executor.traces.trace import InputTrace
 from executor.views.runtime import ViewPassed, ViewRuntime

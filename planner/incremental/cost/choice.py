@@ -1,5 +1,8 @@
-"""Which of its alternatives a dataflow is: the one that is expected to follow changes in the least time (Tempura,
-section 6: the search is over the alternatives of whole dataflows, with a cost that is a weighted sum).
+"""Which of its alternatives a dataflow is: the one that is expected to follow changes in the least time.
+
+As in the problem of view maintenance that Tempura states (section 2.2, IVM-PD), the cost is that of one change, and a
+change of one relation is looked at at a time; here one dataflow serves them all. Whole dataflows are compared.
+Tempura's search by operator and time point (section 6) is not here, and its weights (section 6.2) are of time points.
 
 The time of an alternative is that of a change of each source, weighed by how often the source changes. Work that has
 been measured tells how often; before, all sources change alike. What rows take in memory decides between alternatives

@@ -1,12 +1,12 @@
-"""How the pace of a view trades work before a read for the time of the read (InQP, sections 2.2 and 3.2).
+"""How the pace of a view trades work before a read for the time of the read (InQP, section 2.3 and figure 3).
 
 A view that follows changes ``rows`` at a time does as much in each step, and what is left for a read is one step at
 most: its final work. All steps together are the total work. The fewer rows a step has, the shorter reads are, and the
 more work is done in all: each step has a fixed cost, and rows that change a group one after the other change it once if
 they are followed together.
 
-The simulation is that of the paper's algorithm 1 for one path from the inputs to the rows, with a step as its time
-between two executions.
+All of the view is one path here, and goes on at one pace; the paper's algorithm 1 (section 3.2) adds up the work of
+paths with paces of their own.
 """
 
 from __future__ import annotations

@@ -375,12 +375,6 @@ class Dataflow(Struct, frozen=True):
         return {node.id: node for node in every(self.nodes) if isinstance(node, Shared | Recursive)}
 
     @property
-    def auxiliary(self) -> tuple[tuple[Column, ...], ...]:
-        """The columns of its higher-order views."""
-        found = (node for node in self.nodes if isinstance(node, Retracted) and node.is_auxiliary)
-        return tuple(node.columns for node in found)
-
-    @property
     def bounded(self) -> dict[int, TimeBounded]:
         """The nodes whose rows depend on the time of the read."""
         return {node.id: node for node in self.nodes if isinstance(node, TimeBounded)}

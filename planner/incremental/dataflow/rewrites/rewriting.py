@@ -2,8 +2,7 @@
 
 Owns: the alternatives. Each rewrite has a guard of soundness of its own. Whether it pays depends on what changes, and
 how often: ``planner.incremental.cost.choice`` estimates what the dataflow of each alternative takes, and chooses. The
-guards of cost here only keep alternatives out that promise nothing (Tempura, section 5.4, pruning of non-promising
-alternatives).
+guards of cost here only keep alternatives out that promise nothing; their thresholds are ours.
 """
 
 from __future__ import annotations
