@@ -25,6 +25,7 @@ class Options(Struct, frozen=True):
     maintenance_engine: MaintenanceEngine = "auto"
     maintenance_rows: int = 100_000
     maintenance_idle: float = 1.0
+    default_latency_goal: float = 0.2  # of views without a goal of their own; 0: they have none
     memory_limit: int = 0  # of the process; 0: the engine's own default
     trace_memory: int = 1536 << 20
     backlog_bytes: int = 8 << 30

@@ -7,8 +7,12 @@ assertions and never one of these.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from msgspec import Struct
+
+#: A notice with this SQLSTATE is a WARNING.
+WARNING: Final = "01000"
 
 
 class Subject(Struct, frozen=True):

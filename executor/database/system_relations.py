@@ -104,6 +104,7 @@ def _views(shown: Shown) -> Rows:
                 ),
                 tables_of(runtime.program),
                 runtime.late_rows(),
+                *shown.maintained.goal(runtime),
             )
         )
     return rows
@@ -259,6 +260,8 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
             ("home", TEXT),
             ("tables", TEXT),
             ("late_rows", INT8),
+            ("goal", TEXT),
+            ("meets_goal", BOOL),
         ),
     ),
     "states": (

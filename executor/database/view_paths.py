@@ -23,19 +23,21 @@ from executor.maintained.dataflow_choice import compared_rows, keeps_rows
 from executor.maintained.expanded_views import Prospect
 from executor.maintained.kept_rows import most_bytes
 from executor.maintained.maintained_views import MaintainedViews
+from executor.maintained.view_pace import ChosenPaces, chosen_paces, pace_costs, pace_options_of
 from executor.views.runtime import ViewRuntime
 from planner.algebra.nodes import Delta, Relation, Scan, Snapshot
 from planner.algebra.walk import walk
-from planner.explain.dataflows import Begin, Expected, NodeFacts, dataflow_json
+from planner.explain.dataflows import Begin, Expected, NodeFacts, ShownPace, dataflow_json
 from planner.explain.plans import Rows
 from planner.explain.programs import Known
 from planner.explain.views import ShownView
 from planner.incremental.cost.dataflow_costs import node_estimates, step_of
 from planner.incremental.cost.flow_sizes import FlowSizes, fitting, kept_bytes, source_name
-from planner.incremental.cost.pace import paces
+from planner.incremental.cost.pace import curve_of
 from planner.incremental.cost.usual_changes import change_in_words, mix_of, usual_changes
 from planner.incremental.cost.work import Work
 from planner.incremental.dataflow.graph import Dataflow, Source
+from planner.incremental.pace_options import PaceOptions
 from planner.incremental.programs.program import Program
 from planner.incremental.programs.renaming import with_current_names
 from planner.placement import Power, Size, estimate
@@ -54,7 +56,9 @@ def shown_view(core: Core, maintained: MaintainedViews, runtime: ViewRuntime, ch
     rows = {name: sum(table.num_rows for table in state.tables) for name, state in runtime.states.items()}
     known = Known({}, rows, estimates(core, core.catalog), dict(runtime.runner.work))
     begin = Begin.FILLED if facts.is_filling else Begin.FITTING if facts.is_too_large else _begin(runtime.view)
-    nodes = NodeFacts(facts.counts, begin, facts.work, alternatives=facts.alternatives)
+    options = pace_options_of(runtime.view)
+    pace = None if facts.pace is None or options == PaceOptions() else shown_pace(options, facts.pace)
+    nodes = NodeFacts(facts.counts, begin, facts.work, alternatives=facts.alternatives, pace=pace)
     name, program = qualified(runtime.view), _with_current_names(runtime.program, runtime.view)
     return ShownView(name, program, facts.planned, known, (), nodes, facts.measured, facts.engines)
 
@@ -72,9 +76,11 @@ def prospective_view(core: Core, catalog: Catalog, view: View, program: Program)
     return ShownView(qualified(view), program, planned, known, nodes=NodeFacts(begin=_begin(view), alternatives=found))
 
 
-def with_expected(core: Core, maintained: MaintainedViews, view: ShownView, has_pace: bool) -> ShownView:
+def with_expected(
+    core: Core, maintained: MaintainedViews, view: ShownView, options: PaceOptions, has_pace: bool
+) -> ShownView:
     """The view beside what following a change is expected to take, with rows that are looked up if others would not
-    fit into memory, and with the curve of its paces if it ``has_pace``."""
+    fit into memory, with the paces that its ``options`` ask for, and with the curve of others if it ``has_pace``."""
     flow, nodes = view.planned.dataflow, view.nodes
     if flow is None:
         return view
@@ -87,9 +93,23 @@ def with_expected(core: Core, maintained: MaintainedViews, view: ShownView, has_
     changed = usual_changes(flow, statistics, nodes.work)
     sizes = FlowSizes(flow, statistics, nodes.kept or {})
     steps = {node: step_of(item) for node, item in node_estimates(sizes, changed, nodes.work).items()}
-    curve = paces(sizes, mix_of(flow, nodes.work), nodes.work) if has_pace else ()
-    expected = Expected(change_in_words(flow, changed), steps, _computed_anew(flow, statistics), memory, curve)
-    return replace(view, nodes=replace(nodes, expected=expected))
+    computed = _computed_anew(flow, statistics)
+    costs = pace_costs(options, sizes, mix_of(flow, nodes.work), nodes.work)
+    curve = curve_of(costs) if has_pace else ()
+    expected = Expected(change_in_words(flow, changed), steps, computed, memory, curve)
+    pace = nodes.pace
+    if pace is None and options != PaceOptions():
+        measured = view.measured.computed
+        pace = shown_pace(options, chosen_paces(options, 0.0, costs, computed if measured is None else measured))
+    return replace(view, nodes=replace(nodes, expected=expected, pace=pace))
+
+
+def shown_pace(options: PaceOptions, chosen: ChosenPaces) -> ShownPace:
+    """Paces as EXPLAIN shows them."""
+    paces, trigger = chosen.paces, options.trigger
+    steps = {} if trigger is not None and trigger.on_read else paces.steps
+    words = trigger.words if trigger is not None and trigger.is_timed else ""
+    return ShownPace(chosen.goal.called, words, paces.final, paces.of_thousand, chosen.are_met, steps)
 
 
 def _computed_anew(flow: Dataflow, statistics: Statistics) -> float:

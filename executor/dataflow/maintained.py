@@ -25,6 +25,7 @@ from executor.dataflow.rows.segments import Range
 from executor.dataflow.rows.weighted_rows import WEIGHT, repeated, weighted
 from executor.dataflow.time_bounds import TimeBoundedRows, Times
 from executor.dataflow.view_rows import ViewRows
+from executor.dataflow.waiting_changes import Steps, WaitingChanges
 from executor.small import AnyTable, table_of
 from planner.algebra.nodes import Column, ColumnRef, Project, Relation, Snapshot, Sort
 from planner.algebra.walk import find, kinds_of
@@ -34,6 +35,7 @@ from planner.incremental.dataflow.graph import (
     DataflowNode,
     FirstRows,
     Key,
+    Operator,
     OrderedWindow,
     Ranked,
     Recursive,
@@ -101,6 +103,8 @@ class MaintainedRows:
         self._kept: dict[int, Multiset] = {}
         self._views = views
         self._held = NodeRows(self._kept, views, self._showing)
+        columns = {node.id: node.columns for node in flow.nodes}
+        self._waiting = WaitingChanges(flow, lambda node: partial(merge, columns[node]))
         nodes = {f"s_{rows_trace(flow.scope, node.id)}": node.id for node in flow.nodes}
 
         def filled(relation: Relation) -> pa.Table:
@@ -175,9 +179,9 @@ class MaintainedRows:
         starts = weighted(pa.Table.from_arrays(base.columns, schema=schema_of(node.shown)), 1)
         self._changes().fill(node, made, typed, starts)
 
-    def _changes(self, look_up: LookingUp | None = None) -> Changes:
+    def _changes(self, look_up: LookingUp | None = None, deltas: Mapping[int, AnyTable] | None = None) -> Changes:
         about = (self._flow.scope, self._kept, self._held, self._showing, self._query, self._merge)
-        return Changes(*about, look_up=look_up)
+        return Changes(*about, deltas, look_up)
 
     def _made(self, node: int) -> pa.Table | None:
         """The rows of a node that are made of those of the node below; None for another one."""
@@ -211,8 +215,18 @@ class MaintainedRows:
 
     @property
     def bytes(self) -> int:
-        """About what the rows take in memory."""
-        return sum(item.bytes for item in (*self._kept.values(), *self._states.groups.values()))
+        """About what the rows take in memory, and the changes that wait."""
+        rows = sum(item.bytes for item in (*self._kept.values(), *self._states.groups.values()))
+        return rows + (self._waiting.bytes if self._waiting else 0)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether nodes have yet to follow changes that sources have."""
+        return bool(self._waiting)
+
+    def left(self, steps: Steps) -> int:
+        """How many rows of sources have to change until the next node goes on."""
+        return self._waiting.left(steps)
 
     @property
     def count(self) -> int:
@@ -233,34 +247,55 @@ class MaintainedRows:
         above = self._showing.get(self._passed[0])
         return self.counts.get(self._passed[0] if above is None else above.node, self.count)
 
-    def change(self, deltas: Mapping[int, AnyTable], times: Times, look_up: LookingUp | None = None) -> AnyTable | None:
+    def change(
+        self,
+        deltas: Mapping[int, AnyTable],
+        times: Times,
+        look_up: LookingUp | None = None,
+        steps: Steps | None = None,
+    ) -> AnyTable | None:
         """Brings the rows forward, and returns how those of the final relation have changed, their weights last; None
         where the final relation computes its rows.
 
         ``deltas`` are the changes of sources by node, in their columns' order, with the weight last, ``times`` those of
-        the read; ``look_up`` finds the rows of nodes that are looked up, at the moment that is reached. Raises
+        the read; ``look_up`` finds the rows of nodes that are looked up, at the moment that is reached. With ``steps``,
+        each node goes on once so many rows of sources have changed since it last did; without, all do. Raises
         Inconsistent where they are not those of what is kept, and TooLarge."""
         changes = self._changes(look_up)
+        rows = sum(delta.num_rows for delta in deltas.values())
+        due = None if steps is None else self._waiting.due(steps, rows)
         for node in self._flow.nodes:
-            started, read = self._work.now(), 0
             match node:
                 case Source():
-                    is_changed = node.id in deltas
-                    if is_changed:
+                    if node.id in deltas:
+                        started = self._work.now()
                         changes.put(node, typed(deltas[node.id], change_schema(node.columns)))
+                        self._work.note(node.id, 0, changes.delta(node.id), started)
                 case Constant() | Ranked():
-                    is_changed = False
+                    pass
+                case _ if due is not None and node.id not in due:
+                    self._waiting.put_off(node, changes.delta, rows)
                 case _:
-                    is_changed, read = changes.run(node, self._states, times), changes.rows_of(node.inputs)
-            if is_changed:
-                self._work.note(node.id, read, changes.delta(node.id), started)
+                    self._go_on(node, changes, times, look_up)
         self._require_room()
         if self._passed is None:
             return None
         shown, names = self._passed
         found = changes.delta(shown)
-        rows = change_schema(self._columns(shown)).empty_table() if found is None else found
-        return rows.select([*names.values(), WEIGHT]).rename_columns([*map(stored_name, names), WEIGHT])
+        found = change_schema(self._columns(shown)).empty_table() if found is None else found
+        return found.select([*names.values(), WEIGHT]).rename_columns([*map(stored_name, names), WEIGHT])
+
+    def _go_on(self, node: Operator, changes: Changes, times: Times, look_up: LookingUp | None) -> None:
+        """A node follows the changes of its inputs: those of this step, and those that have waited."""
+        started = self._work.now()
+        waited = self._waiting.take(node, changes.delta)
+        own = changes if waited is None else self._changes(look_up, waited)
+        if not own.run(node, self._states, times):
+            return
+        delta = own.delta(node.id)
+        if waited is not None and delta is not None:
+            changes.tell(node, delta)
+        self._work.note(node.id, own.rows_of(node.inputs), delta, started)
 
     def _columns(self, node: int) -> tuple[Column, ...]:
         return next(item.columns for item in self._flow.nodes if item.id == node)

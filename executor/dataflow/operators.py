@@ -146,6 +146,10 @@ class Changes:
         if found.num_rows:
             self._deltas[node.id] = found
 
+    def tell(self, node: DataflowNode, delta: AnyTable) -> None:
+        """Tells the nodes above of the change of a node that has followed others beside these."""
+        self._deltas[node.id] = delta
+
     def _merge_of(self, node: DataflowNode) -> Consolidate:
         return partial(self._merge, node.columns)
 

@@ -4,9 +4,10 @@ reader asks, so that reads find little to do.
 Owns: which views these are, and their pace. A view is brought up to date once a change has stood for ``FIRST`` seconds,
 and then after pauses that double until the view is read again: between two reads it takes a number of steps that grows
 with the logarithm of the time, whatever the number of changes, and each step follows all changes of its pause at once.
-After ``STEPS`` of them nobody seems to read the view any more, and it waits for its next reader. So early work stays
+After ``STEPS`` of them nobody seems to read the view any more. So early work stays
 in proportion to the work that it spares readers (thrifty query execution, InQP section 2.3: a higher pace lowers the
-final work and raises the total work).
+final work and raises the total work). From then on, and at once where a view's options say so, its nodes go on at paces
+of their own (``view_pace``), each when so many rows have changed. A trigger that is timed has all of them go on.
 
 One view is brought up to date at a time, for at most ``SHARE`` of the time. A view that another thread is at work with
 is left to that thread, and a step that takes longer than ``LONGEST`` is ended: a recursion may have no end, and readers
@@ -17,10 +18,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from math import inf
 from time import monotonic
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -32,11 +33,15 @@ _LOGGER: Final = logging.getLogger(__name__)
 #: Seconds from a change to the first step: what comes with it is followed together, and a statement of the same client
 #: that comes next finds the processor free.
 FIRST: Final = 0.005
-#: Steps without a read, some eleven minutes, after which a view is left alone.
-STEPS: Final = 16
+#: Steps without a read, two seconds and more, after which the nodes of a view go on at paces of their own.
+STEPS: Final = 8
 #: How many times as long as its last step a view rests at least, unless it is read: of many changes, each step follows
 #: enough at once.
 REST: Final = 50
+#: The same where nodes go on at paces of their own, and the seconds after which a view is looked at again though none
+#: of its nodes is expected to go on: changes that are not read take memory.
+PACED_REST: Final = 2
+LOOKS: Final = 1.0
 #: The part of the time that steps take at most.
 SHARE: Final = 1 / 3
 #: Seconds that one step may take, and from one interrupt to the next of a step that takes longer.
@@ -44,23 +49,55 @@ LONGEST: Final = 2.0
 _PATIENCE: Final = 0.02
 
 
+class Rhythm(Struct, frozen=True):
+    """When a view follows changes before a read: soon after them while it is read, if it ``is_eager``; node by node, if
+    it ``has_steps``; and all of them ``seconds`` from now, if there are any."""
+
+    is_eager: bool
+    has_steps: bool
+    seconds: float | None = None
+
+
+class Followed(Struct, frozen=True):
+    """How many changed rows have been read for a view since its rows were made, and how many have to come until the
+    next node goes on."""
+
+    read: int = 0
+    left: int = 0
+
+
+class Following(Protocol):
+    """The views whose rows are kept."""
+
+    def rhythm(self, oid: int) -> Rhythm | None:
+        """When a view follows changes; None where only reads do."""
+        ...
+
+    def follow(self, oid: int, is_whole: bool) -> Followed | None:
+        """Brings a view's rows to the present, unless another thread is at work with them: all nodes, or those whose
+        pace says so. None where there are no such rows."""
+        ...
+
+
 class _Paced(Struct):
     """One view: what it reads, how far it was brought, how often since it was read, and when it is looked at again:
-    until then its changes wake nothing. None where it waits for a change."""
+    until then its changes wake nothing. None where it waits for a change. ``trigger``: when all nodes go on."""
 
     reads: tuple[int, ...]
     reached: int
     steps: int = 0
     due: float | None = None
+    trigger: float = inf
+    #: How many changed rows had been read when it was last looked at, and when that was.
+    read: int = 0
+    looked: float = -inf
 
 
 class BackgroundFollowing:
     """The views of a database that follow changes in the background. Safe for many threads."""
 
-    def __init__(self, core: Core, follow: Callable[[int], bool]) -> None:
-        """``follow`` brings a view's rows to the present, unless another thread is at work with them; it returns
-        whether there are such rows."""
-        self._core, self._follow = core, follow
+    def __init__(self, core: Core, views: Following) -> None:
+        self._core, self._views = core, views
         self._lock = threading.Lock()
         self._paced: dict[int, _Paced] = {}
         #: Set when something has changed that a view waits for.
@@ -74,7 +111,9 @@ class BackgroundFollowing:
         paced, reads = self._paced.get(oid), self._core.reads_of(oid)
         if paced is None or paced.reads != reads:
             self._leave(oid)
-            self._begin(oid, _Paced(reads, lsn))
+            rhythm = self._views.rhythm(oid)
+            if rhythm is not None:
+                self._begin(oid, _Paced(reads, lsn, trigger=_moment(rhythm)))
             return
         paced.reached = max(lsn, paced.reached)
         if paced.steps:
@@ -143,30 +182,45 @@ class BackgroundFollowing:
             self._ended.wait((monotonic() - started) * (1 / SHARE - 1))
 
     def _patience(self) -> float | None:
-        """Seconds until a view has rested; None where none rests."""
-        due = [paced.due for paced in tuple(self._paced.values()) if paced.due is not None]
+        """Seconds until a view has rested, or all of its nodes go on; None where nothing is known to come."""
+        views = tuple(self._paced.values())
+        due = [paced.due for paced in views if paced.due is not None]
+        due += [paced.trigger for paced in views if paced.trigger < inf]
         return max(0.0, min(due) - monotonic()) if due else None
 
     def _look(self, oid: int, paced: _Paced) -> None:
-        """Brings a view up to date, if it is time and something has changed."""
+        """Brings a view forward, if it is time and something has changed."""
         due, started = paced.due, monotonic()
-        if due is not None and started < due:
+        is_triggered = paced.trigger <= started
+        if due is not None and started < due and not is_triggered:
             return
         newest = self._core.version_of((oid,))
-        if newest <= paced.reached:
+        if newest <= paced.reached and not is_triggered:
             self._await_change(oid, paced)
             return
-        if paced.steps >= STEPS or not self._step(oid):
+        rhythm = self._views.rhythm(oid)
+        if rhythm is None:
             self._leave(oid)
             return
-        paced.reached = newest
-        paced.steps += 1
-        self._rest(oid, paced, max(FIRST * (1 << paced.steps), REST * (monotonic() - started)))
+        is_eager = rhythm.is_eager and paced.steps < STEPS
+        is_whole = is_eager or is_triggered
+        followed = self._step(oid, is_whole) if is_whole or rhythm.has_steps else None
+        if followed is None:
+            self._leave(oid)
+            return
+        paced.reached, paced.trigger = newest, _moment(rhythm) if is_triggered else min(paced.trigger, _moment(rhythm))
+        taken = monotonic() - started
+        if is_eager:
+            paced.steps += 1
+            self._rest(oid, paced, max(FIRST * (1 << paced.steps), REST * taken))
+        else:
+            self._rest(oid, paced, max(FIRST, PACED_REST * taken, min(_until_due(paced, followed, started), LOOKS)))
+        paced.read, paced.looked = followed.read, started
 
-    def _step(self, oid: int) -> bool:
-        """Brings a view up to date; returns whether its rows are kept still."""
+    def _step(self, oid: int, is_whole: bool) -> Followed | None:
+        """Brings a view forward; None where its rows are not kept any more."""
         calls = Calls()
-        step = self._steps.submit(calls.within, self._follow, oid)
+        step = self._steps.submit(calls.within, self._views.follow, oid, is_whole)
         wait((step,), LONGEST)
         while not step.done():
             calls.interrupt()
@@ -176,7 +230,18 @@ class BackgroundFollowing:
             return step.result()
         except SqlError as error:  # the next reader gets it
             _LOGGER.debug("the view with OID %d follows no changes: %s", oid, error)
-            return False
+            return None
         except Exception:
             _LOGGER.exception("unexpected error while the view with OID %d followed changes", oid)
-            return False
+            return None
+
+
+def _until_due(paced: _Paced, followed: Followed, now: float) -> float:
+    """Seconds until the next node of a view goes on, if rows come as since it was last looked at."""
+    come = followed.read - paced.read
+    return followed.left * (now - paced.looked) / come if come > 0 and paced.looked > -inf else 0.0
+
+
+def _moment(rhythm: Rhythm) -> float:
+    """When all nodes of a view go on."""
+    return inf if rhythm.seconds is None else monotonic() + rhythm.seconds

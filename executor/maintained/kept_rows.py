@@ -24,6 +24,7 @@ from executor.dataflow.rows.multiset import Multiset
 from executor.dataflow.rows.value_bits import by_bits
 from executor.dataflow.rows.weighted_rows import WEIGHT, Inconsistent, consolidated, negated, repeated, weighted
 from executor.dataflow.view_rows import ViewRows
+from executor.dataflow.waiting_changes import Steps
 from executor.embedded.detached_statements import thread_seconds
 from executor.identity_cache import Remembered
 from executor.maintained.expanded_views import Expanded
@@ -260,6 +261,10 @@ class KeptRows:
         self.lsn = lsn
         #: The LSN up to which the inputs have been read: states may be beyond ``lsn``.
         self.reached = lsn
+        #: How many changed rows of the inputs have been read.
+        self.followed = 0
+        #: The LSN up to which the rows of the final relation have followed the inputs.
+        self._shown_at = lsn
         self._rows: MaintainedRows | None = None
         self._look_ups = TableLookUps(self._flow) if self._flow.looked_up else None
         self._work = MeasuredWork(thread_seconds)
@@ -403,32 +408,46 @@ class KeptRows:
         if self._until is not None and time > self._until:
             raise Unknown
         is_timed = bool(self._flow.bounded) and time != self._time
-        if lsn == self.lsn and not self._states and not self._views and not is_timed:
+        is_due = is_timed or self.rows.is_waiting
+        if lsn == self.lsn and not self._states and not self._views and not is_due:
             return False
         self._time = time
+        return self._go_on(lsn, time, whole, None, is_due)
+
+    def go_on(self, lsn: int, steps: Steps) -> int:
+        """Reads the changes of the inputs up to an LSN, and brings those nodes forward that have so many before them
+        as ``steps`` says; the others are brought forward by ``advance``. Returns how many rows of inputs have to change
+        until the next one goes on. Raises what that raises."""
+        self._go_on(lsn, self._time, None, steps, is_due=False)
+        return self.rows.left(steps)
+
+    def _go_on(self, lsn: int, time: datetime, whole: Whole | None, steps: Steps | None, is_due: bool) -> bool:
         deltas = {node: found for node, item in self._tables.items() if (found := item.changes(self.lsn, lsn))}
         deltas |= {node: found for node, item in self._states.items() if (found := item.changes())}
         deltas |= {node: found for node, item in self._views.items() if (found := item.changes(lsn, time))}
         inputs: list[_StateInput | _ViewInput] = [*self._states.values(), *self._views.values()]
         reached = max(lsn, *(item.reached for item in inputs), 0)
-        if deltas or is_timed:
-            self._change(deltas, reached, whole)
+        if deltas or is_due:
+            self._change(deltas, reached, whole, steps)
         self.held.read()
         self.lsn, self.reached = lsn, reached
-        return bool(deltas) or is_timed
+        if not self.rows.is_waiting:
+            self._shown_at = reached
+        return bool(deltas) or is_due
 
-    def _change(self, deltas: Mapping[int, AnyTable], reached: int, whole: Whole | None) -> None:
+    def _change(self, deltas: Mapping[int, AnyTable], reached: int, whole: Whole | None, steps: Steps | None) -> None:
         changed = sum(delta.num_rows for delta in deltas.values())
-        if changed > FEW and changed > SHARE * self.rows.count:
+        self.followed += changed
+        if changed > most_worth(self.rows.count):
             raise Unknown
         if self._look_ups is not None and whole is None:
             raise Unknown
         look_up = None if self._look_ups is None or whole is None else self._look_ups.at(whole)
-        shown = self.rows.change(deltas, self._times, look_up)
+        shown = self.rows.change(deltas, self._times, look_up, steps)
         if shown is None:
             self._recent.clear(reached)
         elif shown.num_rows:
-            self._recent.append(Run(reached, shown, after=self.reached))
+            self._recent.append(Run(reached, shown, after=self._shown_at))
         self.account()
 
     @property
@@ -493,6 +512,11 @@ class KeptRows:
             item.close()
         self._tables.clear()
         self._rows = None
+
+
+def most_worth(count: float) -> int:
+    """The most changed rows that are worth following at once, where so many rows are kept."""
+    return max(FEW, int(SHARE * count))
 
 
 def most_bytes(core: Core) -> int:

@@ -6,25 +6,30 @@ Knows nothing of other views, and of when rows are made and read (``maintained_v
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from math import inf
 from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from catalog.values.times.zones import session_zone
 from executor.core.core import Core
+from executor.maintained.background_following import Rhythm
 from executor.maintained.dataflow_choice import chosen_plan, keeps_rows, method_of
 from executor.maintained.decisions import COMPUTED, FOLLOWED, Decision
 from executor.maintained.expanded_views import Expanded
 from executor.maintained.fills import Fill
 from executor.maintained.kept_rows import KeptRows, RowsPlan, most_bytes
 from executor.maintained.read_costs import ReadCosts
+from executor.maintained.view_pace import ChosenPaces, ViewPace, chosen_paces, pace_costs, pace_options_of
 from executor.views.runtime import ViewRuntime
 from planner.explain.views import Measured
 from planner.incremental.cost.choice import Alternative, saved_by_choice
-from planner.incremental.cost.flow_sizes import fitting
+from planner.incremental.cost.flow_sizes import FlowSizes, fitting
 from planner.incremental.cost.usual_changes import Mix, mix_of
 from planner.incremental.cost.work import Work
+from planner.incremental.dataflow.graph import Dataflow
 from planner.incremental.dataflow.planning import Planned
 from planner.statistics import Statistics, are_alike
 
@@ -63,6 +68,8 @@ class KnownView(Struct):
     is_too_large: bool = False
     #: What the changes have been that its rows followed.
     mix: Mix = field(default_factory=dict)
+    #: At which paces the nodes of its dataflow go on.
+    pace: ViewPace = field(default_factory=ViewPace)
 
     @property
     def expanded(self) -> Expanded:
@@ -86,12 +93,51 @@ class KnownView(Struct):
     def begin(self, rows: KeptRows) -> None:
         """Rows that are kept from now on have been made."""
         rows.account()
+        self.pace.forget()
         self.asked, self.asked_changes, self.changes = rows.rows.count, 0, 0
 
     def follow(self, seconds: float) -> None:
         """To follow a change has taken so long."""
         self.changes += 1
         self.costs.follow(seconds)
+
+    def step(self, seconds: float) -> None:
+        """To bring some nodes forward has taken so long."""
+        self.changes += 1
+        self.costs.step(seconds)
+
+    def rhythm(self, default: float) -> Rhythm | None:
+        """When it follows changes before it is read, where views without options aim at a latency of ``default``
+        seconds, if that is not 0."""
+        options = pace_options_of(self.runtime.view)
+        trigger = options.trigger
+        if trigger is not None and trigger.on_read:
+            return None
+        has_options = options.has_goal or trigger is not None
+        seconds = None
+        if trigger is not None and trigger.is_timed:
+            seconds = trigger.seconds_after(datetime.now(session_zone(self.runtime.time_zone)))
+        return Rhythm(not has_options, has_options or default > 0, seconds)
+
+    @property
+    def flow(self) -> Dataflow | None:
+        """The dataflow of its rows."""
+        return self.plan.planned.dataflow
+
+    def is_to_be_paced(self) -> bool:
+        """Whether paces are to be chosen before the next step."""
+        return self.pace.is_to_be_chosen(pace_options_of(self.runtime.view), self.changes)
+
+    def choose_pace(self, core: Core, statistics: Statistics) -> None:
+        """Chooses at which paces nodes go on, by what changes have taken so far."""
+        assert self.kept is not None and self.flow is not None
+        options, kept = pace_options_of(self.runtime.view), self.kept
+        sizes = FlowSizes(self.flow, statistics, kept.counts)
+        costs = pace_costs(options, sizes, mix_of(self.flow, kept.work), kept.work)
+        computed = self.costs.milliseconds(is_followed=False)
+        self.pace.choose(
+            options, self.changes, chosen_paces(options, core.options.default_latency_goal, costs, computed)
+        )
 
     def choose(self, core: Core, statistics: Statistics) -> None:
         """Chooses how rows that are not kept are to follow changes: once, and again where the rows that the view reads
@@ -176,3 +222,4 @@ class KeptFacts(Struct, frozen=True):
     engines: Mapping[str, int]
     is_too_large: bool
     alternatives: tuple[Alternative, ...]
+    pace: ChosenPaces | None

@@ -33,7 +33,7 @@ from executor.core.core import Core
 from executor.core.spark_queries import Analytics
 from executor.dataflow.maintained import Whole
 from executor.embedded.detached_statements import thread_seconds
-from executor.maintained.background_following import BackgroundFollowing
+from executor.maintained.background_following import BackgroundFollowing, Followed, Rhythm
 from executor.maintained.dataflow_choice import (
     admits,
     by_method,
@@ -48,6 +48,7 @@ from executor.maintained.kept_rows import GIVEN_UP, KeptRows, RowsPlan, Unknown
 from executor.maintained.known_view import KeptFacts, KnownView
 from executor.maintained.read_costs import Total
 from executor.maintained.saved_views import SavedView, SavedViews, ToSave, plan_key
+from executor.maintained.view_pace import ViewPace, pace_options_of
 from executor.small import table_of
 from executor.traces.budget import Held
 from executor.views.runtime import ViewPassed, ViewRuntime
@@ -87,7 +88,7 @@ class MaintainedViews:
         self._known: dict[int, KnownView] = {}
         self._fills = Fills()
         self._saved = SavedViews(core)
-        self._following = BackgroundFollowing(core, self._follow)
+        self._following = BackgroundFollowing(core, self)
         self.decisions = Decisions(self._measured)
 
     def close(self) -> None:
@@ -138,7 +139,9 @@ class MaintainedViews:
         is_filling, is_too_large = known.fill is not None, known.kept is None and known.is_too_large
         measured = Measured(known.costs.milliseconds(is_followed=False), known.costs.milliseconds(is_followed=True))
         alternatives = known.plan.alternatives if planned is known.plan.planned else ()
-        return KeptFacts(planned, counts, work, measured, is_filling, known.engines, is_too_large, alternatives)
+        return KeptFacts(
+            planned, counts, work, measured, is_filling, known.engines, is_too_large, alternatives, known.pace.chosen
+        )
 
     def statistics(self, flow: Dataflow) -> Statistics:
         """What is known of the rows of a dataflow's sources. Without locks."""
@@ -160,6 +163,13 @@ class MaintainedViews:
                 count = 0 if kept is None else kept.rows.count
             found.append((known.runtime.view, {**known.costs.totals}, count))
         return found
+
+    def goal(self, runtime: ViewRuntime) -> tuple[str | None, bool | None]:
+        """The goal of a view's reads in words, if it has one, and whether they meet it, once that is known. Without
+        locks."""
+        known = self._known.get(runtime.view.oid)
+        pace = ViewPace() if known is None or known.runtime is not runtime else known.pace
+        return pace.goal(pace_options_of(runtime.view))
 
     def follows(self, runtime: ViewRuntime) -> bool:
         """Whether a view's rows are most likely kept, and need no table to be read. Without locks."""
@@ -227,21 +237,43 @@ class MaintainedViews:
         self._following.read(runtime.view.oid, lsn)
         return found
 
-    def _follow(self, oid: int) -> bool:
-        """Brings the rows that are kept of a view to the present, unless another thread has a lock that this takes;
-        returns whether there are such rows."""
+    def rhythm(self, oid: int) -> Rhythm | None:
+        """When a view follows changes before it is read; None where only reads do."""
+        known = self._known.get(oid)
+        return None if known is None or known.kept is None else known.rhythm(self._core.options.default_latency_goal)
+
+    def follow(self, oid: int, is_whole: bool) -> Followed | None:
+        """Brings the rows that are kept of a view to the present, unless another thread has a lock that this takes:
+        all nodes, or those whose pace says so. None where there are no such rows."""
         known = self._known.get(oid)
         if known is None or known.kept is None or known.kept.looks_up:
-            return False
+            return None
         with _free_below(self._core, known.runtime) as are_free:
             kept = known.kept
             if are_free and kept is not None:
                 with self._core.sequencer.lock:
                     lsn = self._core.sequencer.visible
-                started = thread_seconds()
-                if self._brought(oid, lsn, kept.time) is not None:
-                    known.follow(thread_seconds() - started)
-            return kept is not None
+                return self._followed_by(known, kept, lsn, is_whole)
+            return None if kept is None else Followed()
+
+    def _followed_by(self, known: KnownView, kept: KeptRows, lsn: int, is_whole: bool) -> Followed | None:
+        """Brings the rows of a view to an LSN; None where they are of no use any more."""
+        started = thread_seconds()
+        if is_whole:
+            if self._brought(known.runtime.view.oid, lsn, kept.time) is None:
+                return None
+            known.follow(thread_seconds() - started)
+            return Followed(kept.followed)
+
+        def stepped() -> int:
+            if known.is_to_be_paced():
+                assert known.flow is not None
+                known.choose_pace(self._core, self.statistics(known.flow))
+            return kept.go_on(lsn, known.pace.steps)
+
+        left = self._attempt(known, stepped) if self._is_current(known, lsn) else None
+        known.step(thread_seconds() - started)
+        return None if left is None else Followed(kept.followed, left)
 
     def _attempt(self, known: KnownView, answer: Callable[[], _Answer | None]) -> _Answer | None:
         """An answer from rows that are kept; None where they are of no use any more."""
@@ -265,7 +297,9 @@ class MaintainedViews:
             has_changed = known.kept.advance(at.lsn, at.time, at.whole)
             found = known.kept.answer(at.whole)
             if has_changed:
-                known.follow(thread_seconds() - started)
+                seconds = thread_seconds() - started
+                known.follow(seconds)
+                known.pace.read(1000 * seconds)
         self._following.read(known.runtime.view.oid, at.lsn)
         if known.method == "auto" and known.costs.is_dear and not self._is_read(known):
             self._lose(known, "following changes takes longer than computing anew")
@@ -442,8 +476,7 @@ class MaintainedViews:
         if known is None or known.kept is None or not self._core.is_live(known.runtime):
             return None
         kept = known.kept
-        is_current = known.expanded.is_current(self._core) and known.may_follow(lsn)
-        if not is_current or not known.expanded.advance(lsn, with_own=True):
+        if not self._is_current(known, lsn):
             return None
 
         def advanced() -> KeptRows:
@@ -451,6 +484,11 @@ class MaintainedViews:
             return kept
 
         return self._attempt(known, advanced)
+
+    def _is_current(self, known: KnownView, lsn: int) -> bool:
+        """Whether the rows of a view can be brought to an LSN, as the states are that they read."""
+        is_current = known.expanded.is_current(self._core) and known.may_follow(lsn)
+        return is_current and known.expanded.advance(lsn, with_own=True)
 
     def _take(self, known: KnownView) -> None:
         """Takes the rows of a fill that is over."""

@@ -115,6 +115,11 @@ class ReadCosts(Struct):
         if self._followed.count > _SOUND:
             self._losses = 0
 
+    def step(self, seconds: float) -> None:
+        """To bring a part of what is kept forward has taken so long."""
+        self._add("change", seconds)
+        self._balance -= seconds
+
     def lose(self) -> None:
         """Rows that were kept are given up. They are kept again after evaluations that take as long as filling them,
         at least."""

@@ -23,7 +23,7 @@ from catalog.objects import (
     is_temporary,
     null_value,
 )
-from catalog.values.errors import SqlError, undefined_table
+from catalog.values.errors import WARNING, SqlError, undefined_table
 from catalog.values.times.infinite_dates import require_finite
 from executor.core.core import Core
 from executor.database.database import Database
@@ -36,7 +36,7 @@ from executor.definitions.user_types import define_type, forget_types, move_type
 from executor.sql.alter_table import alter_rows
 from executor.sql.environment import Environment
 from executor.sql.view_options import alter_options
-from executor.sql.view_plans import WARNING, planned_view, require_policy, require_unused_watermark, view_of
+from executor.sql.view_plans import planned_view, require_policy, require_unused_watermark, view_of
 from executor.sql.view_starts import leave_history, missing_files, starts
 from executor.tables.temporary import drop_temporary
 from executor.transactions.result import Result
@@ -307,6 +307,7 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         require_policy(core, view, None)
     elif view.derived:
         transaction.views.append(NewView(view, planned.program, {}))
+        warnings += planned.notices
     else:
         view = _begin_view(core, transaction, catalog, replace(statement, view=view), planned.program)
         warnings += planned.notices

@@ -13,14 +13,15 @@ from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.objects import View, qualified
-from catalog.values.errors import SqlError
+from catalog.values.errors import WARNING, SqlError
 from executor.core.core import Core
 from executor.database.database import Database
 from executor.database.view_paths import estimates, prospective_view, shown_view, with_expected
+from executor.maintained.view_pace import pace_options_of
 from executor.replicas.replica import replica_of
 from executor.sql.environment import Environment
 from executor.sql.view_options import altered_view
-from executor.sql.view_plans import WARNING, planned_view, require_policy, view_of, with_engine
+from executor.sql.view_plans import planned_view, require_policy, view_of, with_engine
 from executor.transactions.transaction import Transaction
 from executor.views.location import Away
 from executor.views.runtime import ViewRuntime
@@ -43,9 +44,8 @@ _ORDINARY: Final = {"Method": "recomputation", "Computed at Each Read": "it is a
 def running_view(database: Database, runtime: ViewRuntime, has_pace: bool) -> ShownView:
     """A view that a query reads, with the curve of its paces if it ``has_pace``."""
     maintained = database.read_services.maintained
-    view = with_expected(
-        database.core, maintained, shown_view(database.core, maintained, runtime, chooses=True), has_pace
-    )
+    shown = shown_view(database.core, maintained, runtime, chooses=True)
+    view = with_expected(database.core, maintained, shown, pace_options_of(runtime.view), has_pace)
     known = replace(view.known, paths=_running_paths(database, runtime))
     return replace(view, known=known, attributes=(*_elsewhere(database, runtime), *_keeping(runtime.view)))
 
@@ -127,7 +127,7 @@ def explain_definition(
     if made.program is not None:
         maintained = session.database.read_services.maintained
         prospect = prospective_view(core, catalog, made.view, made.program)
-        shown = with_expected(core, maintained, prospect, explained.pace)
+        shown = with_expected(core, maintained, prospect, pace_options_of(made.view), explained.pace)
         known = replace(shown.known, paths=_paths(session.database, made.view, made.program))
         shown = replace(shown, known=known, attributes=tuple(_keeping(made.view)))
     plan = None if made.query is None else core.plans.get(made.query).relation

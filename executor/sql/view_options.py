@@ -25,6 +25,7 @@ from executor.sql.row_policies import alter_row_policy
 from executor.sql.view_plans import altered_program, origin_of, require_policy
 from executor.transactions.transaction import NewProgram, Transaction
 from planner.bind.definitions.view_definitions.view_options import changed_options
+from planner.incremental.pace_options import NAMES as PACE_OPTIONS
 from planner.incremental.programs.carried import NotCarried, carried
 from planner.incremental.programs.documents import encode_program
 from planner.incremental.programs.program import Program
@@ -132,4 +133,5 @@ _EFFECTS: Final[Mapping[str, tuple[_Effect, ...]]] = {
     "method": (_require_policy,),
     "on_error": (_alter_row_policy,),
     "refresh_policy": (_require_policy,),
+    **dict.fromkeys(PACE_OPTIONS, (_require_policy,)),
 }

@@ -15,11 +15,12 @@ from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.objects import Stream, View, as_plain
-from catalog.values.errors import SqlError, unsupported
+from catalog.values.errors import WARNING, SqlError, unsupported
 from executor.core.core import Core
 from executor.core.statistics import statistics_of
 from executor.maintained.dataflow_choice import planned_rows
 from executor.maintained.expanded_views import Prospect
+from executor.maintained.unmet_goals import unmet_goal
 from executor.moving.change_guards import require_own
 from executor.sql.environment import Environment
 from executor.sql.row_policies import require_row_policy
@@ -31,17 +32,21 @@ from planner.incremental.dataflow.planning import refuse_recomputation, require_
 from planner.incremental.methods.collect import Collected
 from planner.incremental.methods.interval.sides import NO_WATERMARKS, Watermarks
 from planner.incremental.methods.interval.states import JoinedRows, MarkedStream
+from planner.incremental.pace_options import NAMES as PACE_OPTIONS
 from planner.incremental.plan import Planned, Tables, derived, plan
 from planner.incremental.programs.canonical import Origin
 from planner.incremental.programs.program import Program, bounds_joins
 from planner.statements.statement import AlterView, CreateView, Query
 
-#: A notice with this SQLSTATE is a WARNING.
-WARNING: Final = "01000"
 _GROWS: Final = "Its state grows with the stream, by the columns and rows that the query uses."
-#: The values of the option ``tables``.
 #: By option, what an ordinary view is without it, and further values that are true of it.
-_OF_ORDINARY: Final = {"refresh_policy": ("auto",), "method": ("auto", "recompute"), "tables": ("live",)}
+_OF_ORDINARY: Final[Mapping[str, tuple[str, ...]]] = {
+    "refresh_policy": ("auto",),
+    "method": ("auto", "recompute"),
+    "tables": ("live",),
+    **dict.fromkeys(PACE_OPTIONS, ("",)),
+}
+#: The values of the option ``tables``.
 _TABLES: Final[Mapping[str, Tables]] = {"live": "live", "frozen": "frozen", "arrival": "arrival"}
 
 
@@ -70,7 +75,7 @@ def planned_view(core: Core, catalog: Catalog, statement: CreateView) -> ViewPla
             planned.program, (*_frozen(planned), *map(_growing, planned.collected), *map(_joined, planned.joined))
         )
     require_policy(core, view, found.program)
-    return found
+    return replace(found, notices=(*found.notices, *unmet_goal(core, view, found.program)))
 
 
 def view_of(core: Core, catalog: Catalog, statement: CreateView) -> View:

@@ -15,10 +15,11 @@ from msgspec import Struct
 from planner.algebra.nodes import Aggregate, Filter, Join, Project, Relation, Scan, SetOperation, Sort, Unnest, Window
 from planner.algebra.walk import walk
 from planner.incremental.cost.choice import Alternative
-from planner.incremental.cost.pace import Pace
+from planner.incremental.cost.pace import CurvePoint
 from planner.incremental.cost.work import Step, Work
 from planner.incremental.dataflow.graph import (
     Constant,
+    Dataflow,
     DataflowNode,
     FirstOfPartitions,
     FirstRows,
@@ -36,10 +37,12 @@ from planner.incremental.dataflow.planning import Planned
 from planner.incremental.names import stored_name
 
 #: What is shown of a node beside how it follows changes.
-_SHOWN: Final = ("Reads", "Key", "Rows Kept", "Rows Looked Up", "Estimated Change", "Last Change")
+_SHOWN: Final = ("Reads", "Key", "Rows Kept", "Rows Looked Up", "Goes On", "Estimated Change", "Last Change")
 _FOLLOWED: Final = (
     "soon after changes while the view is read, with pauses that double until the next read; the rest then"
 )
+#: Of one whose nodes have paces.
+_STEPS: Final = "by each node once so many rows have changed; the rest when the view is read"
 #: Of a dataflow that looks rows of tables up, which readers see.
 _AT_READS: Final = "when the view is read"
 #: The dataflows that were compared.
@@ -61,13 +64,26 @@ class Begin(Enum):
 class Expected(Struct, frozen=True):
     """What following a change is expected to take: of which ``change`` that is said, what each node has to do, the
     milliseconds of computing all rows anew, the bytes of the rows that are kept, and, where that was asked for, what
-    steps of more or fewer changes take."""
+    other paces would take."""
 
     change: str
     nodes: Mapping[int, Step]
     computed: float
     memory: float
-    paces: tuple[Pace, ...] = ()
+    paces: tuple[CurvePoint, ...] = ()
+
+
+class ShownPace(Struct, frozen=True):
+    """When nodes go on: for which ``goal``, in words, or ``trigger``, with the milliseconds that a read is expected to
+    find left at most, those of the total work of 1,000 changed rows, whether that meets the goal, and by node the
+    ``steps``, none where reads alone follow changes."""
+
+    goal: str
+    trigger: str
+    final: float
+    total: float
+    is_met: bool
+    steps: Mapping[int, int]
 
 
 class NodeFacts(Struct, frozen=True):
@@ -80,6 +96,7 @@ class NodeFacts(Struct, frozen=True):
     work: Mapping[int, Work] = {}
     expected: Expected | None = None
     alternatives: tuple[Alternative, ...] = ()
+    pace: ShownPace | None = None
 
 
 #: Of a dataflow of which nothing is known but its plan.
@@ -90,7 +107,7 @@ def explain_dataflow(planned: Planned, facts: NodeFacts = PLAN_ALONE) -> list[st
     """A line for each node, and one for each reason why something is computed anew at each read."""
     found = _told(planned, facts)
     lines = [f"Method: {found['Method']}"]
-    lines += [f"{name}: {found[name]}" for name in ("Followed", "Estimated For") if name in found]
+    lines += [f"{name}: {found[name]}" for name in ("Followed", "Trigger", "Goal", "Estimated For") if name in found]
     lines += [_alternative(item) for item in found.get(_ALTERNATIVES, ())]
     for node in found.get("Nodes", ()):
         lines.append(f"  {node['Node']}: {node['How']}")
@@ -123,17 +140,34 @@ def _told(planned: Planned, facts: NodeFacts) -> dict[str, Any]:
     shown = [_compared(item, place == 0) for place, item in enumerate(facts.alternatives)]
     chosen = {_ALTERNATIVES: shown} if shown[1:] else {}
     method = "by changes" if facts.kept is not None else f"by changes, {facts.begin.value}"
-    followed = {} if facts.kept is None else {"Followed": _AT_READS if flow.looked_up else _FOLLOWED}
+    followed = _followed(flow, facts.pace) if facts.kept is not None or facts.pace is not None else {}
     estimated = {} if expected is None else {"Estimated For": expected.change}
     keys = {**flow.kept, **flow.looked_up}
     nodes = [_node(node, keys.get(_holder(node), ()), kept.get(_holder(node))) for node in flow.nodes]
     for node in nodes:
         if node["Node"] in flow.looked_up:
             node["Rows Looked Up"] = "in the table, by the key of rows that change"
+        if facts.pace is not None and node["Node"] in facts.pace.steps:
+            step = facts.pace.steps[node["Node"]]
+            node["Goes On"] = "with each changed row" if step == 1 else f"after {step:,} changed rows"
         found = {"Estimated Change": None if expected is None else expected.nodes.get(node["Node"])}
         found["Last Change"] = facts.work[node["Node"]].last if node["Node"] in facts.work else None
         node |= {name: step for name, step in found.items() if step is not None}
     return {"Method": method, **followed, **estimated, **chosen, "Nodes": nodes, **reasons}
+
+
+def _followed(flow: Dataflow, pace: ShownPace | None) -> dict[str, str]:
+    """When changes are followed, and for which goal."""
+    if flow.looked_up or pace is None:
+        return {"Followed": _AT_READS if flow.looked_up else _FOLLOWED}
+    if not pace.steps:
+        return {"Followed": _AT_READS}
+    trigger = {"Trigger": f"all nodes go on {pace.trigger}"} if pace.trigger else {}
+    if not pace.goal:
+        return {"Followed": _STEPS, **trigger}
+    missed = "" if pace.is_met else ", which does not meet the goal"
+    work = f"reads find at most {pace.final:,.3f} ms left, 1,000 changed rows take {pace.total:,.3f} ms in all{missed}"
+    return {"Followed": _STEPS, **trigger, "Goal": f"{pace.goal}: {work}"}
 
 
 def _compared(item: Alternative, is_chosen: bool) -> dict[str, Any]:

@@ -16,9 +16,15 @@ from planner.explain.programs import Known, explain_program, program_json
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.programs.program import Program
 
-#: What is told of a pace: how many changed rows are followed together, how long a read takes at most that comes before
-#: the next such step, and what all steps take.
-_PACE: Final = ("Changed Rows at a Time", "Final Work (ms)", "Total Work for 1,000 Rows (ms)")
+#: What is told of paces: how many changed rows nodes wait for at least and at most, how long a read takes at most that
+#: comes before the next step, what all steps take, and what they would with one pace for all nodes.
+_PACE: Final = (
+    "Final Work (ms)",
+    "Total Work for 1,000 Rows (ms)",
+    "Total Work with One Pace (ms)",
+    "Rows at a Time, Least",
+    "Rows at a Time, Most",
+)
 
 
 class Measured(Struct, frozen=True):
@@ -62,18 +68,26 @@ def view_json(view: ShownView) -> dict[str, Any]:
     return {**dict(view.attributes), **program_json(view.program, view.known), "Upper Method": upper}
 
 
-def _paces(view: ShownView) -> list[tuple[int, float, float]]:
-    """The curve of a view's paces, in the order of ``_PACE``."""
+def _paces(view: ShownView) -> list[tuple[float, float, float, int, int]]:
+    """The curve of a view's paces, in the order of ``_PACE``, each point once."""
     curve = () if view.nodes.expected is None else view.nodes.expected.paces
-    return [(pace.rows, round(pace.final, 3), round(pace.total, 3)) for pace in curve]
+    found = dict[tuple[float, float], tuple[float, float, float, int, int]]()
+    for point in curve:
+        steps, own = point.paces.steps.values(), point.paces
+        final, total, uniform = (round(work, 3) for work in (own.final, own.of_thousand, point.uniform.of_thousand))
+        rows = min(steps, default=own.horizon), max(steps, default=own.horizon)
+        found.setdefault((final, total), (final, total, uniform, *rows))
+    return list(found.values())
 
 
 def _pace_lines(view: ShownView) -> Iterator[str]:
     """The curve as a table."""
     found = _paces(view)
     if found:
-        yield "Pace: " + ", ".join(_PACE)
-        yield from (f"  {rows:>6,}  {final:>12,.3f}  {total:>12,.3f}" for rows, final, total in found)
+        yield f"Pace: {', '.join(_PACE[:3])}, Rows at a Time"
+    for *works, least, most in found:
+        rows = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        yield f"  {' '.join(f'{work:>12,.3f}' for work in works)}  {rows}"
 
 
 def _measures(view: ShownView) -> Iterator[tuple[str, float | str]]:

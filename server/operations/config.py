@@ -96,6 +96,9 @@ class Config:
     )
     maintenance_rows: int = _setting(100_000, "auto: Spark maintains a view when this many rows have gathered")
     maintenance_idle: float = _setting(1.0, "auto: ... or when a stream has been idle for this many seconds")
+    default_latency_goal: float = _setting(
+        0.2, "seconds that a read of a view without a goal of its own is to find left to follow at most; 0 is no goal"
+    )
     synchronous_commit: bool = _setting(True, "acknowledge rows only when they are on disk; a session may SET it")
     memory_limit: int = _setting(
         0, "memory of the server's process; 0 is three quarters of the memory of the machine or cgroup", size=True

@@ -14,13 +14,14 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.maintained import background_following
-from executor.maintained.background_following import FIRST, BackgroundFollowing
+from executor.maintained.background_following import FIRST, BackgroundFollowing, Followed, Rhythm
 from executor.maintained.kept_rows import KeptRows
 from tests.executor.client import Client, open_database
 from tests.executor.test_maintained_views import create
 from tests.executor.test_recursion import endless
 
 PATIENCE = 60.0
+SOON = Rhythm(True, False)
 CHAIN = (
     "SELECT g, sum(v) s FROM a GROUP BY g",
     "SELECT s % 3 h, count(*) n FROM v0 GROUP BY s % 3",
@@ -82,17 +83,24 @@ def test_a_view_of_a_stream_follows_what_arrives(database: Database) -> None:
 
 
 class Steps:
-    """Counts the steps of a view that something always changes."""
+    """Counts the steps of a view that something always changes: those of all nodes, and those of some."""
 
-    def __init__(self, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count, self.newest, self.core = 0, 0, database.core
+    def __init__(self, database: Database, monkeypatch: pytest.MonkeyPatch, rhythm: Rhythm | None = SOON) -> None:
+        self.count, self.some, self.newest, self.core = 0, 0, 0, database.core
+        self._rhythm = rhythm
         monkeypatch.setattr(self.core, "version_of", lambda oids: self.newest)
         monkeypatch.setattr(self.core, "reads_of", lambda oid: (oid,))
-        self.following = BackgroundFollowing(self.core, self._step)
+        self.following = BackgroundFollowing(self.core, self)
 
-    def _step(self, oid: int) -> bool:
-        self.count += 1
-        return True
+    def rhythm(self, oid: int) -> Rhythm | None:
+        """Always the same."""
+        return self._rhythm
+
+    def follow(self, oid: int, is_whole: bool) -> Followed:
+        """A step that reads ten rows of a thousand that the next node waits for."""
+        self.count += is_whole
+        self.some += not is_whole
+        return Followed(10 * (self.count + self.some), 1_000)
 
     def change(self) -> None:
         """Tells of a change."""
@@ -126,6 +134,56 @@ def test_a_view_that_nobody_reads_is_left_alone(database: Database, monkeypatch:
 
         until(is_left)
         assert steps.count == 3
+        assert not database.core.versions.waits
+
+
+def test_nodes_go_on_at_paces_of_their_own_where_nobody_reads(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background_following, "STEPS", 3)
+    monkeypatch.setattr(background_following, "LOOKS", 0.01)
+    steps = Steps(database, monkeypatch, Rhythm(True, True))
+    with closing(steps.following):
+        steps.following.read(1, 0)
+
+        def is_at_pace() -> bool:
+            steps.change()
+            return steps.some > 5
+
+        until(is_at_pace)
+        assert steps.count == 3
+        steps.following.read(1, steps.newest)
+        until(lambda: is_at_pace() and steps.count == 6)
+
+
+def test_a_view_is_looked_at_when_a_node_is_expected_to_go_on(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background_following, "LOOKS", 1_000.0)
+    steps = Steps(database, monkeypatch, Rhythm(False, True))
+    with closing(steps.following):
+        steps.following.read(1, 0)
+        until(lambda: steps.change() is None and steps.some == 2)  # ten rows at the first look, ten more at the second
+        (paced,) = steps.following._paced.values()
+        until(lambda: paced.due is not None and paced.due > time.monotonic() + 100 * FIRST / 2)
+        assert steps.some == 2
+
+
+def test_all_nodes_go_on_at_a_trigger(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps(database, monkeypatch, Rhythm(False, True, 0.05))
+    with closing(steps.following):
+        steps.following.read(1, 0)
+        until(lambda: steps.count >= 3)
+        assert not steps.some
+
+
+def test_reads_alone_follow_changes_of_a_view_without_a_rhythm(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = Steps(database, monkeypatch, None)
+    with closing(steps.following):
+        steps.following.read(1, 0)
+        assert not steps.following._paced
         assert not database.core.versions.waits
 
 

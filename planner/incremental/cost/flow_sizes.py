@@ -62,6 +62,11 @@ class FlowSizes:
         return alike * touched(self.rows(node) / alike, rows) if alike else 0.0
 
     @property
+    def kept_rows(self) -> float:
+        """The rows of nodes that are kept, but for those within a recursion."""
+        return sum(self.rows(node) for node in self.flow.kept if node in self.nodes)
+
+    @property
     def kept_bytes(self) -> float:
         """Bytes of the rows of nodes and of the states of groupings; rows of views are kept by others."""
         groups = (node for node in self.flow.nodes if isinstance(node, Retracted))

@@ -1,54 +1,224 @@
-"""How the pace of a view trades work before a read for the time of the read (InQP, section 2.3 and figure 3).
+"""How rarely the nodes of a dataflow may go on, so that reads still find little to follow (InQP, sections 2 to 4).
 
-A view that follows changes ``rows`` at a time does as much in each step, and what is left for a read is one step at
-most: its final work. All steps together are the total work. The fewer rows a step has, the shorter reads are, and the
-more work is done in all: each step has a fixed cost, and rows that change a group one after the other change it once if
-they are followed together.
+A node is one of the paper's query paths: it ends at a buffer, its rows or its state, from which the next ones start. A
+node of pace k goes on once 1/k of ``horizon`` rows of the sources have come or gone, over all that waits for it; an
+updated row counts twice. What all steps take is the total work, what is left for a read is the final work, each node's
+last step. More steps make the final work less and the total work more: each step has a fixed cost, and a row that
+changes often is changed more often.
 
-All of the view is one path here, and goes on at one pace; the paper's algorithm 1 (section 3.2) adds up the work of
-paths with paces of their own.
+What waits is a net change, so what a node takes depends on its own pace alone, and the simulation of the paper's
+algorithm 1 is a sum (section 3.2)::
+
+    total(P) = sum of P(i) * work(i, horizon / P(i))        final(P) = sum of work(i, horizon / P(i))
+
+Paces are powers of two, where the paper's are all numbers up to 100. No node goes on more often than one that it reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from math import ceil, inf
 from typing import Final
 
 from msgspec import Struct
 
-from planner.incremental.cost.changed_rows import NO_CHANGES, ChangedRows
+from planner.incremental.cost.changed_rows import ChangedRows
 from planner.incremental.cost.dataflow_costs import node_estimates
-from planner.incremental.cost.flow_sizes import FlowSizes
-from planner.incremental.cost.usual_changes import Mix, weighed
+from planner.incremental.cost.flow_sizes import FlowSizes, source_name
+from planner.incremental.cost.usual_changes import Mix, Seen
 from planner.incremental.cost.work import Work
+from planner.incremental.dataflow.graph import Constant, Ranked, Shared, Source
 
-#: Changed rows of the steps that are simulated.
-STEPS: Final = (1, 10, 100, 1_000, 10_000)
+#: The base-two logarithm of the highest pace.
+HIGHEST: Final = 14
+#: Parts of the final work for which EXPLAIN shows a pace.
+CONSTRAINTS: Final = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)
 
 
-class Pace(Struct, frozen=True):
-    """Steps of so many changed ``rows``: the milliseconds of one, the ``final`` work of a read at most, and those of a
-    thousand rows, the ``total`` work."""
+class Paces(Struct, frozen=True):
+    """A pace for each node, as its base-two logarithm, and what it costs: milliseconds of the ``final`` work, and of
+    the ``total`` work of ``horizon`` rows."""
 
-    rows: int
+    horizon: int
+    levels: Mapping[int, int]
     final: float
+    total: float
 
     @property
-    def total(self) -> float:
-        """Milliseconds of a thousand changed rows."""
-        return 1_000 * self.final / self.rows
+    def steps(self) -> dict[int, int]:
+        """Changed rows of the sources at which each node goes on."""
+        return {node: step_of(self.horizon, level) for node, level in self.levels.items()}
+
+    @property
+    def of_thousand(self) -> float:
+        """Milliseconds of the total work of a thousand changed rows."""
+        return 1000 * self.total / self.horizon
 
 
-def paces(sizes: FlowSizes, mix: Mix, work: Mapping[int, Work]) -> tuple[Pace, ...]:
-    """The curve of a dataflow, by rising steps, for changes that are mixed as they have been."""
-    return tuple(Pace(rows, _milliseconds(sizes, mix, work, rows)) for rows in STEPS)
+class PaceCosts:
+    """What the nodes of a dataflow take at each pace, for changes that are mixed as they have been."""
+
+    def __init__(self, sizes: FlowSizes, mix: Mix, work: Mapping[int, Work], horizon: int) -> None:
+        self.horizon, self.flow = horizon, sizes.flow
+        self._sizes, self._work = sizes, work
+        self._one = _one_row(sizes, mix)
+        nodes = [node for node in sizes.flow.nodes if not isinstance(node, Source | Constant | Ranked)]
+        naming = {node.id: node.node for node in nodes if isinstance(node, Shared)}
+        nodes = [node for node in nodes if node.id not in naming]
+        operators = {node.id for node in nodes}
+        #: The operators that a node reads, also under another node's name, which goes on with them.
+        self.below = {
+            node.id: tuple(operators.intersection(_holder(below, naming) for below in node.inputs)) for node in nodes
+        }
+
+    @cached_property
+    def _table(self) -> list[dict[int, float]]:
+        """By level, what one step of a node takes."""
+        return [self._step(step_of(self.horizon, level)) for level in range(self.highest + 1)]
+
+    @property
+    def highest(self) -> int:
+        """The highest level: there is no step of less than a row."""
+        return min(HIGHEST, self.horizon.bit_length() - 1)
+
+    def of(self, levels: Mapping[int, int]) -> Paces:
+        """What paces cost."""
+        works = {node: self._table[level].get(node, 0.0) for node, level in levels.items()}
+        total = sum((1 << levels[node]) * found for node, found in works.items())
+        return Paces(self.horizon, dict(levels), sum(works.values()), total)
+
+    @property
+    def batch(self) -> Paces:
+        """One step for all rows: the least total work, and the most final work."""
+        return self.of(dict.fromkeys(self.below, 0))
+
+    def _step(self, rows: int) -> dict[int, float]:
+        """Milliseconds of one step of so many rows, by node."""
+        many = {node: item.times(rows) for node, item in self._one.items()}
+        return {node: item.milliseconds for node, item in node_estimates(self._sizes, many, self._work).items()}
 
 
-def _milliseconds(sizes: FlowSizes, mix: Mix, work: Mapping[int, Work], rows: int) -> float:
-    changed: dict[int, ChangedRows] = {}
-    for share, change in weighed(sizes.flow, mix):
-        for node, one in change.items():
-            changed[node] = changed.get(node, NO_CHANGES).plus(one.times(share))
-    touched = sum(item.touched for item in changed.values())
-    many = {node: item.times(rows / touched) for node, item in changed.items()} if touched else {}
-    return sum(item.milliseconds for item in node_estimates(sizes, many, work).values())
+def _holder(node: int, naming: Mapping[int, int]) -> int:
+    """The node whose rows a node has."""
+    while node in naming:
+        node = naming[node]
+    return node
+
+
+def step_of(horizon: int, level: int) -> int:
+    """The rows of a step."""
+    return ceil(horizon / (1 << level))
+
+
+def _one_row(sizes: FlowSizes, mix: Mix) -> dict[int, ChangedRows]:
+    """One row of the sources that comes or goes, by node, as they are mixed. Before a row is measured, each source
+    changes in proportion to the rows that it has."""
+    sources = [node for node in sizes.flow.nodes if isinstance(node, Source)]
+    rows = {node.id: max(1.0, sizes.rows(node.id)) for node in sources}
+    changed = {node.id: ChangedRows(updated=rows[node.id] / sum(rows.values())) for node in sources}
+    for node in sources:
+        seen = mix.get(source_name(node), Seen())
+        changed[node.id] = changed[node.id].plus(seen.rows.times(seen.changes))
+    come_and_gone = sum(item.rows for item in changed.values())
+    return {node: item.times(1 / come_and_gone) for node, item in changed.items()} if come_and_gone else {}
+
+
+# --- which paces ------------------------------------------------------------------------------------------------------
+
+
+def within_final(costs: PaceCosts, most: float) -> Paces:
+    """The paces with the least total work whose final work is at most so many milliseconds; where there are none, those
+    of which more would save nothing (InQP, section 4.2, algorithm 2). What the last rise saved too much is given back,
+    and one pace for all nodes is taken where it costs less."""
+    found: Paces | None = costs.batch
+    last = costs.batch
+    while found is not None and found.final > most:
+        last, found = found, _better(costs, found)
+    uniform = uniform_within(costs, most)
+    if found is None:
+        return last if last.final < uniform.final else uniform
+    met = [_lowered(costs, item, most) for item in (found, uniform) if item.final <= most]
+    return min(met, key=lambda item: item.total)
+
+
+def within_total(costs: PaceCosts, most: float) -> Paces:
+    """The paces with the least final work whose total work is at most so many milliseconds (the dual, section 4.2)."""
+    found = costs.batch
+    while (better := _better(costs, found, most)) is not None:
+        found = better
+    return found
+
+
+def uniform_within(costs: PaceCosts, most: float) -> Paces:
+    """One pace for all nodes, the lowest whose final work is at most so many milliseconds: what the paper compares with
+    (section 5.2). Where there is none, the one with the least final work."""
+    found = [costs.of(dict.fromkeys(costs.below, level)) for level in range(costs.highest + 1)]
+    return next((item for item in found if item.final <= most), min(found, key=lambda item: item.final))
+
+
+def _better(costs: PaceCosts, paces: Paces, most: float = inf) -> Paces | None:
+    """The paces with the highest marginal incrementability, and a total work of at most ``most``: those of one node
+    raised, and of what it reads where that would go on less often; None where none saves final work. Rises of several
+    levels are looked at, too, since what a node takes jumps where an engine computes it."""
+    others = [costs.of(levels) for levels in _raised(costs, paces.levels)]
+    rated = [(incrementability(paces, item), item) for item in others if item.total <= most]
+    gain, best = max(rated, key=lambda item: item[0], default=(0.0, paces))
+    return best if gain > 0 else None
+
+
+def _raised(costs: PaceCosts, levels: Mapping[int, int]) -> Iterable[dict[int, int]]:
+    for node, level in levels.items():
+        for higher in range(level + 1, costs.highest + 1):
+            found, asked = dict(levels), [node]
+            while asked:
+                item = asked.pop()
+                if found[item] < higher:
+                    found[item] = higher
+                    asked += costs.below[item]
+            yield found
+
+
+def _lowered(costs: PaceCosts, paces: Paces, most: float) -> Paces:
+    """Paces with less total work, whose final work is at most ``most`` still: those of one node after the other lower,
+    and of what reads it where that would go on more often."""
+    others = [costs.of(levels) for levels in _lower(costs, paces.levels)]
+    best = min((item for item in others if item.final <= most), key=lambda item: item.total, default=paces)
+    return paces if best.total >= paces.total else _lowered(costs, best, most)
+
+
+def _lower(costs: PaceCosts, levels: Mapping[int, int]) -> Iterable[dict[int, int]]:
+    for node, level in levels.items():
+        if level:
+            found = {**levels, node: level - 1}
+            for above, below in costs.below.items():  # inputs come first
+                found[above] = min([found[above], *(found[item] for item in below)])
+            yield found
+
+
+def incrementability(before: Paces, after: Paces) -> float:
+    """The final work that other paces save for each millisecond of total work that they cost (InQP, section 2.3)."""
+    saved, more = before.final - after.final, after.total - before.total
+    if saved <= 0:
+        return 0.0
+    return inf if more <= 0 else saved / more
+
+
+# --- the curve --------------------------------------------------------------------------------------------------------
+
+
+class CurvePoint(Struct, frozen=True):
+    """For a part of the final work that one step of all rows would have: the paces, and what one pace for all nodes
+    costs."""
+
+    part: float
+    paces: Paces
+    uniform: Paces
+
+
+def curve_of(costs: PaceCosts) -> tuple[CurvePoint, ...]:
+    """The trade of final work against total work (figure 3), by falling final work."""
+    most = costs.batch.final
+    return tuple(
+        CurvePoint(part, within_final(costs, part * most), uniform_within(costs, part * most)) for part in CONSTRAINTS
+    )

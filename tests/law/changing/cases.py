@@ -21,6 +21,16 @@ from tests.law.changing.steps import Case, Step, control
 from tests.law.changing.transactions import Transactions
 from tests.law.changing.views import Queries
 
+#: Options that say when a view follows changes.
+PACES: Final = (
+    ", latency_goal = '1 ms'",
+    ", final_work = 0.1",
+    ", total_work = 2",
+    ", trigger = 'rows 3'",
+    ", trigger = 'every 20 ms'",
+    ", trigger = 'on read'",
+)
+
 
 class Size(Struct, frozen=True):
     """How many views and transactions a case may have, and how often the views are a chain, each above the one
@@ -170,7 +180,8 @@ class _Drawing:
             is_continuous = any(table.is_stream and table.name in query.reads for table in self._tables)
             maintained = "maintained, " if kind == "VIEW" and not is_continuous else ""
             method = self._source.choice(("incremental", "incremental", "higher_order", "delta"))
-            option = f" WITH ({maintained}method = '{method}')"
+            pace = self._source.choice(("", "", *PACES))
+            option = f" WITH ({maintained}method = '{method}'{pace})"
             constructs.append("rows that follow changes")
             constructs += ["higher-order views"] if method == "higher_order" else []
         head = f"CREATE {kind} {name}{option}"
@@ -266,7 +277,8 @@ class _Drawing:
                 yield Step("own", f"REFRESH MATERIALIZED VIEW {name}", constructs=("REFRESH",), name=name)
             case 2:
                 method = self._source.choice(("auto", "incremental", "higher_order", "delta", "recompute"))
-                words = f"ALTER VIEW {name} SET (method = '{method}')"
+                pace = "" if self._source.random() < 0.7 else self._source.choice(PACES)
+                words = f"ALTER VIEW {name} SET (method = '{method}'{pace})"
                 yield Step("own", words, constructs=("ALTER VIEW SET (method)",), name=name)
             case 3:
                 yield self._index(name)

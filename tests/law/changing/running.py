@@ -107,6 +107,7 @@ class Run:
                 if step.name not in self._made:
                     return None
                 self._ours.sessions[0].answer(f"SELECT * FROM {step.name}")
+        self._counts.constructs["some nodes go on, others wait"] += self._ours.go_on(f"{place} {step.text}")
         if step.session in self._gone:
             if not step.text.startswith("BEGIN"):
                 return None

@@ -11,6 +11,7 @@ import sys
 import traceback
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any, Final
 
 from catalog.objects import View
@@ -19,6 +20,7 @@ from executor.database.database import Database
 from executor.maintained import maintained_views
 from executor.spark.engine import SparkEngine
 from tests.executor.moving import Servers, wait_longer
+from tests.executor.random_paces import go_on
 from tests.law.changing.answers import Answer
 from tests.law.changing.sessions import PATIENCE, SCHEMA, Session
 from tests.law.changing.steps import SESSIONS
@@ -163,6 +165,11 @@ class Ours:
         except Exception:
             self.complaints.handle(logging.LogRecord("", logging.ERROR, "", 0, "maintenance", None, sys.exc_info()))
         return 0
+
+    def go_on(self, seed: str) -> int:
+        """Brings some nodes of some views forward, where no session is at work with them; how many views have nodes
+        that wait."""
+        return go_on(self.database.maintained, Random(seed))
 
     def close(self) -> None:
         """Ends the servers."""

@@ -17,6 +17,16 @@ from planner.bind.definitions.relations.watermarks import bind_length
 from planner.bind.definitions.view_definitions.derived_views import MAINTAINED
 from planner.bind.lookup.dotted_names import names_of
 from planner.bind.state.environment import Binding
+from planner.incremental.pace_options import (
+    FINAL,
+    LATENCY,
+    TOTAL,
+    TRIGGER,
+    read_length,
+    read_ratio,
+    read_trigger,
+    require_together,
+)
 
 Options = tuple[tuple[str, str], ...]
 #: From an option's name, its value in a statement and the position of that to the text that is kept, or None where the
@@ -81,8 +91,19 @@ def _action(name: str, value: str, position: int | None) -> None:
         raise unsupported(f"WITH (action = {value})", "Use action = materialize.", position)
 
 
-def _planned(name: str, value: str, position: int | None) -> None:
-    raise unsupported(f"the view option {name}", "Leave it out.", position)
+def _goal(name: str, value: str, position: int | None) -> str:
+    read_length(name, value, position)
+    return value
+
+
+def _ratio(name: str, value: str, position: int | None) -> str:
+    read_ratio(name, value, position)
+    return value
+
+
+def _trigger(name: str, value: str, position: int | None) -> str:
+    read_trigger(value, position)
+    return value
 
 
 _ANEW: Final = "Create the view again, or write CREATE OR REPLACE VIEW ... WITH (..., restart = true)."
@@ -103,13 +124,16 @@ OPTIONS: Final[Mapping[str, ViewOption]] = {
     START: ViewOption(_one_of("history", "now"), instead=_ANEW),
     RESTART: ViewOption(_of_statement),
     "action": ViewOption(_action),
-    **{name: ViewOption(_planned) for name in ("trigger", "final_work", "total_work", "latency_goal")},
+    LATENCY: ViewOption(_goal),
+    FINAL: ViewOption(_ratio),
+    TOTAL: ViewOption(_ratio),
+    TRIGGER: ViewOption(_trigger),
 }
 
 
 def read_options(old: Options, items: Any, binding: Binding) -> Options:
     """A view's options with those of a statement. Raises 22023 and 0A000."""
-    found = dict(old)
+    found, position = dict(old), None
     for item in items or ():
         name, position = item.defname.lower(), binding.position(item)
         if name not in OPTIONS:
@@ -117,6 +141,7 @@ def read_options(old: Options, items: Any, binding: Binding) -> Options:
         value = OPTIONS[name].read(name, _text(item.arg), position)
         if value is not None:
             found[name] = value
+    require_together(found, position)
     return tuple(found.items())
 
 

@@ -1,0 +1,106 @@
+"""Changes that nodes of a dataflow have yet to follow, where some nodes go on more rarely than others.
+
+Owns: what has changed of each node's inputs since the node last went on, and which nodes go on with a step. A node goes
+on over all that waits for it as over one change (InQP, section 4.3: a blocking operator takes its input in and delays
+what it pushes on). Its inputs go on in the same step, so that they are all of one moment: what is known of the tables
+at any moment, such as a foreign key that holds, holds for each node's rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final
+
+from executor.dataflow.rows.weighted_rows import Consolidate, consolidated
+from executor.small import AnyTable, SmallTable, together
+from executor.traces.budget import size_of
+from planner.incremental.dataflow.graph import Constant, Dataflow, DataflowNode, Ranked, Shared, Source
+
+#: About the bytes of a value of few rows.
+_VALUE_BYTES: Final = 64
+#: By node, how many rows of sources have to come or go until it goes on.
+Steps = Mapping[int, int]
+
+
+class WaitingChanges:
+    """Those of one dataflow."""
+
+    def __init__(self, flow: Dataflow, merge: Callable[[int], Consolidate]) -> None:
+        """``merge`` gives for a node what makes one of its equal rows."""
+        self._merge = merge
+        showing = flow.showing
+        operators = [node for node in flow.nodes if not isinstance(node, Source | Constant | Ranked)]
+        #: The nodes whose changes a node follows, in order.
+        self._read: dict[int, tuple[int, ...]] = {}
+        for node in operators:
+            read = dict.fromkeys(node.inputs)
+            for below in node.inputs:
+                while below in showing:  # the rows that it has are those of another node
+                    below = showing[below].node
+                    read[below] = None
+            self._read[node.id] = tuple(read)
+        self._naming = {node.id: node.node for node in operators if isinstance(node, Shared)}
+        self._parts: dict[int, dict[int, list[AnyTable]]] = {}
+        self._behind = dict.fromkeys(self._read, 0)
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    @property
+    def bytes(self) -> int:
+        """About what the changes take in memory."""
+        parts = {id(part): part for own in self._parts.values() for items in own.values() for part in items}
+        return sum(map(_bytes_of, parts.values()))
+
+    def due(self, steps: Steps, rows: int) -> Collection[int]:
+        """The nodes that go on when so many rows of sources have changed, with all below them; nodes that have the rows
+        of others go on with these."""
+        found = set[int]()
+        for node, below in reversed(self._read.items()):
+            is_due = node not in self._naming and self._behind[node] + rows >= steps.get(node, 0)
+            if is_due or node in found:
+                found.add(node)
+                found.update(item for item in below if item in self._read)
+        found.update(node for node, below in self._naming.items() if below in found or below not in self._read)
+        return found
+
+    def left(self, steps: Steps) -> int:
+        """How many rows of sources have to change until the next node goes on."""
+        return min((steps[node] - rows for node, rows in self._behind.items() if node in steps), default=0)
+
+    def put_off(self, node: DataflowNode, changes: Callable[[int], AnyTable | None], rows: int) -> None:
+        """A node does not follow the ``changes`` of others yet, of so many rows of sources."""
+        self._behind[node.id] += rows
+        for below in self._read[node.id]:
+            if (delta := changes(below)) is not None:
+                parts = self._parts.setdefault(node.id, {}).setdefault(below, [])
+                parts.append(delta)
+                while (
+                    len(parts) > 1 and 2 * parts[-1].num_rows >= parts[-2].num_rows
+                ):  # so that each row is seldom moved
+                    parts[-2:] = [self._net(below, parts[-2:])]
+
+    def take(self, node: DataflowNode, changes: Callable[[int], AnyTable | None]) -> dict[int, AnyTable] | None:
+        """What a node that goes on follows, by the node that has changed; None where nothing has waited."""
+        self._behind[node.id] = 0
+        waiting = self._parts.pop(node.id, None)
+        if waiting is None:
+            return None
+        found = {below: delta for below in self._read[node.id] if (delta := changes(below)) is not None}
+        for below, parts in waiting.items():
+            more = [found[below]] if below in found else []
+            net = self._net(below, [*parts, *more])
+            found.pop(below, None)
+            if net.num_rows:
+                found[below] = net
+        return found
+
+    def _net(self, node: int, parts: Sequence[AnyTable]) -> AnyTable:
+        """The net change of changes of a node that follow each other."""
+        return consolidated(together(parts), self._merge(node))
+
+
+def _bytes_of(rows: AnyTable) -> int:
+    if isinstance(rows, SmallTable):
+        return rows.num_rows * rows.num_columns * _VALUE_BYTES
+    return size_of(rows)
