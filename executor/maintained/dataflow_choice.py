@@ -15,6 +15,7 @@ from catalog.objects import View
 from executor.core.core import Core
 from executor.maintained.expanded_views import TOO_LARGE, Expanded, Expansion, Owner, expansion_of, table_statistics
 from executor.maintained.kept_rows import RowsPlan, most_bytes
+from executor.maintained.view_pace import pace_options_of
 from planner.incremental.cost.choice import Alternative, alternatives_of, rewritings_of
 from planner.incremental.cost.usual_changes import Mix
 from planner.incremental.dataflow.planning import Planned
@@ -32,8 +33,11 @@ def method_of(view: View) -> str:
 
 
 def keeps_rows(view: View) -> bool:
-    """Whether a view's option ``method`` has its rows kept from the first read on."""
-    return method_of(view) not in ("auto", "recompute")
+    """Whether a view's options have its rows kept from the first read on: ``method``, or a goal or trigger for changes
+    that are followed before reads. A goal of latency may be met without."""
+    method, pace = method_of(view), pace_options_of(view)
+    is_followed = pace.final is not None or pace.total is not None or (pace.trigger and not pace.trigger.on_read)
+    return method not in ("auto", "recompute") or (method == "auto" and bool(is_followed))
 
 
 def by_method(view: View, planned: Planned) -> Planned:

@@ -124,6 +124,12 @@ class KnownView(Struct):
         """The dataflow of its rows."""
         return self.plan.planned.dataflow
 
+    @property
+    def is_too_slow(self) -> bool:
+        """Whether evaluations take longer than the view's goal admits."""
+        latency, computed = pace_options_of(self.runtime.view).latency, self.costs.milliseconds(is_followed=False)
+        return latency is not None and computed is not None and computed > latency
+
     def is_to_be_paced(self) -> bool:
         """Whether paces are to be chosen before the next step."""
         return self.pace.is_to_be_chosen(pace_options_of(self.runtime.view), self.changes)
@@ -177,7 +183,8 @@ class KnownView(Struct):
 
     def following(self) -> Decision:
         """That the rows are kept, and follow changes by the dataflow that was chosen."""
-        reason = f"it has method = '{self.method}'" if keeps_rows(self.runtime.view) else _WORTH
+        asked = "a goal or trigger" if self.method == "auto" else f"method = '{self.method}'"
+        reason = f"it has {asked}" if keeps_rows(self.runtime.view) else _WORTH
         chosen, *others = self.plan.alternatives or (None,)
         if chosen is None or not others:
             computed = self.costs.milliseconds(is_followed=False)

@@ -327,7 +327,8 @@ class MaintainedViews:
     def _is_worth(self, known: KnownView, is_needed: bool) -> bool:
         """Whether rows that are not kept are to be from now on, if a dataflow can keep them. They are needed where a
         view above is not followed without them."""
-        is_chosen = keeps_rows(known.runtime.view) or (known.method == "auto" and (is_needed or known.costs.is_worth))
+        pays = is_needed or known.costs.is_worth or known.is_too_slow
+        is_chosen = keeps_rows(known.runtime.view) or (known.method == "auto" and pays)
         return is_chosen and not known.costs.pause
 
     def _is_read(self, known: KnownView) -> bool:

@@ -26,6 +26,8 @@ from planner.incremental.pace_options import FINAL, LATENCY, NAMES, TOTAL, PaceO
 #: How many times as many changes are followed where paces are chosen again, of how many on.
 CHANGES: Final = 2
 FIRST_CHANGES: Final = 8
+#: The part of a goal at which paces aim: what is estimated takes up to a quarter more.
+MARGIN: Final = 0.8
 #: How many times as much as one step for all rows the steps of a view may take that has no goal of its own.
 UNASKED: Final = 2.0
 #: Steps that are taken before a read that misses its goal has paces chosen again.
@@ -77,7 +79,7 @@ def chosen_paces(options: PaceOptions, default: float, costs: PaceCosts, compute
         goal = Goal(_words(options), total=options.total * batch.total)
         return ChosenPaces(within_total(costs, goal.total), goal)
     goal = _goal(options, 1000 * default, batch.final if computed is None else min(computed, batch.final))
-    paces = within_final(costs, goal.final)
+    paces = within_final(costs, MARGIN * goal.final)
     if options == PaceOptions() and paces.total > UNASKED * batch.total:
         paces = within_total(costs, UNASKED * batch.total)
     return ChosenPaces(paces, goal)

@@ -181,7 +181,37 @@ def test_measured_time_corrects_the_estimate() -> None:
     slow = Work(2, Step(), Step(read=4, inserted=2, deleted=2, milliseconds=20.0))
     corrected = node_estimates(FlowSizes(flow, STATISTICS, {}), changed, {node: slow})
     assert corrected[node].milliseconds == pytest.approx(10.0, rel=0.3)
-    assert corrected[node].changes == plain[node].changes
+    assert corrected[node].changes.rows == pytest.approx(plain[node].changes.rows)
+
+
+def test_measured_rows_correct_the_estimate() -> None:
+    flow = flow_of(REGIONS)
+    sizes, changed = FlowSizes(flow, STATISTICS, {}), usual_changes(flow, STATISTICS, {})
+    plain = node_estimates(sizes, changed, {})
+    nodes = sorted(plain)
+    source, node = next(item for item in nodes if item in changed), max(nodes)
+    few = Step(read=2, inserted=0, deleted=0, milliseconds=0.1)
+    work = {source: Work(10, few, Step(inserted=10, deleted=10)), node: Work(10, few, Step(20, 1, 1, 1.0))}
+    corrected = node_estimates(sizes, changed, work)
+    assert corrected[node].changes.rows == pytest.approx(0.2)
+    ten = {key: item.times(10) for key, item in changed.items()}
+    assert 0.2 < node_estimates(sizes, ten, work)[node].changes.rows <= 2.0  # of ten groups, some change twice
+
+
+def test_what_changes_take_is_told_by_those_with_fewer_and_more_rows() -> None:
+    work = Work().after(Step(inserted=10, milliseconds=500.0))  # it made plans
+    for rows, milliseconds in ((10, 1.0), (10, 3.0), (1_000, 12.0)):
+        work = work.after(Step(inserted=rows, milliseconds=milliseconds))
+    assert work.around(100) == ((10, 2.0), (1_000, 12.0))
+    assert work.around(5) == (None, (10, 2.0))
+    assert work.around(5_000) == ((1_000, 12.0), None)
+    flow = flow_of(REGIONS)
+    sizes, changed = FlowSizes(flow, STATISTICS, {}), usual_changes(flow, STATISTICS, {})
+    (source,) = changed
+    half_way = {source: changed[source].times(505 / changed[source].rows)}
+    assert node_estimates(sizes, half_way, {source: work}, {})[source].milliseconds == pytest.approx(7.0)
+    beyond = {source: changed[source].times(100_000 / changed[source].rows)}
+    assert node_estimates(sizes, beyond, {source: work}, {})[source].milliseconds > 100
 
 
 def test_memory_of_kept_rows() -> None:

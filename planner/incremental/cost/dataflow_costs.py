@@ -4,8 +4,8 @@ deletes, and milliseconds of processor time.
 The rows that change are estimated from the definitions of the nodes (``cardinalities``); beside them a node meets rows
 that it finds by keys: partners of joins, states of groups, the rows of a touched partition. What a row costs is
 measured: for few rows a node takes a constant, most of it Python's calls; many are an engine's, with another constant.
-Where changes have been followed, their measured time corrects the estimate of the node (InQP, section 3.1.2: statistics
-of earlier executions serve the next ones).
+Where changes have been followed, the rows that they have changed at each node, and the time that this has taken,
+correct the estimates of the node (InQP, section 3.1.2: statistics of earlier executions serve the next ones).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from msgspec import Struct
 from planner.incremental.cost.cardinalities import BEHIND, ChangeCardinality, touched
 from planner.incremental.cost.changed_rows import NO_CHANGES, ChangedRows
 from planner.incremental.cost.flow_sizes import FlowSizes, source_name
+from planner.incremental.cost.usual_changes import usual_changes
 from planner.incremental.cost.work import Step, Work
 from planner.incremental.dataflow.graph import (
     Constant,
@@ -36,6 +37,8 @@ from planner.incremental.dataflow.graph import (
     rows_trace,
 )
 
+#: How many times as many rows, or as few, as expected are believed to have been measured for a reason.
+MOST_CORRECTED: Final = 1_000.0
 #: The most rows of a change with which a node works in Python; milliseconds that it then takes, and for each row.
 FEW: Final = 64.0
 FEW_MS: Final = 0.1
@@ -62,18 +65,42 @@ class Estimate(Struct, frozen=True):
 
 
 def node_estimates(
-    sizes: FlowSizes, changed: Mapping[int, ChangedRows], work: Mapping[int, Work]
+    sizes: FlowSizes,
+    changed: Mapping[int, ChangedRows],
+    work: Mapping[int, Work],
+    corrections: Mapping[int, float] | None = None,
 ) -> dict[int, Estimate]:
     """What is expected at each node that a change reaches: ``changed`` has the changes of sources by node, and ``work``
-    what changes have taken at nodes."""
-    return _Estimating(sizes, changed, work).found
+    what changes have taken at nodes; ``corrections`` are those that follow from it."""
+    found = corrections_by(sizes, work) if corrections is None else corrections
+    return _Estimating(sizes, changed, work, found).found
+
+
+def corrections_by(sizes: FlowSizes, work: Mapping[int, Work]) -> dict[int, float]:
+    """By node, how many times as many rows have changed as its definition lets expect of the changes of its inputs
+    (InQP, section 3.1.2: selectivities are those of earlier executions)."""
+    changes = max((item.changes for item in work.values()), default=0)
+    if not changes:
+        return {}
+    return _Estimating(sizes, usual_changes(sizes.flow, {}, work), work, measured_over=changes).corrections
 
 
 class _Estimating:
     """The estimates for one change, node by node."""
 
-    def __init__(self, sizes: FlowSizes, changed: Mapping[int, ChangedRows], work: Mapping[int, Work]) -> None:
+    def __init__(
+        self,
+        sizes: FlowSizes,
+        changed: Mapping[int, ChangedRows],
+        work: Mapping[int, Work],
+        corrections: Mapping[int, float] | None = None,
+        measured_over: int = 0,
+    ) -> None:
+        """``corrections`` are found where the ``changed`` rows are the mean of those that have been measured over so
+        many changes."""
         self._sizes, self._work = sizes, work
+        self._measured_over = measured_over
+        self.corrections: dict[int, float] = dict(corrections or {})
         self.found: dict[int, Estimate] = {}
         flow = sizes.flow
         leaves = {
@@ -99,8 +126,17 @@ class _Estimating:
         if not read:
             return Estimate()
         changes = ChangeCardinality(node.definition, self._sizes.cardinality(node.id), leaves).of(node.definition)
+        if self._measured_over:
+            self._correct(node.id, changes)
+        changes = changes.times(self.corrections.get(node.id, 1.0))
         met, looked_up = self._met(node), self._looked_up(node)
         return Estimate(changes, read, met, self._milliseconds(node, read, met, changes.rows, looked_up))
+
+    def _correct(self, node: int, expected: ChangedRows) -> None:
+        measured = self._work.get(node)
+        if measured is not None and expected.rows:
+            rows = (measured.total.inserted + measured.total.deleted) / self._measured_over
+            self.corrections[node] = min(MOST_CORRECTED, max(1 / MOST_CORRECTED, rows / expected.rows))
 
     def _change(self, node: int) -> ChangedRows:
         found = self.found.get(node)
@@ -173,9 +209,14 @@ class _Estimating:
         expected, measured = looking + _milliseconds(node, read, met, changed), self._work.get(node.id)
         if measured is None:
             return expected
-        total, changes = measured.total, measured.changes
-        like_that = looking + _milliseconds(node, total.read / changes, met, (total.inserted + total.deleted) / changes)
-        return expected * total.milliseconds / changes / like_that
+        fewer, more = measured.around(read + changed)
+        if fewer is not None and more is not None:
+            part = (read + changed - fewer[0]) / (more[0] - fewer[0])
+            return fewer[1] + part * (more[1] - fewer[1])
+        total = measured.total
+        rows, taken = fewer or more or (total.rows / measured.changes, total.milliseconds / measured.changes)
+        times = rows / (read + changed) if read + changed else 1.0
+        return taken * expected / (looking + _milliseconds(node, times * read, times * met, times * changed))
 
 
 def _milliseconds(node: DataflowNode, read: float, met: float, changed: float) -> float:

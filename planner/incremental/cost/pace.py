@@ -24,7 +24,7 @@ from typing import Final
 from msgspec import Struct
 
 from planner.incremental.cost.changed_rows import ChangedRows
-from planner.incremental.cost.dataflow_costs import node_estimates
+from planner.incremental.cost.dataflow_costs import corrections_by, node_estimates
 from planner.incremental.cost.flow_sizes import FlowSizes, source_name
 from planner.incremental.cost.usual_changes import Mix, Seen
 from planner.incremental.cost.work import Work
@@ -32,6 +32,8 @@ from planner.incremental.dataflow.graph import Constant, Ranked, Shared, Source
 
 #: The base-two logarithm of the highest pace.
 HIGHEST: Final = 14
+#: How many times as much final work as the least that there is comes close to it.
+CLOSE: Final = 1.25
 #: Parts of the final work for which EXPLAIN shows a pace.
 CONSTRAINTS: Final = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)
 
@@ -59,10 +61,15 @@ class Paces(Struct, frozen=True):
 class PaceCosts:
     """What the nodes of a dataflow take at each pace, for changes that are mixed as they have been."""
 
-    def __init__(self, sizes: FlowSizes, mix: Mix, work: Mapping[int, Work], horizon: int) -> None:
+    def __init__(
+        self, sizes: FlowSizes, mix: Mix, work: Mapping[int, Work], horizon: int, highest: int = HIGHEST
+    ) -> None:
         self.horizon, self.flow = horizon, sizes.flow
+        #: The highest level: there is no step of less than a row.
+        self.highest = min(highest, horizon.bit_length() - 1)
         self._sizes, self._work = sizes, work
         self._one = _one_row(sizes, mix)
+        self._corrections = corrections_by(sizes, work)
         nodes = [node for node in sizes.flow.nodes if not isinstance(node, Source | Constant | Ranked)]
         naming = {node.id: node.node for node in nodes if isinstance(node, Shared)}
         nodes = [node for node in nodes if node.id not in naming]
@@ -76,11 +83,6 @@ class PaceCosts:
     def _table(self) -> list[dict[int, float]]:
         """By level, what one step of a node takes."""
         return [self._step(step_of(self.horizon, level)) for level in range(self.highest + 1)]
-
-    @property
-    def highest(self) -> int:
-        """The highest level: there is no step of less than a row."""
-        return min(HIGHEST, self.horizon.bit_length() - 1)
 
     def of(self, levels: Mapping[int, int]) -> Paces:
         """What paces cost."""
@@ -96,7 +98,8 @@ class PaceCosts:
     def _step(self, rows: int) -> dict[int, float]:
         """Milliseconds of one step of so many rows, by node."""
         many = {node: item.times(rows) for node, item in self._one.items()}
-        return {node: item.milliseconds for node, item in node_estimates(self._sizes, many, self._work).items()}
+        found = node_estimates(self._sizes, many, self._work, self._corrections)
+        return {node: item.milliseconds for node, item in found.items()}
 
 
 def _holder(node: int, naming: Mapping[int, int]) -> int:
@@ -128,16 +131,16 @@ def _one_row(sizes: FlowSizes, mix: Mix) -> dict[int, ChangedRows]:
 
 
 def within_final(costs: PaceCosts, most: float) -> Paces:
-    """The paces with the least total work whose final work is at most so many milliseconds; where there are none, those
-    of which more would save nothing (InQP, section 4.2, algorithm 2). What the last rise saved too much is given back,
-    and one pace for all nodes is taken where it costs less."""
+    """The paces with the least total work whose final work is at most so many milliseconds (InQP, section 4.2,
+    algorithm 2); where there are none, those that come close to the least. What the last rise saved too much is given
+    back, and one pace for all nodes is taken where it costs less."""
     found: Paces | None = costs.batch
     last = costs.batch
     while found is not None and found.final > most:
         last, found = found, _better(costs, found)
     uniform = uniform_within(costs, most)
     if found is None:
-        return last if last.final < uniform.final else uniform
+        return within_final(costs, CLOSE * min(last.final, uniform.final))
     met = [_lowered(costs, item, most) for item in (found, uniform) if item.final <= most]
     return min(met, key=lambda item: item.total)
 
@@ -217,8 +220,9 @@ class CurvePoint(Struct, frozen=True):
 
 
 def curve_of(costs: PaceCosts) -> tuple[CurvePoint, ...]:
-    """The trade of final work against total work (figure 3), by falling final work."""
+    """The trade of final work against total work (figure 3), by falling final work, as far as paces can meet it."""
     most = costs.batch.final
-    return tuple(
+    points = [
         CurvePoint(part, within_final(costs, part * most), uniform_within(costs, part * most)) for part in CONSTRAINTS
-    )
+    ]
+    return tuple(point for point in points if point.paces.final <= point.part * most)
