@@ -224,9 +224,10 @@ class MaintainedRows:
         """Whether nodes have yet to follow changes that sources have."""
         return bool(self._waiting)
 
-    def left(self, steps: Steps) -> int:
-        """How many rows of sources have to change until the next node goes on."""
-        return self._waiting.left(steps)
+    @property
+    def waiting(self) -> WaitingChanges:
+        """The changes that nodes have yet to follow."""
+        return self._waiting
 
     @property
     def count(self) -> int:

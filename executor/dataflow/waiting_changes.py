@@ -16,6 +16,8 @@ from executor.small import AnyTable, SmallTable, together
 from executor.traces.budget import size_of
 from planner.incremental.dataflow.graph import Constant, Dataflow, DataflowNode, Ranked, Shared, Source
 
+#: More rows than ever come or go.
+NEVER: Final = 1 << 62
 #: About the bytes of a value of few rows.
 _VALUE_BYTES: Final = 64
 #: By node, how many rows of sources have to come or go until it goes on.
@@ -63,6 +65,16 @@ class WaitingChanges:
                 found.update(item for item in below if item in self._read)
         found.update(node for node, below in self._naming.items() if below in found or below not in self._read)
         return found
+
+    @property
+    def rows(self) -> int:
+        """The most rows of sources that have come or gone since a node went on."""
+        return max(self._behind.values(), default=0)
+
+    @property
+    def never(self) -> Steps:
+        """Steps that no node takes."""
+        return dict.fromkeys(self._read, NEVER)
 
     def left(self, steps: Steps) -> int:
         """How many rows of sources have to change until the next node goes on."""

@@ -54,6 +54,9 @@ _OF_FEW: Final = Remembered(few_of, 1 << 16)
 #: More changed rows than this, and than the share of what is kept, make it cheaper to compute anew.
 FEW: Final = 10_000
 SHARE: Final = 0.1
+#: Changed rows that are followed without a question what that takes, and the bytes of changes that may be more.
+FEW_WAITING: Final = 500
+FEW_WAITING_BYTES: Final = 16 << 10
 #: No time is before this.
 _LEAST: Final = -(2**63)
 #: The most changes of its rows that a view remembers, and their bytes.
@@ -106,6 +109,10 @@ class _TableInput:
         if found is None:
             raise Unknown
         return found.select([*self._sources, WEIGHT]) if found.num_rows else None
+
+    def has_many(self, after: int) -> bool:
+        """Whether there may be many changes behind an LSN."""
+        return self._trace.are_large(after, FEW_WAITING_BYTES)
 
     def close(self) -> None:
         """The changes are not read any more."""
@@ -419,7 +426,16 @@ class KeptRows:
         as ``steps`` says; the others are brought forward by ``advance``. Returns how many rows of inputs have to change
         until the next one goes on. Raises what that raises."""
         self._go_on(lsn, self._time, None, steps, is_due=False)
-        return self.rows.left(steps)
+        return self.rows.waiting.left(steps)
+
+    def waiting(self, lsn: int) -> int:
+        """Reads the changes of the inputs up to an LSN where there may be many; about how many rows have come or gone
+        since, 0 for few. Raises GIVEN_UP."""
+        rows = self.rows.waiting
+        if rows.rows <= FEW_WAITING and not any(item.has_many(self.lsn) for item in self._tables.values()):
+            return 0
+        self._go_on(lsn, self._time, None, rows.never, is_due=False)
+        return rows.rows
 
     def _go_on(self, lsn: int, time: datetime, whole: Whole | None, steps: Steps | None, is_due: bool) -> bool:
         deltas = {node: found for node, item in self._tables.items() if (found := item.changes(self.lsn, lsn))}

@@ -39,6 +39,8 @@ FIRST_GROWTH: Final = 10_000
 #: How many times as many changes are followed where that is asked again, of how many on.
 CHANGES: Final = 2
 FIRST_CHANGES: Final = 64
+#: How many times as long as computing a view anew its readers follow changes at most, by estimate.
+DEARER: Final = 1.2
 #: How many times as much memory as they may take rows are expected to take that are not made.
 DOUBT: Final = 1.5
 #: The part of the memory of rows that did not fit which they are expected to take where they are tried again.
@@ -68,6 +70,8 @@ class KnownView(Struct):
     is_too_large: bool = False
     #: What the changes have been that its rows followed.
     mix: Mix = field(default_factory=dict)
+    #: Whether the last reader has computed the view anew, since its rows had too much to follow.
+    is_passed_over: bool = False
     #: At which paces the nodes of its dataflow go on.
     pace: ViewPace = field(default_factory=ViewPace)
 
@@ -99,11 +103,13 @@ class KnownView(Struct):
     def follow(self, seconds: float) -> None:
         """To follow a change has taken so long."""
         self.changes += 1
+        self.is_passed_over = False
         self.costs.follow(seconds)
 
     def step(self, seconds: float) -> None:
         """To bring some nodes forward has taken so long."""
         self.changes += 1
+        self.is_passed_over = False
         self.costs.step(seconds)
 
     def rhythm(self, default: float) -> Rhythm | None:
@@ -129,6 +135,22 @@ class KnownView(Struct):
         """Whether evaluations take longer than the view's goal admits."""
         latency, computed = pace_options_of(self.runtime.view).latency, self.costs.milliseconds(is_followed=False)
         return latency is not None and computed is not None and computed > latency
+
+    def is_dearer_to_follow(self, lsn: int) -> bool:
+        """Whether following what has changed up to an LSN is expected to take longer than computing the view anew.
+        Raises GIVEN_UP."""
+        chosen, computed = self.pace.chosen, self.costs.milliseconds(is_followed=False)
+        if chosen is None or computed is None or self.kept is None or self.kept.looks_up or self.is_passed_over:
+            return False
+        return chosen.milliseconds_of(self.kept.waiting(lsn)) > DEARER * computed
+
+    def pass_over(self) -> None:
+        """A reader computes the view anew instead of following what waits, which is followed before the next one, or by
+        it."""
+        assert self.pace.chosen is not None
+        assert self.kept is not None
+        self.is_passed_over = True
+        self.costs.leave(self.pace.chosen.milliseconds_of(self.kept.rows.waiting.rows) / 1000)
 
     def is_to_be_paced(self) -> bool:
         """Whether paces are to be chosen before the next step."""

@@ -194,6 +194,8 @@ class MaintainedViews:
             return compute()
         if known.kept is not None and known.kept.looks_up:
             at.require_tables()
+        if (found := self._passed_over(known, at, compute)) is not None:
+            return found
         found = self._attempt(known, lambda: self._followed(known, at))
         return self._computed(known, compute) if found is None else found
 
@@ -257,18 +259,24 @@ class MaintainedViews:
             return None if kept is None else Followed()
 
     def _followed_by(self, known: KnownView, kept: KeptRows, lsn: int, is_whole: bool) -> Followed | None:
-        """Brings the rows of a view to an LSN; None where they are of no use any more."""
+        """Brings the rows of a view to an LSN, and chooses paces where that is due; None where the rows are of no use
+        any more."""
         started = thread_seconds()
+
+        def paced() -> None:
+            if known.is_to_be_paced():
+                assert known.flow is not None
+                known.choose_pace(self._core, self.statistics(known.flow))
+
         if is_whole:
             if self._brought(known.runtime.view.oid, lsn, kept.time) is None:
                 return None
             known.follow(thread_seconds() - started)
+            self._attempt(known, paced)
             return Followed(kept.followed)
 
         def stepped() -> int:
-            if known.is_to_be_paced():
-                assert known.flow is not None
-                known.choose_pace(self._core, self.statistics(known.flow))
+            paced()
             return kept.go_on(lsn, known.pace.steps)
 
         left = self._attempt(known, stepped) if self._is_current(known, lsn) else None
@@ -301,9 +309,23 @@ class MaintainedViews:
                 known.follow(seconds)
                 known.pace.read(1000 * seconds)
         self._following.read(known.runtime.view.oid, at.lsn)
+        self._leave_if_dear(known)
+        return found
+
+    def _passed_over(self, known: KnownView, at: Reading, compute: Callable[[], pa.Table]) -> pa.Table | None:
+        """The rows of a view computed anew, where that is expected to take less than following what has changed; None
+        where it is not, or nothing is kept."""
+        if known.kept is None or not self._attempt(known, lambda: known.is_dearer_to_follow(at.lsn)):
+            return None
+        at.require_tables()
+        known.pass_over()
+        self._leave_if_dear(known)
+        return self._computed(known, compute)
+
+    def _leave_if_dear(self, known: KnownView) -> None:
+        """Keeps rows no longer of which changes have taken longer to follow than the view takes to compute."""
         if known.method == "auto" and known.costs.is_dear and not self._is_read(known):
             self._lose(known, "following changes takes longer than computing anew")
-        return found
 
     def _of(self, runtime: ViewRuntime) -> KnownView:
         oid = runtime.view.oid

@@ -115,6 +115,10 @@ class ReadCosts(Struct):
         if self._followed.count > _SOUND:
             self._losses = 0
 
+    def leave(self, seconds: float) -> None:
+        """To follow a change would have taken so long."""
+        self._followed.add(seconds)
+
     def step(self, seconds: float) -> None:
         """To bring a part of what is kept forward has taken so long."""
         self._add("change", seconds)

@@ -58,6 +58,12 @@ class ChosenPaces(Struct, frozen=True):
 
     paces: Paces
     goal: Goal
+    #: What it takes to follow all at once: milliseconds by rows that have come or gone, of falling numbers of them.
+    at_once: tuple[tuple[int, float], ...] = ()
+
+    def milliseconds_of(self, rows: int) -> float:
+        """Those of following so many rows at once, or of the next number that is known of fewer."""
+        return next((taken for known, taken in self.at_once if known <= rows), 0.0)
 
     @property
     def are_met(self) -> bool:
@@ -74,15 +80,15 @@ def pace_costs(options: PaceOptions, sizes: FlowSizes, mix: Mix, work: Mapping[i
 def chosen_paces(options: PaceOptions, default: float, costs: PaceCosts, computed: float | None) -> ChosenPaces:
     """The cheapest paces for a view's goal. ``default`` is the latency in seconds that views without options aim at, 0
     for none; ``computed`` the milliseconds of computing the view anew."""
-    batch = costs.batch
+    batch, at_once = costs.batch, costs.at_once
     if options.total is not None:
         goal = Goal(_words(options), total=options.total * batch.total)
-        return ChosenPaces(within_total(costs, goal.total), goal)
+        return ChosenPaces(within_total(costs, goal.total), goal, at_once)
     goal = _goal(options, 1000 * default, batch.final if computed is None else min(computed, batch.final))
     paces = within_final(costs, MARGIN * goal.final)
     if options == PaceOptions() and paces.total > UNASKED * batch.total:
         paces = within_total(costs, UNASKED * batch.total)
-    return ChosenPaces(paces, goal)
+    return ChosenPaces(paces, goal, at_once)
 
 
 def _goal(options: PaceOptions, default: float, batch: float) -> Goal:

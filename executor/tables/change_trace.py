@@ -119,6 +119,15 @@ class TableChanges:
         """Whether memory had changes behind an LSN that only the log has now."""
         return self._begun < self._after > after
 
+    def are_large(self, after: int, size: int) -> bool:
+        """Whether the changes behind an LSN that are in memory take more than so many bytes."""
+        with self._lock:
+            for change in reversed(self._changes):
+                if change.lsn <= after or size < 0:
+                    break
+                size -= change.size
+        return size < 0
+
     def delta(self, after: int, upto: int) -> pa.Table | None:
         """The changes of (after, upto], in the order of their LSNs: ``LSN``, the columns that a row holds, and
         ``WEIGHT``. None where the log has forgotten some, or the table was another one."""

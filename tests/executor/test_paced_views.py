@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
@@ -112,6 +113,31 @@ def test_changes_of_a_view_are_whole_whatever_waited(database: Database) -> None
     for *row, weight in rows:
         sums[tuple(row)] = sums.get(tuple(row), 0) + weight
     assert {row for row, weight in sums.items() if weight} == set(now)
+
+
+def test_a_reader_computes_anew_what_is_dearer_to_follow(database: Database) -> None:
+    client, maintained = orders(database, "trigger = 'on read'"), database.maintained
+    known, before = known_of(database), kept_of(database)
+    assert known.flow is not None
+    for _ in range(2):
+        with known.costs.computing():
+            client.run(TOTALS)
+    known.choose_pace(database.core, maintained.statistics(known.flow))
+    assert known.pace.chosen is not None
+    known.pace.chosen = replace(known.pace.chosen, at_once=((4_000, 1e6), (3_000, 1e-6)))
+    evaluations = known.costs.totals["evaluation"].count
+    client.run("UPDATE orders SET v = v + 1 WHERE id <= 1500")
+    assert bag(client.run("SELECT * FROM v")) == bag(client.run(TOTALS))
+    assert (known.costs.totals["evaluation"].count, before.rows.is_waiting) == (evaluations, False)
+    client.run("UPDATE orders SET v = v + 1")
+    assert bag(client.run("SELECT * FROM v")) == bag(client.run(TOTALS))
+    assert (known.costs.totals["evaluation"].count, before.rows.is_waiting) == (evaluations + 1, True)
+    client.run("UPDATE orders SET v = v + 1 WHERE id = 7")
+    assert bag(client.run("SELECT * FROM v")) == bag(
+        client.run(TOTALS)
+    )  # nothing follows before reads, so this one does
+    assert (known.costs.totals["evaluation"].count, before.rows.is_waiting) == (evaluations + 1, False)
+    assert known.kept is before
 
 
 def test_nothing_is_followed_before_a_read(database: Database) -> None:

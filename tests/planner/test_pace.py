@@ -144,20 +144,26 @@ def test_sources_change_as_they_have_or_by_their_size() -> None:
 
 
 def test_incrementability() -> None:
-    def paces(final: float, total: float) -> Paces:
-        return Paces(1, {}, final, total)
+    assert incrementability(5, 10) == 0.5
+    assert incrementability(5, 0) == float("inf")
+    assert incrementability(0, 10) == 0
+    assert incrementability(-1, 10) == 0
 
-    assert incrementability(paces(10, 10), paces(5, 20)) == 0.5
-    assert incrementability(paces(10, 10), paces(5, 10)) == float("inf")
-    assert incrementability(paces(10, 10), paces(10, 20)) == 0
-    assert incrementability(paces(10, 10), paces(11, 20)) == 0
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_goal_beyond_all_paces_takes_what_comes_close(query: str) -> None:
+    costs = costs_of(query)
+    best = min(within_final(costs, part * costs.batch.final).final for part in (*CONSTRAINTS, 0.001))
+    paces = within_final(costs, 0.0)
+    assert paces.final <= CLOSE * best
+    assert paces.total <= uniform_within(costs, 0.0).total
 
 
 def test_the_curve_in_words() -> None:
     program = plan(query_of("SELECT shop, count(*) FROM sales GROUP BY shop", CATALOG)).program
     planned = dataflow_of(program.final, "v")
-    batch, often = Paces(1_000, {2: 0, 3: 0}, 10.0, 10.0), Paces(1_000, {2: 3, 3: 1}, 0.5, 30.0)
-    curve = (CurvePoint(1.0, batch, batch), CurvePoint(0.05, often, Paces(1_000, {2: 3, 3: 3}, 0.5, 60.0)))
+    batch, often = Paces(1_000, {2: 0, 3: 0}, 10.0, 10.0), Paces(1_000, {2: 5, 3: 1}, 0.5, 30.0)
+    curve = (CurvePoint(1.0, batch, batch), CurvePoint(0.05, often, Paces(1_000, {2: 5, 3: 5}, 0.5, 60.0)))
     curve = (*curve, CurvePoint(0.02, often, often))  # no pace has less final work
     expected = Expected("sales: 1 updated row", {}, 1.0, 0.0, curve)
     view = ShownView("v", program, planned, Known({}, None, lambda relation: None), nodes=NodeFacts(expected=expected))

@@ -11,12 +11,12 @@ algorithm 1 is a sum (section 3.2)::
 
     total(P) = sum of P(i) * work(i, horizon / P(i))        final(P) = sum of work(i, horizon / P(i))
 
-Paces are powers of two, where the paper's are all numbers up to 100. No node goes on more often than one that it reads.
+Paces are ``PACES``, where the paper's are all numbers up to 100. No node goes on more often than one that it reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from math import ceil, inf
 from typing import Final
@@ -30,8 +30,8 @@ from planner.incremental.cost.usual_changes import Mix, Seen
 from planner.incremental.cost.work import Work
 from planner.incremental.dataflow.graph import Constant, Ranked, Shared, Source
 
-#: The base-two logarithm of the highest pace.
-HIGHEST: Final = 14
+#: Powers of two, and those times one and a half.
+PACES: Final = (1, *(part << level for level in range(14) for part in (2, 3)))
 #: How many times as much final work as the least that there is comes close to it.
 CLOSE: Final = 1.25
 #: Parts of the final work for which EXPLAIN shows a pace.
@@ -39,7 +39,7 @@ CONSTRAINTS: Final = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)
 
 
 class Paces(Struct, frozen=True):
-    """A pace for each node, as its base-two logarithm, and what it costs: milliseconds of the ``final`` work, and of
+    """A pace for each node, as its place among ``PACES``, and what it costs: milliseconds of the ``final`` work, and of
     the ``total`` work of ``horizon`` rows."""
 
     horizon: int
@@ -62,11 +62,11 @@ class PaceCosts:
     """What the nodes of a dataflow take at each pace, for changes that are mixed as they have been."""
 
     def __init__(
-        self, sizes: FlowSizes, mix: Mix, work: Mapping[int, Work], horizon: int, highest: int = HIGHEST
+        self, sizes: FlowSizes, mix: Mix, work: Mapping[int, Work], horizon: int, highest: int = len(PACES) - 1
     ) -> None:
         self.horizon, self.flow = horizon, sizes.flow
         #: The highest level: there is no step of less than a row.
-        self.highest = min(highest, horizon.bit_length() - 1)
+        self.highest = min(highest, sum(pace <= horizon for pace in PACES) - 1)
         self._sizes, self._work = sizes, work
         self._one = _one_row(sizes, mix)
         self._corrections = corrections_by(sizes, work)
@@ -87,13 +87,27 @@ class PaceCosts:
     def of(self, levels: Mapping[int, int]) -> Paces:
         """What paces cost."""
         works = {node: self._table[level].get(node, 0.0) for node, level in levels.items()}
-        total = sum((1 << levels[node]) * found for node, found in works.items())
+        total = sum(PACES[levels[node]] * found for node, found in works.items())
         return Paces(self.horizon, dict(levels), sum(works.values()), total)
+
+    def saved(self, levels: Mapping[int, int], others: Mapping[int, int]) -> tuple[float, float]:
+        """The final work that other levels of some nodes save, and the total work that they cost."""
+        saved = more = 0.0
+        for node, level in others.items():
+            before, after = self._table[levels[node]].get(node, 0.0), self._table[level].get(node, 0.0)
+            saved += before - after
+            more += PACES[level] * after - PACES[levels[node]] * before
+        return saved, more
 
     @property
     def batch(self) -> Paces:
         """One step for all rows: the least total work, and the most final work."""
         return self.of(dict.fromkeys(self.below, 0))
+
+    @property
+    def at_once(self) -> tuple[tuple[int, float], ...]:
+        """What one step of all nodes takes: milliseconds by rows, of falling numbers of them."""
+        return tuple((step_of(self.horizon, level), sum(step.values())) for level, step in enumerate(self._table))
 
     def _step(self, rows: int) -> dict[int, float]:
         """Milliseconds of one step of so many rows, by node."""
@@ -111,7 +125,7 @@ def _holder(node: int, naming: Mapping[int, int]) -> int:
 
 def step_of(horizon: int, level: int) -> int:
     """The rows of a step."""
-    return ceil(horizon / (1 << level))
+    return ceil(horizon / PACES[level])
 
 
 def _one_row(sizes: FlowSizes, mix: Mix) -> dict[int, ChangedRows]:
@@ -139,9 +153,9 @@ def within_final(costs: PaceCosts, most: float) -> Paces:
     while found is not None and found.final > most:
         last, found = found, _better(costs, found)
     uniform = uniform_within(costs, most)
-    if found is None:
+    met = [_lowered(costs, item, most) for item in (found, uniform) if item is not None and item.final <= most]
+    if not met:
         return within_final(costs, CLOSE * min(last.final, uniform.final))
-    met = [_lowered(costs, item, most) for item in (found, uniform) if item.final <= most]
     return min(met, key=lambda item: item.total)
 
 
@@ -164,19 +178,23 @@ def _better(costs: PaceCosts, paces: Paces, most: float = inf) -> Paces | None:
     """The paces with the highest marginal incrementability, and a total work of at most ``most``: those of one node
     raised, and of what it reads where that would go on less often; None where none saves final work. Rises of several
     levels are looked at, too, since what a node takes jumps where an engine computes it."""
-    others = [costs.of(levels) for levels in _raised(costs, paces.levels)]
-    rated = [(incrementability(paces, item), item) for item in others if item.total <= most]
-    gain, best = max(rated, key=lambda item: item[0], default=(0.0, paces))
-    return best if gain > 0 else None
+    best, gain = None, 0.0
+    for raised in _raised(costs, paces.levels):
+        saved, more = costs.saved(paces.levels, raised)
+        found = incrementability(saved, more)
+        if found > gain and paces.total + more <= most:
+            best, gain = raised, found
+    return None if best is None else costs.of({**paces.levels, **best})
 
 
-def _raised(costs: PaceCosts, levels: Mapping[int, int]) -> Iterable[dict[int, int]]:
+def _raised(costs: PaceCosts, levels: Mapping[int, int]) -> Iterator[dict[int, int]]:
+    """The levels of nodes that are others where one is raised."""
     for node, level in levels.items():
         for higher in range(level + 1, costs.highest + 1):
-            found, asked = dict(levels), [node]
+            found, asked = dict[int, int](), [node]
             while asked:
                 item = asked.pop()
-                if found[item] < higher:
+                if levels[item] < higher:
                     found[item] = higher
                     asked += costs.below[item]
             yield found
@@ -185,23 +203,31 @@ def _raised(costs: PaceCosts, levels: Mapping[int, int]) -> Iterable[dict[int, i
 def _lowered(costs: PaceCosts, paces: Paces, most: float) -> Paces:
     """Paces with less total work, whose final work is at most ``most`` still: those of one node after the other lower,
     and of what reads it where that would go on more often."""
-    others = [costs.of(levels) for levels in _lower(costs, paces.levels)]
-    best = min((item for item in others if item.final <= most), key=lambda item: item.total, default=paces)
-    return paces if best.total >= paces.total else _lowered(costs, best, most)
+    while True:
+        best, least = None, 0.0
+        for lower in _lower(costs, paces.levels):
+            saved, more = costs.saved(paces.levels, lower)
+            if more < least and paces.final - saved <= most:
+                best, least = lower, more
+        if best is None:
+            return paces
+        paces = costs.of({**paces.levels, **best})
 
 
-def _lower(costs: PaceCosts, levels: Mapping[int, int]) -> Iterable[dict[int, int]]:
+def _lower(costs: PaceCosts, levels: Mapping[int, int]) -> Iterator[dict[int, int]]:
+    """The levels of nodes that are others where one is lowered."""
     for node, level in levels.items():
         if level:
-            found = {**levels, node: level - 1}
+            found = {node: level - 1}
             for above, below in costs.below.items():  # inputs come first
-                found[above] = min([found[above], *(found[item] for item in below)])
+                least = min((found.get(item, levels[item]) for item in below), default=levels[above])
+                if least < found.get(above, levels[above]):
+                    found[above] = least
             yield found
 
 
-def incrementability(before: Paces, after: Paces) -> float:
+def incrementability(saved: float, more: float) -> float:
     """The final work that other paces save for each millisecond of total work that they cost (InQP, section 2.3)."""
-    saved, more = before.final - after.final, after.total - before.total
     if saved <= 0:
         return 0.0
     return inf if more <= 0 else saved / more
