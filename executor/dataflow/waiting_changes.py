@@ -14,7 +14,16 @@ from typing import Final
 from executor.dataflow.rows.weighted_rows import Consolidate, consolidated
 from executor.small import AnyTable, SmallTable, together
 from executor.traces.budget import size_of
-from planner.incremental.dataflow.graph import Constant, Dataflow, DataflowNode, Ranked, Shared, Source
+from planner.incremental.dataflow.graph import (
+    Constant,
+    Dataflow,
+    DataflowNode,
+    Propagated,
+    Ranked,
+    Retracted,
+    Shared,
+    Source,
+)
 
 #: More rows than ever come or go.
 NEVER: Final = 1 << 62
@@ -41,6 +50,13 @@ class WaitingChanges:
                     below = showing[below].node
                     read[below] = None
             self._read[node.id] = tuple(read)
+        nodes = {node.id: node for node in flow.nodes}
+        #: By node, those whose changes are added up as they are: nothing is gained by making them net.
+        self._added_up = {
+            node.id: frozenset(below for below in self._read[node.id] if below in nodes and _passes_on(nodes[below]))
+            for node in operators
+            if isinstance(node, Retracted) or _is_sum(node)
+        }
         self._naming = {node.id: node.node for node in operators if isinstance(node, Shared)}
         self._parts: dict[int, dict[int, list[AnyTable]]] = {}
         self._behind = dict.fromkeys(self._read, 0)
@@ -87,6 +103,8 @@ class WaitingChanges:
             if (delta := changes(below)) is not None:
                 parts = self._parts.setdefault(node.id, {}).setdefault(below, [])
                 parts.append(delta)
+                if below in self._added_up.get(node.id, ()):
+                    continue
                 while (
                     len(parts) > 1 and 2 * parts[-1].num_rows >= parts[-2].num_rows
                 ):  # so that each row is seldom moved
@@ -101,7 +119,8 @@ class WaitingChanges:
         found = {below: delta for below in self._read[node.id] if (delta := changes(below)) is not None}
         for below, parts in waiting.items():
             more = [found[below]] if below in found else []
-            net = self._net(below, [*parts, *more])
+            are_added_up = below in self._added_up.get(node.id, ())
+            net = together([*parts, *more]) if are_added_up else self._net(below, [*parts, *more])
             found.pop(below, None)
             if net.num_rows:
                 found[below] = net
@@ -110,6 +129,16 @@ class WaitingChanges:
     def _net(self, node: int, parts: Sequence[AnyTable]) -> AnyTable:
         """The net change of changes of a node that follow each other."""
         return consolidated(together(parts), self._merge(node))
+
+
+def _is_sum(node: DataflowNode) -> bool:
+    """Whether a node's change is a sum over the changed rows of the nodes below."""
+    return isinstance(node, Propagated) and all(term.own_key is None for term in node.terms)
+
+
+def _passes_on(node: DataflowNode) -> bool:
+    """Whether a node seldom changes a row back that it has changed."""
+    return isinstance(node, Source) or _is_sum(node)
 
 
 def _bytes_of(rows: AnyTable) -> int:

@@ -373,6 +373,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("suspend_view", 1, 1, "volatile"),
     Function("resume_view", 1, 1, "volatile"),
     Function("checkpoint_view", 1, 1, "volatile"),
+    Function("plan_svg", 1, 1, "volatile"),
     Function("drain_server", 1, 1, "volatile"),
     Function("adopt_server", 1, 1, "volatile"),
     Function("forget_query", 1, 1, "volatile"),
@@ -403,7 +404,7 @@ SESSION_FUNCTIONS: Final = SESSION_VALUES | {
     *("pg_reload_conf", "pg_cancel_backend", "pg_terminate_backend"),
     *("suspend_query", "checkpoint_query", "migrate_query", "drain_server", "forget_query"),
     "adopt_server",
-    *("suspend_view", "resume_view", "checkpoint_view", "migrate_view"),
+    *("suspend_view", "resume_view", "checkpoint_view", "migrate_view", "plan_svg"),
     "set_config",
     "current_of",
 }

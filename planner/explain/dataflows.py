@@ -194,7 +194,7 @@ def _holder(node: DataflowNode) -> int:
 
 
 def _node(node: DataflowNode, keys: tuple[tuple[str, ...], ...], rows: int | None) -> dict[str, Any]:
-    found: dict[str, Any] = {"Node": node.id, "How": _how(node)}
+    found: dict[str, Any] = {"Node": node.id, "How": how_of(node)}
     inputs = [str(below) for below in getattr(node, "inputs", ())]
     if inputs:
         found["Reads"] = ", ".join(inputs)
@@ -208,7 +208,8 @@ def _node(node: DataflowNode, keys: tuple[tuple[str, ...], ...], rows: int | Non
     return found
 
 
-def _how(node: DataflowNode) -> str:
+def how_of(node: DataflowNode) -> str:
+    """How a node follows changes, in words."""
     match node:
         case Source(definition=leaf):
             return f"changes of {leaf.kind} {leaf.name}" if isinstance(leaf, Scan) else f"changes of state {leaf.trace}"

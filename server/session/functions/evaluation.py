@@ -269,6 +269,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     "resume_view": named_views.resume,
     "checkpoint_view": named_views.checkpoint,
     "migrate_view": named_views.migrate,
+    "plan_svg": named_views.plan_svg,
     "drain_server": signals.drain,
     "adopt_server": signals.adopt,
     "forget_query": named_views.forget,

@@ -1,4 +1,4 @@
-"""millstream.suspend('view'), resume('view') and their kin: what a session asks of a continuous view by its name.
+"""millstream.suspend('view'), plan_svg('view') and their kin: what a session asks of a continuous view by its name.
 
 Owns: which view a name means, by the search path as everywhere, and the privileges needed; numbers and ids, which are
 sessions' and queries', are handed on (``signals``). A suspended view can be named on any server of its storage, also
@@ -18,8 +18,10 @@ from catalog.values.identifiers import split_name
 from executor.cluster.view_ownership import Owned
 from executor.moving import view_artifact as artifact
 from executor.separation.query_artifact import is_query_id
+from executor.sql.explained_views import running_view
 from planner.algebra.nodes import Value
 from planner.bind.lookup.relations import find_named
+from planner.explain import plan_picture
 from server.session.functions import signals
 from server.session.identity import is_superuser
 
@@ -77,6 +79,14 @@ def resume(session: Session, name: Value) -> str | None:
         raise error
     session.db.database.view_migration.resume(owned, session.work.is_cancelled)
     return owned.view
+
+
+def plan_svg(session: Session, name: Value) -> str | None:
+    """How a view is maintained, as a picture."""
+    if name is None:
+        return None
+    database = session.db.database
+    return plan_picture.plan_svg(running_view(database, database.core.view(_own_view(session, str(name)).oid), False))
 
 
 def forget(session: Session, name: Value) -> bool | None:

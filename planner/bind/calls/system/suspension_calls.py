@@ -20,6 +20,7 @@ _CALLS: Final[dict[str, tuple[str, tuple[SqlType, ...], SqlType]]] = {
     "adopt": ("adopt_server", (TEXT,), INT8),
     "forget": ("forget_query", (TEXT,), BOOL),
     "resume": ("resume_view", (TEXT,), TEXT),
+    "plan_svg": ("plan_svg", (TEXT,), TEXT),
 }
 #: The same of a view by its name, which is also what a literal without a type is taken for.
 _OF_VIEWS: Final[dict[str, tuple[str, tuple[SqlType, ...], SqlType]]] = {
