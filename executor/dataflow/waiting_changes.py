@@ -59,6 +59,8 @@ class WaitingChanges:
         }
         self._naming = {node.id: node.node for node in operators if isinstance(node, Shared)}
         self._parts: dict[int, dict[int, list[AnyTable]]] = {}
+        #: Bytes of what waits for each node.
+        self._sizes: dict[int, int] = {}
         self._behind = dict.fromkeys(self._read, 0)
 
     def __bool__(self) -> bool:
@@ -66,9 +68,8 @@ class WaitingChanges:
 
     @property
     def bytes(self) -> int:
-        """About what the changes take in memory."""
-        parts = {id(part): part for own in self._parts.values() for items in own.values() for part in items}
-        return sum(map(_bytes_of, parts.values()))
+        """About what the changes take in memory; those that several nodes wait for count for each."""
+        return sum(self._sizes.values())
 
     def due(self, steps: Steps, rows: int) -> Collection[int]:
         """The nodes that go on when so many rows of sources have changed, with all below them; nodes that have the rows
@@ -101,34 +102,39 @@ class WaitingChanges:
         self._behind[node.id] += rows
         for below in self._read[node.id]:
             if (delta := changes(below)) is not None:
-                parts = self._parts.setdefault(node.id, {}).setdefault(below, [])
-                parts.append(delta)
-                if below in self._added_up.get(node.id, ()):
-                    continue
-                while (
-                    len(parts) > 1 and 2 * parts[-1].num_rows >= parts[-2].num_rows
-                ):  # so that each row is seldom moved
-                    parts[-2:] = [self._net(below, parts[-2:])]
+                self._wait(node.id, below, delta)
+
+    def _wait(self, node: int, below: int, delta: AnyTable) -> None:
+        """The next change of a node waits for another one. Parts double in size, so that no row is often moved."""
+        parts = self._parts.setdefault(node, {}).setdefault(below, [])
+        parts.append(delta)
+        more = _bytes_of(delta)
+        while len(parts) > 1 and 2 * parts[-1].num_rows >= parts[-2].num_rows:
+            joined = self._joined(node, below, parts[-2:])
+            more += _bytes_of(joined) - sum(map(_bytes_of, parts[-2:]))
+            parts[-2:] = [joined]
+        self._sizes[node] = self._sizes.get(node, 0) + more
 
     def take(self, node: DataflowNode, changes: Callable[[int], AnyTable | None]) -> dict[int, AnyTable] | None:
         """What a node that goes on follows, by the node that has changed; None where nothing has waited."""
         self._behind[node.id] = 0
+        self._sizes.pop(node.id, None)
         waiting = self._parts.pop(node.id, None)
         if waiting is None:
             return None
         found = {below: delta for below in self._read[node.id] if (delta := changes(below)) is not None}
         for below, parts in waiting.items():
             more = [found[below]] if below in found else []
-            are_added_up = below in self._added_up.get(node.id, ())
-            net = together([*parts, *more]) if are_added_up else self._net(below, [*parts, *more])
+            joined = self._joined(node.id, below, [*parts, *more])
             found.pop(below, None)
-            if net.num_rows:
-                found[below] = net
+            if joined.num_rows:
+                found[below] = joined
         return found
 
-    def _net(self, node: int, parts: Sequence[AnyTable]) -> AnyTable:
-        """The net change of changes of a node that follow each other."""
-        return consolidated(together(parts), self._merge(node))
+    def _joined(self, node: int, below: int, parts: Sequence[AnyTable]) -> AnyTable:
+        """Changes of a node that follow each other as one, net where that saves the other one work."""
+        rows = together(parts)
+        return rows if below in self._added_up.get(node, ()) else consolidated(rows, self._merge(below))
 
 
 def _is_sum(node: DataflowNode) -> bool:
