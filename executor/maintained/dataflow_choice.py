@@ -36,8 +36,8 @@ def keeps_rows(view: View) -> bool:
     """Whether a view's options have its rows kept from the first read on: ``method``, or a goal or trigger for changes
     that are followed before reads. A goal of latency may be met without."""
     method, pace = method_of(view), pace_options_of(view)
-    is_followed = pace.final is not None or pace.total is not None or (pace.trigger and not pace.trigger.on_read)
-    return method not in ("auto", "recompute") or (method == "auto" and bool(is_followed))
+    is_followed = pace.final is not None or pace.total is not None or pace.has_trigger
+    return method not in ("auto", "recompute") or (method == "auto" and is_followed)
 
 
 def by_method(view: View, planned: Planned) -> Planned:

@@ -13,19 +13,20 @@ from executor.maintained.view_pace import chosen_paces, pace_costs, pace_options
 from planner.algebra.nodes import Scan
 from planner.algebra.walk import walk
 from planner.incremental.cost.flow_sizes import FlowSizes
-from planner.incremental.pace_options import GOALS
+from planner.incremental.pace_options import NAMES
 from planner.incremental.programs.program import Program
 
 
 def unmet_goal(core: Core, view: View, program: Program) -> Iterator[SqlError]:
-    """A warning of a goal that no pace is expected to meet. Nothing is said of a view over one of this transaction."""
+    """A warning of a goal that no pace is expected to meet, or of options without effect; none of a view over one of
+    this transaction."""
     options = pace_options_of(view)
     below = (item.oid for item in walk(program.final) if isinstance(item, Scan) and item.kind == "view")
-    if not options.has_goal or any(core.find_view(oid) is None for oid in below):
+    if not (options.has_goal or options.has_trigger) or any(core.find_view(oid) is None for oid in below):
         return
     planned, _ = compared_rows(core, Prospect(view, program))
     if planned.dataflow is None:
-        name = next(name for name, _ in view.options if name in GOALS)
+        name = next(name for name, _ in view.options if name in NAMES)
         detail = f"It is computed anew at each read: {'; '.join(planned.reasons)}."
         yield SqlError(WARNING, f'the option {name} has no effect on view "{view.name}"', detail)
         return

@@ -26,7 +26,7 @@ FINAL: Final = "final_work"
 TOTAL: Final = "total_work"
 TRIGGER: Final = "trigger"
 NAMES: Final = (LATENCY, FINAL, TOTAL, TRIGGER)
-GOALS: Final = (LATENCY, FINAL, TOTAL)
+_GOALS: Final = (LATENCY, FINAL, TOTAL)
 _ON_READ: Final = "on read"
 _TRIGGERS: Final = "Valid values are 'on read', 'rows' and a number, 'every' and an interval, 'at' and a time of day."
 _AT: Final = re.compile(r"at\s+([01]?\d|2[0-3]):([0-5]\d)")
@@ -78,6 +78,11 @@ class PaceOptions(Struct, frozen=True):
     def has_goal(self) -> bool:
         """Whether there is a goal."""
         return not (self.latency is None and self.final is None and self.total is None)
+
+    @property
+    def has_trigger(self) -> bool:
+        """Whether there is a moment at which all changes are followed before a read."""
+        return self.trigger is not None and not self.trigger.on_read
 
 
 def pace_options(options: Mapping[str, str]) -> PaceOptions:
@@ -133,7 +138,7 @@ def read_trigger(text: str, position: int | None) -> Trigger:
 
 def require_together(options: Mapping[str, str], position: int | None) -> None:
     """Raises 22023 for options that exclude each other."""
-    goals = [name for name in GOALS if name in options]
+    goals = [name for name in _GOALS if name in options]
     if len(goals) > 1:
         message = f"options {goals[0]} and {goals[1]} exclude each other"
         raise SqlError("22023", message, hint=f"Leave one out, or RESET ({goals[0]}) first.", position=position)

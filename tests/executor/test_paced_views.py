@@ -206,6 +206,8 @@ def test_a_view_gets_another_goal(database: Database) -> None:
         ("latency_goal = '1 h'", None),
         ("total_work = 1", None),
         ("trigger = 'rows 1'", None),
+        ("method = 'recompute', trigger = 'rows 1'", 'the option trigger has no effect on view "v"'),
+        ("method = 'recompute', trigger = 'on read'", None),
         ("method = 'recompute', latency_goal = '1 h'", 'the option latency_goal has no effect on view "v"'),
     ],
 )
