@@ -35,7 +35,7 @@ TITLE: Final = "The chosen way to follow changes beside the cheapest one"
 #: The share of the scale that the data has.
 SHARE: Final = 1 / 10
 #: Changes of each relation, and those of which the first ones make indexes and plans.
-CHANGES: Final = 8
+CHANGES: Final = 20
 FIRST: Final = 3
 #: Seconds until rows are kept.
 PATIENCE: Final = 60.0
@@ -106,7 +106,7 @@ class _Measuring:
             return [item.rewriting.name for item in self._facts().alternatives]
 
     def milliseconds(self, query: str, name: str) -> float:
-        """Those of a change, the mean over the relations, by one alternative."""
+        """Those of a change, the mean over the relations of the medians, by one alternative."""
 
         def forced(*arguments: Any) -> tuple[Alternative, ...]:
             return tuple(sorted(alternatives_of(*arguments), key=lambda item: item.rewriting.name != name))
@@ -114,7 +114,7 @@ class _Measuring:
         with patch("executor.maintained.dataflow_choice.alternatives_of", forced), self._view(query):
             self._wait()
             read = [table for table in TABLES if re.search(rf"\b{table}\b", query)]
-            return statistics.fmean(statistics.fmean(self._changes(table)) for table in read)
+            return statistics.fmean(statistics.median(self._changes(table)) for table in read)
 
     def _changes(self, table: str) -> Iterator[float]:
         """The milliseconds of the changes of one relation but the first ones."""

@@ -44,8 +44,8 @@ FEW: Final = 64.0
 FEW_MS: Final = 0.1
 FEW_ROW_MS: Final = 0.006
 #: Milliseconds of the calls of an engine that a node makes for more rows, and for each row.
-MANY_MS: Final = 1.0
-MANY_ROW_MS: Final = 0.001
+MANY_MS: Final = 0.4
+MANY_ROW_MS: Final = 0.0002
 #: Milliseconds of a node that asks an engine whatever the number of rows.
 ASKING_MS: Final = 0.45
 #: Rows of a table that a look-up passes in a millisecond.
@@ -205,8 +205,8 @@ class _Estimating:
     ) -> float:
         """Those of a node that reads, meets and changes so many rows, some of tables of so many, as measured where it
         is."""
-        looking = ASKING_MS + looked_up / PASSED if looked_up else 0.0
-        expected, measured = looking + _milliseconds(node, read, met, changed), self._work.get(node.id)
+        looking, times = ASKING_MS + looked_up / PASSED if looked_up else 0.0, self._times(node, read)
+        expected, measured = looking + _milliseconds(node, times, read, met, changed), self._work.get(node.id)
         if measured is None:
             return expected
         fewer, more = measured.around(read + changed)
@@ -215,19 +215,33 @@ class _Estimating:
             return fewer[1] + part * (more[1] - fewer[1])
         total = measured.total
         rows, taken = fewer or more or (total.rows / measured.changes, total.milliseconds / measured.changes)
-        times = rows / (read + changed) if read + changed else 1.0
-        return taken * expected / (looking + _milliseconds(node, times * read, times * met, times * changed))
+        part = rows / (read + changed) if read + changed else 1.0
+        return taken * expected / (looking + _milliseconds(node, times, part * read, part * met, part * changed))
+
+    def _times(self, node: DataflowNode, read: float) -> float:
+        """How often a node evaluates a relation for a change: twice where the rows are computed as they were, too."""
+        match node:
+            case Source():
+                return 1.0
+            case Propagated():
+                reached = ((term, min(1.0, self._change(term.node).touched)) for term in node.terms)
+                return sum(often * (1 if term.own_key is None else 2) for term, often in reached)
+            case Recomputed(own_key=None):
+                return 2 * min(1.0, read)
+            case _:
+                return min(1.0, read)
 
 
-def _milliseconds(node: DataflowNode, read: float, met: float, changed: float) -> float:
+def _milliseconds(node: DataflowNode, times: float, read: float, met: float, changed: float) -> float:
     if isinstance(node, Shared):
         return NAMING_MS
     rows = read + met + changed
-    if max(read, changed) > FEW or met > FEW * FEW:
-        return MANY_MS + MANY_ROW_MS * rows
+    of_many = MANY_MS * max(1.0, times) + MANY_ROW_MS * rows
+    if max(read, met, changed) > FEW:
+        return of_many
     is_asking = isinstance(node, FirstRows | FirstOfPartitions | OrderedWindow | Recomputed)
-    reached = 1.0 if isinstance(node, Source) else min(1.0, read)
-    return reached * (ASKING_MS if is_asking else FEW_MS) + FEW_ROW_MS * rows
+    of_few = times * (ASKING_MS if is_asking else FEW_MS) + FEW_ROW_MS * rows
+    return min(of_few, of_many)  # one row more never takes less
 
 
 def step_of(estimate: Estimate) -> Step:
