@@ -19,6 +19,7 @@ from contextlib import closing, contextmanager
 from typing import Any, Final
 from unittest.mock import patch
 
+import pyarrow as pa
 import pyarrow.csv as pc
 
 from bench.harness import Rig, Row
@@ -80,6 +81,18 @@ def run(rig: Rig) -> list[Row]:
     return rows
 
 
+def loaded(database: Database, client: Client, rig: Rig) -> Iterator[tuple[str, pa.Table]]:
+    """Makes TPC-H's tables, with so much data as ``SHARE`` says: each name with the rows."""
+    for name, columns in TABLES.items():
+        client.run(f"CREATE TABLE {name} ({columns})")
+        (table,) = (item for item in database.core.catalog.objects.values() if item.name == name)
+        assert isinstance(table, Table)
+        kinds = {field.name: field.type for field in schema_of(table)}
+        data = pc.read_csv(rig.tpch.csv(SHARE * rig.scale, name), convert_options=pc.ConvertOptions(column_types=kinds))
+        client.copy(f"COPY {name} FROM STDIN", data.to_batches())
+        yield name, data
+
+
 class _Measuring:
     """TPC-H in a database, and the work of views of it."""
 
@@ -87,15 +100,7 @@ class _Measuring:
         self._database, self._client = database, Client(database)
         self._rows: dict[str, list[dict[str, Any]]] = {}
         drawn = random.Random(1)
-        for name, columns in TABLES.items():
-            self._client.run(f"CREATE TABLE {name} ({columns})")
-            (table,) = (item for item in database.core.catalog.objects.values() if item.name == name)
-            assert isinstance(table, Table)
-            kinds = {field.name: field.type for field in schema_of(table)}
-            data = pc.read_csv(
-                rig.tpch.csv(SHARE * rig.scale, name), convert_options=pc.ConvertOptions(column_types=kinds)
-            )
-            self._client.copy(f"COPY {name} FROM STDIN", data.to_batches())
+        for name, data in loaded(database, self._client, rig):
             self._client.run(f"CREATE TABLE all_{name} AS SELECT * FROM {name}")
             places = [drawn.randrange(data.num_rows) for _ in range(CHANGES)]
             self._rows[name] = data.select(KEYS[name]).take(places).to_pylist()

@@ -18,29 +18,26 @@ from contextlib import closing
 from typing import Final
 from unittest.mock import patch
 
-import pyarrow.csv as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bench.decisions import PATIENCE, loaded
 from bench.harness import Rig, Row
-from catalog.objects import Table
 from executor.database.database import Database
+from executor.dataflow.waiting_changes import NEVER
 from executor.embedded.detached_statements import thread_seconds
 from executor.maintained import kept_rows
 from executor.maintained.known_view import KnownView
-from executor.maintained.view_pace import MARGIN, ViewPace
-from executor.rows.row_shapes import schema_of
+from executor.maintained.view_pace import MARGIN
 from planner.incremental.cost.flow_sizes import FlowSizes
 from planner.incremental.cost.pace import PACES, PaceCosts, uniform_within, within_final
 from planner.incremental.cost.usual_changes import mix_of
-from planner.incremental.pace_options import PaceOptions
 from tests.executor.client import Client, open_database
+from tests.executor.random_paces import GivenPace
 from tests.rig.benchmarks import queries
 from tests.rig.tpch import TABLES
 
 TITLE: Final = "Paces of nodes beside one pace for all nodes of a view"
-#: The share of the scale that the data has.
-SHARE: Final = 1 / 10
 #: By table, the column of which one value in so many is that of rows that come in a pass.
 NEW: Final = {
     "lineitem": ("l_orderkey", 96),
@@ -56,13 +53,9 @@ NEW: Final = {
 HIGHEST: Final = PACES.index(24)
 #: The parts of the rows that come in a pass, of which each transaction has some.
 PARTS: Final = 3_200
-#: Changed rows that are worth following at once, whatever is kept.
-WORTH: Final = 1 << 40
 CONSTRAINTS: Final = (0.5, 0.3, 0.2)
 #: The queries that the paper calls not fully incrementable (figure 5).
 HARD: Final = frozenset(("q2", "q11", "q13", "q15", "q16", "q17", "q18", "q20", "q21", "q22"))
-#: Seconds until rows are kept.
-PATIENCE: Final = 60.0
 
 
 class Taken(Struct, frozen=True):
@@ -75,34 +68,16 @@ class Taken(Struct, frozen=True):
     expected_final: float = 0.0
 
 
-class _FixedPace(ViewPace):
-    """Nodes go on with the steps that are theirs by their levels."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._steps: dict[int, int] = {}
-
-    def take(self, levels: Mapping[int, int], place: int, pace: int) -> None:
-        """The next step is one of those of the highest pace."""
-        go_on = {
-            node: place * PACES[level] // pace > (place - 1) * PACES[level] // pace for node, level in levels.items()
-        }
-        self._steps = {node: 0 if it_does else WORTH for node, it_does in go_on.items()}
-
-    def is_to_be_chosen(self, options: PaceOptions, changes: int) -> bool:
-        """Never."""
-        return False
-
-    @property
-    def steps(self) -> Mapping[int, int]:
-        """Those of the next step."""
-        return self._steps
+def _next_steps(levels: Mapping[int, int], place: int, pace: int) -> dict[int, int]:
+    """Which nodes go on with the next of so many steps as the highest pace has."""
+    paces = {node: PACES[level] for node, level in levels.items()}
+    return {node: 0 if place * own // pace > (place - 1) * own // pace else NEVER for node, own in paces.items()}
 
 
 def run(rig: Rig) -> list[Row]:
     """All queries over one database, one view after the other."""
     found: dict[str, dict[tuple[str, float], Taken]] = {}
-    with closing(open_database(rig.folder / "paces")) as database, patch.object(kept_rows, "FEW", WORTH):
+    with closing(open_database(rig.folder / "paces")) as database, patch.object(kept_rows, "FEW", NEVER):
         passes = _Passes(database, rig)
         for path in queries("tpch"):
             measured = passes.of(path.read_text().strip().rstrip(";"))
@@ -158,15 +133,7 @@ class _Passes:
         self._new: dict[str, int] = {}
         self._insert: dict[str, str] = {}
         self._delete: dict[str, str] = {}
-        for name, columns in TABLES.items():
-            self._client.run(f"CREATE TABLE {name} ({columns})")
-            (table,) = (item for item in database.core.catalog.objects.values() if item.name == name)
-            assert isinstance(table, Table)
-            kinds = {field.name: field.type for field in schema_of(table)}
-            data = pc.read_csv(
-                rig.tpch.csv(SHARE * rig.scale, name), convert_options=pc.ConvertOptions(column_types=kinds)
-            )
-            self._client.copy(f"COPY {name} FROM STDIN", data.to_batches())
+        for name, _ in loaded(database, self._client, rig):
             key, every = NEW[name]
             place = f"(row_number() OVER (ORDER BY {key}) - 1) * {2 * PARTS} / count(*) OVER ()"
             self._client.run(
@@ -220,14 +187,14 @@ class _Passes:
     def _pass(self, known: KnownView, read: list[str], pace: int, levels: Mapping[int, int] | None = None) -> Taken:
         """Half of the rows come and the others go, in so many transactions. Nodes go on by their ``levels``, all each
         time without."""
-        known.pace = fixed = _FixedPace()
+        known.pace = fixed = GivenPace({})
         maintained, oid, total, final = self._database.maintained, known.runtime.view.oid, 0.0, 0.0
         for place in range(1, pace + 1):
             part = PARTS * (place - 1) // pace, PARTS * place // pace
             changes = [self._insert[table] % (self._away, *part) for table in read]
             changes += [self._delete[table] % (1 - self._away, *part) for table in read]
             self._client.run(f"BEGIN; {'; '.join(changes)}; COMMIT")
-            fixed.take(levels or {}, place, pace)
+            fixed.given = _next_steps(levels or {}, place, pace)
             started = thread_seconds()
             assert maintained.follow(oid, is_whole=levels is None or place == pace) is not None
             final = thread_seconds() - started

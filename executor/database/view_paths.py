@@ -33,7 +33,7 @@ from planner.explain.programs import Known
 from planner.explain.views import ShownView
 from planner.incremental.cost.dataflow_costs import node_estimates, step_of
 from planner.incremental.cost.flow_sizes import FlowSizes, fitting, kept_bytes, source_name
-from planner.incremental.cost.pace import curve_of
+from planner.incremental.cost.pace import CurvePoint, curve_of
 from planner.incremental.cost.usual_changes import change_in_words, mix_of, usual_changes
 from planner.incremental.cost.work import Work
 from planner.incremental.dataflow.graph import Dataflow, Source
@@ -57,7 +57,7 @@ def shown_view(core: Core, maintained: MaintainedViews, runtime: ViewRuntime, ch
     known = Known({}, rows, estimates(core, core.catalog), dict(runtime.runner.work))
     begin = Begin.FILLED if facts.is_filling else Begin.FITTING if facts.is_too_large else _begin(runtime.view)
     options = pace_options_of(runtime.view)
-    pace = None if facts.pace is None or options == PaceOptions() else shown_pace(options, facts.pace)
+    pace = None if facts.pace is None or options == PaceOptions() else _shown_pace(options, facts.pace)
     nodes = NodeFacts(facts.counts, begin, facts.work, alternatives=facts.alternatives, pace=pace)
     name, program = qualified(runtime.view), _with_current_names(runtime.program, runtime.view)
     return ShownView(name, program, facts.planned, known, (), nodes, facts.measured, facts.engines)
@@ -93,18 +93,18 @@ def with_expected(
     changed = usual_changes(flow, statistics, nodes.work)
     sizes = FlowSizes(flow, statistics, nodes.kept or {})
     steps = {node: step_of(item) for node, item in node_estimates(sizes, changed, nodes.work).items()}
-    computed = _computed_anew(flow, statistics)
-    costs = pace_costs(options, sizes, mix_of(flow, nodes.work), nodes.work)
-    curve = curve_of(costs) if has_pace else ()
+    computed, curve, pace = _computed_anew(flow, statistics), tuple[CurvePoint, ...](), nodes.pace
+    is_asked = pace is None and options != PaceOptions()
+    if has_pace or is_asked:
+        costs = pace_costs(options, sizes, mix_of(flow, nodes.work), nodes.work)
+        curve = curve_of(costs) if has_pace else ()
+        measured = computed if view.measured.computed is None else view.measured.computed
+        pace = _shown_pace(options, chosen_paces(options, 0.0, costs, measured)) if is_asked else pace
     expected = Expected(change_in_words(flow, changed), steps, computed, memory, curve)
-    pace = nodes.pace
-    if pace is None and options != PaceOptions():
-        measured = view.measured.computed
-        pace = shown_pace(options, chosen_paces(options, 0.0, costs, computed if measured is None else measured))
     return replace(view, nodes=replace(nodes, expected=expected, pace=pace))
 
 
-def shown_pace(options: PaceOptions, chosen: ChosenPaces) -> ShownPace:
+def _shown_pace(options: PaceOptions, chosen: ChosenPaces) -> ShownPace:
     """Paces as EXPLAIN shows them."""
     paces, trigger = chosen.paces, options.trigger
     steps = {} if trigger is not None and trigger.on_read else paces.steps

@@ -217,7 +217,7 @@ class MaintainedRows:
     def bytes(self) -> int:
         """About what the rows take in memory, and the changes that wait."""
         rows = sum(item.bytes for item in (*self._kept.values(), *self._states.groups.values()))
-        return rows + (self._waiting.bytes if self._waiting else 0)
+        return rows + self._waiting.bytes
 
     @property
     def is_waiting(self) -> bool:

@@ -4,10 +4,10 @@ reader asks, so that reads find little to do.
 Owns: which views these are, and their pace. A view is brought up to date once a change has stood for ``FIRST`` seconds,
 and then after pauses that double until the view is read again: between two reads it takes a number of steps that grows
 with the logarithm of the time, whatever the number of changes, and each step follows all changes of its pause at once.
-After ``STEPS`` of them nobody seems to read the view any more. So early work stays
-in proportion to the work that it spares readers (thrifty query execution, InQP section 2.3: a higher pace lowers the
-final work and raises the total work). From then on, and at once where a view's options say so, its nodes go on at paces
-of their own (``view_pace``), each when so many rows have changed. A trigger that is timed has all of them go on.
+So early work stays in proportion to the work that it spares readers (thrifty query execution, InQP section 2.3: a
+higher pace lowers the final work and raises the total work). After ``STEPS`` of them, and at once where a view's
+options say so, its nodes go on at paces of their own (``view_pace``), each when so many rows have changed. A trigger
+that is timed has all of them go on.
 
 One view is brought up to date at a time, for at most ``SHARE`` of the time. A view that another thread is at work with
 is left to that thread, and a step that takes longer than ``LONGEST`` is ended: a recursion may have no end, and readers
@@ -38,7 +38,7 @@ STEPS: Final = 8
 #: How many times as long as its last step a view rests at least, unless it is read: of many changes, each step follows
 #: enough at once.
 REST: Final = 50
-#: The same where nodes go on at paces of their own, and the seconds after which a view is looked at again though none
+#: The same where nodes go on at paces of their own; and the seconds after which a view is looked at again though none
 #: of its nodes is expected to go on: changes that are not read take memory.
 PACED_REST: Final = 2
 LOOKS: Final = 1.0

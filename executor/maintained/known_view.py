@@ -98,6 +98,7 @@ class KnownView(Struct):
         """Rows that are kept from now on have been made."""
         rows.account()
         self.pace.forget()
+        self.is_passed_over = False
         self.asked, self.asked_changes, self.changes = rows.rows.count, 0, 0
 
     def follow(self, seconds: float) -> None:

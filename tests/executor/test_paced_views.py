@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -20,9 +19,9 @@ from tests.executor.client import Client, open_database
 from tests.executor.random_paces import go_on
 from tests.executor.test_maintained_views import change
 from tests.executor.view_queries import MAINTAINED, PARTLY, TABLES, bag, names
+from tests.rig.process import wait_until
 from tests.rig.sampling import sample
 
-PATIENCE = 60.0
 TOTALS = "SELECT region, count(*) n, sum(v) s FROM orders o JOIN shops ON shops.id = o.shop GROUP BY region"
 
 
@@ -30,14 +29,6 @@ TOTALS = "SELECT region, count(*) n, sum(v) s FROM orders o JOIN shops ON shops.
 def database(tmp_path: Path) -> Iterator[Database]:
     with closing(open_database(tmp_path)) as found:
         yield found
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    """Waits until something holds."""
-    end = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def orders(database: Database, options: str) -> Client:
@@ -151,10 +142,10 @@ def test_rows_are_followed_once_there_are_so_many(database: Database) -> None:
     client = orders(database, "trigger = 'rows 100'")
     for step in range(2):
         client.run(f"UPDATE orders SET v = v + 1 WHERE id BETWEEN {20 * step + 1} AND {20 * step + 20}")
-        until(lambda: is_read_in(database))
+        wait_until(lambda: is_read_in(database))
         assert not is_followed(database)
     client.run("UPDATE orders SET v = v + 1 WHERE id BETWEEN 101 AND 110")
-    until(lambda: is_followed(database))  # an update counts as two rows, one that goes and one that comes
+    wait_until(lambda: is_followed(database))  # an update counts as two rows, one that goes and one that comes
     assert bag(client.run("SELECT * FROM v")) == bag(client.run(TOTALS))
 
 
@@ -162,13 +153,13 @@ def test_all_is_followed_when_it_is_time(database: Database) -> None:
     client = orders(database, "trigger = 'every 300 ms'")
     for _ in range(3):
         client.run("UPDATE orders SET v = v + 1 WHERE id < 10")
-        until(lambda: is_followed(database))
+        wait_until(lambda: is_followed(database))
     assert bag(client.run("SELECT * FROM v")) == bag(client.run(TOTALS))
 
 
 def test_paces_are_chosen_for_the_goal_and_again_where_a_read_misses_it(database: Database) -> None:
     client = orders(database, "latency_goal = '3 ms'")
-    until(
+    wait_until(
         lambda: client.run("UPDATE orders SET v = v + 1 WHERE id < 10") and known_of(database).pace.chosen is not None
     )
     chosen = known_of(database).pace.chosen
@@ -177,7 +168,7 @@ def test_paces_are_chosen_for_the_goal_and_again_where_a_read_misses_it(database
     assert chosen.goal.called == "latency_goal = 3 ms"
     known_of(database).pace.read(50.0)
     assert client.run("SELECT goal, meets_goal FROM millstream.views") == [("latency_goal = 3 ms", False)]
-    until(
+    wait_until(
         lambda: client.run("UPDATE orders SET v = v + 1 WHERE id < 10") and known_of(database).pace.chosen is not chosen
     )
     (((goal, _),), lines) = client.run("SELECT goal, meets_goal FROM millstream.views"), client.run("EXPLAIN TABLE v")
@@ -192,10 +183,10 @@ def test_a_view_gets_another_goal(database: Database) -> None:
     client.run("ALTER VIEW v SET (total_work = 1.5)")
     assert client.run("SELECT goal, meets_goal FROM millstream.views") == [("total_work = 1.5", None)]
     client.run("SELECT * FROM v")
-    until(
+    wait_until(
         lambda: client.run("UPDATE orders SET v = v + 1 WHERE id < 10") and known_of(database).pace.chosen is not None
     )
-    until(lambda: client.run("SELECT goal, meets_goal FROM millstream.views") == [("total_work = 1.5", True)])
+    wait_until(lambda: client.run("SELECT goal, meets_goal FROM millstream.views") == [("total_work = 1.5", True)])
 
 
 @pytest.mark.parametrize(
