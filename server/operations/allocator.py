@@ -3,7 +3,8 @@
 Owns: the settings of the C library's allocator, and that Arrow uses it. A large COPY takes and frees some megabytes for
 each block, on several threads. Arrow's own allocator and the C library's defaults give them back to the system each
 time, which then has to clear the pages for the next block: as much time again as parsing takes. Kept, they are used
-again at once.
+again at once. Each heap of the C library keeps some, even when asked to give it back (``malloc_trim`` passes over the
+end of all but the first), so there are no more heaps than processors; by default there are eight times as many.
 
 Owns also what the collector of cycles need not look at (what was loaded before the first client came stays to the
 end), and what is not loaded at all.
@@ -17,11 +18,13 @@ import os
 import sys
 from typing import Any, Final
 
-#: mallopt(3): free memory at the end of a heap that is kept, and allocations that are mapped each for itself.
+#: mallopt(3): free memory at the end of a heap that is kept, allocations that are mapped each for itself, and heaps.
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
+_ARENA_MAX: Final = -8
 _KEPT: Final = 64 << 20
 _MAPPED: Final = 32 << 20  # the most that there may be
+_FEWEST_ARENAS: Final = 2
 
 
 def keep_freed_memory() -> None:
@@ -31,6 +34,7 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_MMAP_THRESHOLD, _MAPPED)
         mallopt(_TRIM_THRESHOLD, _KEPT)
+        mallopt(_ARENA_MAX, max(os.cpu_count() or 1, _FEWEST_ARENAS))
 
 
 def collect_later() -> None:

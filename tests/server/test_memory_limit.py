@@ -22,7 +22,7 @@ from tests.rig.server import DATABASE, USER, Millstream
 _MB = 1 << 20
 _LIMIT = 768 * _MB
 #: The size of the process when idle, and its most size beyond the limit: the growth of a thirtieth of a second.
-_AT_REST, _BEYOND = 450 * _MB, 200 * _MB
+_AT_REST, _BEYOND = 350 * _MB, 200 * _MB
 #: How much the process may grow while a client leaves 2 GB unread, as it returns no memory yet.
 _UNREAD = 250 * _MB
 _ROWS = "SELECT repeat('x', 1000) || i FROM generate_series(1, 2000000) i"
@@ -89,10 +89,12 @@ def test_a_statement_that_exceeds_the_limit_ends_and_no_other_does(server: Mills
 
 
 def test_rows_that_are_held_for_a_statement_count_and_are_given_back(server: Millstream) -> None:
+    """Again and again: threads come and go, and no heap of an earlier one keeps what was freed."""
     forget_largest(server)
     with server.connect() as other, server.connect() as client:
-        with pytest.raises(psycopg.errors.OutOfMemory, match="memory_limit"), client.transaction():
-            client.execute(f"DECLARE held CURSOR FOR {_ROWS}")
+        for _ in range(5):
+            with pytest.raises(psycopg.errors.OutOfMemory, match="memory_limit"), client.transaction():
+                client.execute(f"DECLARE held CURSOR FOR {_ROWS}")
         assert other.execute("SELECT sum(i) FROM numbers").fetchone() == (500500,)
         assert client.execute("SELECT count(*) FROM numbers").fetchone() == (1000,)
         wait_until(lambda: size(server) < _AT_REST, 60, "memory that is given back")
