@@ -9,6 +9,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 MaintenanceEngine = Literal["auto", "spark", "embedded"]
+ViewSharing = Literal["auto", "on", "off"]
 _SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}")
 
 
@@ -26,6 +27,7 @@ class Options(Struct, frozen=True):
     maintenance_rows: int = 100_000
     maintenance_idle: float = 1.0
     default_latency_goal: float = 0.2  # of views without a goal of their own; 0: they have none
+    view_sharing: ViewSharing = "auto"  # of parts whose rows are kept once for several views
     memory_limit: int = 0  # of the process; 0: the engine's own default
     trace_memory: int = 1536 << 20
     backlog_bytes: int = 8 << 30

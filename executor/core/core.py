@@ -108,6 +108,9 @@ class Core:
             self._undoing = undoing.pop_all()
         self.streams: dict[int, StreamRuntime] = {}
         self._views: dict[int, ViewRuntime] = {}
+        #: Parts of views whose rows are kept once for several, by oid, and which of them a view reads or is to read.
+        self.parts: dict[int, ViewRuntime] = {}
+        self.parts_read: dict[int, tuple[int, ...]] = {}
         self.versions = Versions()
         #: Of the rows that streams, tables by key and views hold in memory.
         self.trace_budget = TraceBudget(options.trace_memory)
@@ -203,14 +206,14 @@ class Core:
 
     def view(self, oid: int) -> ViewRuntime:
         """A continuous view's runtime. Raises 42P01 when it was dropped."""
-        runtime = self._views.get(oid)
+        runtime = self.find_view(oid)
         if runtime is None:
             raise undefined_table(str(oid))
         return runtime
 
     def find_view(self, oid: int) -> ViewRuntime | None:
-        """A continuous view's runtime; None where there is no such view."""
-        return self._views.get(oid)
+        """A continuous view's runtime, or that of a part that views share; None where there is none."""
+        return self._views.get(oid) or self.parts.get(oid)
 
     def runtimes(self) -> tuple[ViewRuntime, ...]:
         """All continuous views."""
@@ -241,7 +244,7 @@ class Core:
 
     def is_live(self, runtime: ViewRuntime) -> bool:
         """Whether a view was not dropped."""
-        return self._views.get(runtime.view.oid) is runtime
+        return self.find_view(runtime.view.oid) is runtime
 
     def changes_of(self, table: Table) -> TableChanges:
         """The trace of a table as it is defined now, with its changes from now on in memory. Under the sequencer's
@@ -293,6 +296,12 @@ class Core:
         """These continuous views and those that their final relations read, in a fixed order; for the rows of those
         that are ``known`` none below them is read."""
         return tuple(sorted({below for oid in oids for below in self._closure(oid, known) if below in self._views}))
+
+    def views_locked(self, oids: tuple[int, ...], known: Container[int] = ()) -> tuple[int, ...]:
+        """``views_below``, and the parts that these share with others, in the order in which their locks are taken."""
+        below = self.views_below(oids, known)
+        shared = {part for oid in below for part in self.parts_read.get(oid, ())}
+        return (*below, *sorted(shared.union(oids) & self.parts.keys()))
 
     def views_read(self, oids: tuple[int, ...]) -> tuple[int, ...]:
         """Of ``views_below`` those that are read for their rows: none for one that another server maintains."""

@@ -158,7 +158,7 @@ class Fill:
         core, expanded = self._core, self._plan.expanded
         own = expanded.views[0][0].view.oid
         core.tables.backlog.apply()
-        with locked(runtime.lock for oid in core.views_below((own,)) if (runtime := core.find_view(oid)) is not None):
+        with locked(runtime.lock for oid in core.views_locked((own,)) if (runtime := core.find_view(oid)) is not None):
             with core.sequencer.lock:
                 if not self._is_wanted or not expanded.is_current(core):
                     return None

@@ -72,6 +72,8 @@ class KnownView(Struct):
     mix: Mix = field(default_factory=dict)
     #: Whether the last reader has computed the view anew, since its rows had too much to follow.
     is_passed_over: bool = False
+    #: The parts that it is to read, which it shares with others.
+    shares: tuple[int, ...] = ()
     #: At which paces the nodes of its dataflow go on.
     pace: ViewPace = field(default_factory=ViewPace)
 
@@ -83,7 +85,8 @@ class KnownView(Struct):
     @property
     def reads(self) -> tuple[int, ...]:
         """The views whose kept rows are read now."""
-        return self.expanded.sources if self.kept is not None or self.fill is not None else ()
+        later = () if self.fill is None else self.fill.plan.expanded.sources
+        return (*self.expanded.sources, *later) if self.kept is not None or self.fill is not None else ()
 
     @property
     def method(self) -> str:
@@ -242,7 +245,8 @@ class KnownView(Struct):
 class KeptFacts(Struct, frozen=True):
     """A view's dataflow, how many rows are kept of its nodes (None where none are) and what changes have taken there,
     what reads have taken, whether rows to keep are being made, how many queries each engine has computed for those
-    that were, whether they are estimated to take too much memory, and the alternatives of which the dataflow is one."""
+    that were, whether they are estimated to take too much memory, the alternatives of which the dataflow is one, and
+    the other views that read the part which this one reads."""
 
     planned: Planned
     counts: dict[int, int] | None
@@ -253,3 +257,4 @@ class KeptFacts(Struct, frozen=True):
     is_too_large: bool
     alternatives: tuple[Alternative, ...]
     pace: ChosenPaces | None
+    shared_with: tuple[str, ...]

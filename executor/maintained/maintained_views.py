@@ -27,7 +27,7 @@ from typing import Final, TypeVar
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.objects import View
+from catalog.objects import View, qualified
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.core.spark_queries import Analytics
@@ -37,6 +37,7 @@ from executor.maintained.background_following import BackgroundFollowing, Follow
 from executor.maintained.dataflow_choice import (
     admits,
     by_method,
+    chosen_plan,
     guarded_plan,
     keeps_rows,
     planned_rows,
@@ -48,6 +49,7 @@ from executor.maintained.kept_rows import GIVEN_UP, KeptRows, RowsPlan, Unknown
 from executor.maintained.known_view import KeptFacts, KnownView
 from executor.maintained.read_costs import Total
 from executor.maintained.saved_views import SavedView, SavedViews, ToSave, plan_key
+from executor.maintained.shared_parts import SharedParts
 from executor.maintained.view_pace import ViewPace, pace_options_of
 from executor.small import table_of
 from executor.traces.budget import Held
@@ -85,6 +87,8 @@ class MaintainedViews:
 
     def __init__(self, core: Core, analytics: Analytics) -> None:
         self._core, self._analytics = core, analytics
+        #: The parts whose rows are kept once for several views.
+        self._shared = SharedParts(core)
         self._known: dict[int, KnownView] = {}
         self._fills = Fills()
         self._saved = SavedViews(core)
@@ -105,7 +109,8 @@ class MaintainedViews:
         """The rows that are kept and can be saved, of one LSN, as many as there is time for."""
         lsn, time, started, core = self._core.sequencer.visible, datetime.now(UTC), monotonic(), self._core
         for oid, known in tuple(self._known.items()):
-            if known.kept is None or monotonic() - started > SAVING:
+            is_shared = oid in self._shared or any(source in self._shared for source in known.expanded.sources)
+            if known.kept is None or is_shared or monotonic() - started > SAVING:
                 continue
             with _free_below(core, known.runtime) as are_free:
                 kept = known.kept
@@ -125,6 +130,8 @@ class MaintainedViews:
                 if known.kept is None and known.fill is None:
                     self._known.pop(oid, None)
                     self.decisions.forget(oid)
+                    self._core.parts_read.pop(oid, None)
+        self._release()
 
     def facts(self, runtime: ViewRuntime, chooses: bool = False) -> KeptFacts:
         """How a view's rows are maintained now. With ``chooses`` the dataflow of rows that are not kept is the one that
@@ -139,9 +146,8 @@ class MaintainedViews:
         is_filling, is_too_large = known.fill is not None, known.kept is None and known.is_too_large
         measured = Measured(known.costs.milliseconds(is_followed=False), known.costs.milliseconds(is_followed=True))
         alternatives = known.plan.alternatives if planned is known.plan.planned else ()
-        return KeptFacts(
-            planned, counts, work, measured, is_filling, known.engines, is_too_large, alternatives, known.pace.chosen
-        )
+        about = (known.engines, is_too_large, alternatives, known.pace.chosen, self._shared_with(known))
+        return KeptFacts(planned, counts, work, measured, is_filling, *about)
 
     def statistics(self, flow: Dataflow) -> Statistics:
         """What is known of the rows of a dataflow's sources. Without locks."""
@@ -185,7 +191,7 @@ class MaintainedViews:
         known = self._of(runtime)
         if known.method == "recompute":
             known.drop()
-        if not self._has_rows(known, at) or not known.expanded.advance(at.lsn):
+        if not self._has_rows(known, at) or not self._has_locks(known) or not known.expanded.advance(at.lsn):
             return self._computed(known, compute)
         has_passed = known.kept is not None and known.kept.has_passed(at.lsn)
         if has_passed or not known.may_follow(at.lsn):
@@ -223,7 +229,9 @@ class MaintainedViews:
     ) -> _Answer | None:
         """What rows that are kept, and are brought to an LSN, answer; None where there are none."""
         known = self._known.get(runtime.view.oid)
-        if known is None or known.kept is None or known.runtime is not runtime or known.kept.has_passed(lsn):
+        if known is None or known.kept is None or known.runtime is not runtime or not self._has_locks(known):
+            return None
+        if known.kept.has_passed(lsn):
             return None
         if not known.expanded.is_current(self._core) or not known.may_follow(lsn) or not known.expanded.advance(lsn):
             return None
@@ -252,7 +260,7 @@ class MaintainedViews:
             return None
         with _free_below(self._core, known.runtime) as are_free:
             kept = known.kept
-            if are_free and kept is not None:
+            if are_free and kept is not None and self._has_locks(known):
                 with self._core.sequencer.lock:
                     lsn = self._core.sequencer.visible
                 return self._followed_by(known, kept, lsn, is_whole)
@@ -339,7 +347,7 @@ class MaintainedViews:
 
     def _plan(self, runtime: ViewRuntime, kept: Collection[int], rewriting: Rewriting = GUARDED) -> RowsPlan:
         """How the rows of a view might follow changes over the rows of views that are ``kept``."""
-        expanded = expanded_view(self._core, runtime, kept)
+        expanded = self._shared.over(expanded_view(self._core, runtime, kept), kept)
         return guarded_plan(expanded, self._statistics(expanded), rewriting)
 
     def _statistics(self, expanded: Expanded) -> Statistics:
@@ -417,9 +425,11 @@ class MaintainedViews:
             self._make_better(known, at)
         if known.kept is not None or known.fill is not None or not self._is_worth(known, is_needed):
             return known.kept is not None
-        if not self._planned_over(known, self._kept_below(known, at)):
+        if not self._planned_over(known, self._sources(known, at)):
             return False
-        if known.expanded.is_too_large and not self._planned_over(known, self._kept_below(known, at, are_needed=True)):
+        if known.expanded.is_too_large and not self._planned_over(known, self._sources(known, at, are_needed=True)):
+            return False
+        if self._begins_to_share(known):  # the next reader has the locks
             return False
         known.choose(self._core, self._statistics(known.expanded))
         if known.plan.planned.dataflow is None or not known.may_follow(at.lsn):
@@ -444,12 +454,106 @@ class MaintainedViews:
         follow the changes."""
         kept = known.kept
         assert kept is not None
+        if known.fill is None and set(known.shares) - set(known.expanded.sources):
+            self._share(known, at)
+            return
         count = self._attempt(known, lambda: kept.rows.count)  # a view that it reads may have lost its rows
-        if count is None or not known.is_to_be_asked(count):
+        if count is None or not known.is_to_be_asked(count) or self._begins_to_share(known):
             return
         plan = known.better_plan(self._core, self._statistics(known.expanded), count)
         if plan is not None:
             self._begin(known, plan, at)
+
+    # Parts that views share ------------------------------------------------------------------------------------------
+
+    def _begins_to_share(self, known: KnownView) -> bool:
+        """Whether a view is to share a part with others, now that its rows are to be kept or many more changes came."""
+        if self._is_sharing(known) or known.runtime.view.oid in self._shared or known.method == "recompute":
+            return False
+        known_views = [item for item in tuple(self._known.values()) if item is not known]
+        alone = [item for item in known_views if self._keeps_alone(item)]
+        choice = self._shared.chosen(known, alone, self._statistics)
+        if choice is None:
+            return False
+        readers = {oid: self._known.get(oid) for oid in choice.readers}
+        if choice.replaced is not None:
+            readers |= {
+                item.runtime.view.oid: item
+                for item in known_views
+                if choice.replaced.oid in (*item.reads, *item.shares)
+            }
+        for oid, reader in readers.items():
+            if reader is not None:
+                reader.shares = (choice.shared.oid,)
+                self._core.parts_read[oid] = tuple({*self._core.parts_read.get(oid, ()), choice.shared.oid})
+        self._release()
+        self.decisions.note(choice.decision(known.runtime.view.oid))
+        return True
+
+    def _shared_with(self, known: KnownView) -> tuple[str, ...]:
+        """The other views that read a part which a view reads."""
+        parts = {oid for oid in known.reads if oid in self._shared}
+        others = (item for item in tuple(self._known.values()) if item is not known and parts.intersection(item.reads))
+        return tuple(sorted(qualified(item.runtime.view) for item in others))
+
+    def _is_sharing(self, known: KnownView) -> bool:
+        """Whether a view reads a part, or is to read one."""
+        return bool(known.shares) or any(oid in self._shared for oid in known.expanded.sources)
+
+    def _keeps_alone(self, known: KnownView) -> bool:
+        """Whether the rows of a view are kept, or being made, without a part."""
+        is_kept = known.kept is not None or known.fill is not None
+        return is_kept and not self._is_sharing(known) and known.runtime.view.oid not in self._shared
+
+    def _share(self, known: KnownView, at: Reading) -> None:
+        """Makes the rows of a view that keeps its own over those of a part, once these are there."""
+        parts = self._kept_parts(known, at)
+        if parts is None:
+            return
+        below = (oid for oid in known.expanded.sources if oid not in self._shared)
+        plan = self._plan(known.runtime, sorted({*below, *parts}))
+        known.shares = parts
+        if parts:
+            statistics = self._statistics(plan.expanded)
+            self._begin(known, chosen_plan(self._core, plan.expanded, statistics, known.mix), at)
+
+    def _sources(self, known: KnownView, at: Reading, are_needed: bool = False) -> tuple[int, ...] | None:
+        """The views and parts whose kept rows a view is to read; None while such rows are being made."""
+        below, parts = self._kept_below(known, at, are_needed), self._kept_parts(known, at)
+        return None if below is None or parts is None else (*below, *parts)
+
+    def _kept_parts(self, known: KnownView, at: Reading) -> tuple[int, ...] | None:
+        """The parts whose kept rows a view is to read; None while these are being made, or another thread has one."""
+        found: list[int] = []
+        for runtime in map(self._core.find_view, known.shares):
+            if runtime is None:
+                continue
+            if not runtime.lock.is_held:
+                return None
+            part = self._of(runtime)
+            if part.kept is None and part.fill is None:
+                at.require_tables()
+            if self._has_rows(part, at, is_needed=True) and part.kept is None:
+                self._keep(part, at)
+            if part.fill is not None:
+                return None
+            if part.kept is not None and part.kept.follows_changes_alone and not part.kept.has_passed(at.lsn):
+                found.append(runtime.view.oid)
+        return tuple(found)
+
+    def _has_locks(self, known: KnownView) -> bool:
+        """Whether this thread has the locks of the parts that a view reads."""
+        runtimes = (self._core.find_view(oid) for oid in known.reads if oid in self._shared)
+        return all(runtime is not None and runtime.lock.is_held for runtime in runtimes)
+
+    def _release(self) -> None:
+        """Keeps no rows of parts that no view reads any more."""
+        used = {oid for known in tuple(self._known.values()) for oid in (*known.reads, *known.shares)}
+        for part in self._shared.release(used):
+            known = self._known.pop(part.oid, None)
+            if known is not None:
+                known.drop()
+            part.runtime.close()
 
     def _planned_over(self, known: KnownView, sources: tuple[int, ...] | None) -> bool:
         """Plans a view over kept rows of others; False where these are still being made."""
@@ -551,12 +655,15 @@ class MaintainedViews:
         with known.runtime.lock.if_free() as is_free:
             if is_free:
                 known.drop()
+                known.shares = ()
 
     def _lose(self, known: KnownView, reason: str) -> None:
         _LOGGER.debug("rows of view %s are computed anew: %s", known.runtime.view.name, reason)
         self.decisions.note(known.given_up(reason))
         known.drop()
+        known.shares = ()
         known.costs.lose()
+        self._release()
 
     def _begun(self, known: KnownView, rows: KeptRows) -> None:
         known.begin(rows)
@@ -569,7 +676,7 @@ class MaintainedViews:
 
 def _locks_below(core: Core, runtime: ViewRuntime) -> list[ViewLock]:
     """The locks of a view and of those that it reads, in the order in which they are taken."""
-    below = map(core.find_view, core.views_below((runtime.view.oid,)))
+    below = map(core.find_view, core.views_locked((runtime.view.oid,)))
     return [item.lock for item in below if item is not None]
 
 

@@ -106,7 +106,7 @@ class PresentRows:
             return None
         reader.services.replicas.refresh((oid,))
         runtime.check_inputs()
-        with locked(core.view(below).lock for below in core.views_below((oid,))):
+        with locked(core.view(below).lock for below in core.views_locked((oid,))):
             with core.sequencer.lock:
                 lsn, changed = core.sequencer.visible, core.version_of((oid,))
             found = runtime.some(lsn, True, lambda: maintained.changes(runtime, after, lsn, reader.client().time))
@@ -148,7 +148,7 @@ class PresentRows:
         with contextlib.ExitStack() as stack:
             with services.borrowing.steady((oid,), reader):
                 below = core.views_below((oid,), elsewhere)
-                stack.enter_context(locked(core.view(each).lock for each in below))
+                stack.enter_context(locked(core.view(each).lock for each in core.views_locked((oid,), elsewhere)))
                 for runtime in map(core.view, below):
                     if runtime.away is None:
                         runtime.check()

@@ -382,7 +382,7 @@ class Reader:
                 moment, owned = self.moments.take(plan, transaction, elsewhere, needs_tables)
             moment = replace(moment, elsewhere=elsewhere, may_be_later=owned and attempt < PATIENT)
             try:
-                below = self.core.views_below(plan.views)
+                below = self.core.views_locked(plan.views)
                 with self.interruptible(moment.snapshot), locked(self.core.view(oid).lock for oid in below):
                     return run(moment)
             except SqlError as error:

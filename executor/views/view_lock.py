@@ -16,14 +16,23 @@ class ViewLock:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._depth = 0
+        self._owner = 0
 
     def __enter__(self) -> None:
         self._lock.acquire()
         self._depth += 1
+        self._owner = threading.get_ident()
 
     def __exit__(self, *raised: object) -> None:
         self._depth -= 1
+        if not self._depth:
+            self._owner = 0
         self._lock.release()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this thread has it."""
+        return self._owner == threading.get_ident()
 
     @contextmanager
     def if_free(self) -> Iterator[bool]:

@@ -7,7 +7,7 @@ compares without recursion however deep the tree is.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -25,16 +25,16 @@ def signature(node: Node) -> tuple[Hashable, tuple[Column, ...]]:
     return entries(node, numbers), tuple(numbers)
 
 
-def entries(node: Node, numbers: dict[Column, int]) -> Hashable:
-    """What a node is whose columns have these numbers."""
+def entries(node: Node, numbers: Mapping[Column, Hashable]) -> Hashable:
+    """What a node is whose columns have these numbers, or other names."""
     return tuple(_entry(item, numbers) for item in walk(node))
 
 
-def _entry(node: Node, numbers: dict[Column, int]) -> tuple[Hashable, ...]:
+def _entry(node: Node, numbers: Mapping[Column, Hashable]) -> tuple[Hashable, ...]:
     return type(node).__name__, *(_plain(getattr(node, name), numbers) for name in node.__struct_fields__)
 
 
-def _plain(value: Any, numbers: dict[Column, int]) -> Hashable:
+def _plain(value: Any, numbers: Mapping[Column, Hashable]) -> Hashable:
     """A field's value with columns as numbers and nodes left out (they follow, parents first)."""
     if isinstance(value, Column):
         return (numbers.get(value, ("free", value.id)), value.type)

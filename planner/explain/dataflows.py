@@ -35,7 +35,10 @@ from planner.incremental.dataflow.graph import (
 )
 from planner.incremental.dataflow.planning import Planned
 from planner.incremental.names import stored_name
+from planner.incremental.sharing.join_parts import is_part
 
+#: What is shown of a dataflow, in this order.
+_FIRST: Final = ("Followed", "Shared With", "Trigger", "Goal", "Estimated For")
 #: What is shown of a node beside how it follows changes.
 _SHOWN: Final = ("Reads", "Key", "Rows Kept", "Rows Looked Up", "Goes On", "Estimated Change", "Last Change")
 _FOLLOWED: Final = (
@@ -89,7 +92,7 @@ class ShownPace(Struct, frozen=True):
 class NodeFacts(Struct, frozen=True):
     """What is known of the rows of a dataflow. ``kept`` has how many are in memory, by node, None where none are;
     ``begin`` says when they will be, ``work`` what changes have taken at nodes, and ``alternatives`` which dataflows
-    were compared, the chosen one first."""
+    were compared, the chosen one first; ``shared_with`` are other views that read the part that it reads."""
 
     kept: Mapping[int, int] | None = None
     begin: Begin = Begin.WORTH
@@ -97,6 +100,7 @@ class NodeFacts(Struct, frozen=True):
     expected: Expected | None = None
     alternatives: tuple[Alternative, ...] = ()
     pace: ShownPace | None = None
+    shared_with: tuple[str, ...] = ()
 
 
 #: Of a dataflow of which nothing is known but its plan.
@@ -107,7 +111,7 @@ def explain_dataflow(planned: Planned, facts: NodeFacts = PLAN_ALONE) -> list[st
     """A line for each node, and one for each reason why something is computed anew at each read."""
     found = _told(planned, facts)
     lines = [f"Method: {found['Method']}"]
-    lines += [f"{name}: {found[name]}" for name in ("Followed", "Trigger", "Goal", "Estimated For") if name in found]
+    lines += [f"{name}: {found[name]}" for name in _FIRST if name in found]
     lines += [_alternative(item) for item in found.get(_ALTERNATIVES, ())]
     for node in found.get("Nodes", ()):
         lines.append(f"  {node['Node']}: {node['How']}")
@@ -153,6 +157,7 @@ def _told(planned: Planned, facts: NodeFacts) -> dict[str, Any]:
         found = {"Estimated Change": None if expected is None else expected.nodes.get(node["Node"])}
         found["Last Change"] = facts.work[node["Node"]].last if node["Node"] in facts.work else None
         node |= {name: step for name, step in found.items() if step is not None}
+    followed |= {"Shared With": ", ".join(facts.shared_with)} if facts.shared_with else {}
     return {"Method": method, **followed, **estimated, **chosen, "Nodes": nodes, **reasons}
 
 
@@ -212,6 +217,8 @@ def how_of(node: DataflowNode) -> str:
     """How a node follows changes, in words."""
     match node:
         case Source(definition=leaf):
+            if isinstance(leaf, Scan) and is_part(leaf):
+                return f"changes of {leaf.name}"
             return f"changes of {leaf.kind} {leaf.name}" if isinstance(leaf, Scan) else f"changes of state {leaf.trace}"
         case Constant():
             return "constant rows"

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, get_args
 from msgspec import Struct
 
 from executor.core.memory import default_limit, result_cache_share, trace_share
-from executor.options import MaintenanceEngine, Options, is_server_name
+from executor.options import MaintenanceEngine, Options, ViewSharing, is_server_name
 from planner.parse.lengths import LIMIT, MOST
 
 CONFIG_FILE: Final = "millstream.toml"
@@ -98,6 +98,9 @@ class Config:
     maintenance_idle: float = _setting(1.0, "auto: ... or when a stream has been idle for this many seconds")
     default_latency_goal: float = _setting(
         0.2, "seconds that a read of a view without a goal of its own is to find left to follow at most; 0 is no goal"
+    )
+    view_sharing: ViewSharing = _setting(
+        "auto", "whether joins that several views have in common are kept once: auto (where that pays), on or off"
     )
     synchronous_commit: bool = _setting(True, "acknowledge rows only when they are on disk; a session may SET it")
     memory_limit: int = _setting(
@@ -364,6 +367,7 @@ def _convert(item: Field[Any], value: object) -> object:
 
 _CHOICES: Final = {
     "MaintenanceEngine": get_args(MaintenanceEngine),
+    "ViewSharing": get_args(ViewSharing),
     "LogLevel": get_args(LogLevel),
     "LogFormat": get_args(LogFormat),
     "LogStatement": get_args(LogStatement),

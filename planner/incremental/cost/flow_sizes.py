@@ -34,7 +34,7 @@ class FlowSizes:
         self._cardinalities: dict[int, Cardinality] = {}
         for node in flow.nodes:
             if not isinstance(node, Source):  # the definitions of others read it where it chooses among its rows
-                self._statistics[rows_trace(flow.scope, node.id)] = self._statistics_of(node)
+                self._statistics[rows_trace(flow.scope, node.id)] = self.statistics_of(node)
 
     def cardinality(self, node: int) -> Cardinality:
         """What is known of the rows of the relations within a node's definition."""
@@ -80,7 +80,8 @@ class FlowSizes:
             return 0.0
         return self.rows(node) * _bytes(found.columns, 1 + len(self.flow.kept[node]))
 
-    def _statistics_of(self, node: DataflowNode) -> TableStatistics:
+    def statistics_of(self, node: DataflowNode) -> TableStatistics:
+        """What is known of the rows of a node, by the stored names of its columns."""
         names = {column: stored_name(column) for column in node.columns}
         return self.cardinality(node.id).statistics(node.definition, names)
 

@@ -164,6 +164,11 @@ class Program(Struct, frozen=True):
         return tuple(dict.fromkeys(oid for path in self.paths for oid in path.inputs))
 
 
+def over(relation: Relation) -> Program:
+    """A program without traces, whose rows are a relation's."""
+    return Program((), (), (), relation, relation.columns)
+
+
 def paths_of(statements: Iterable[tuple[tuple[int, ...], Statement]]) -> tuple[Path, ...]:
     """One path for each input: all statements over its changes move together. ``statements`` come with the oids of
     their inputs; those of one that reads the changes of several make one path of all statements over any of them."""

@@ -31,7 +31,7 @@ HOME: Final = "a"
 #: More than one thread of the engine, as users have it: some of its faults are races of its threads.
 _SETTINGS: Final[dict[str, Any]] = {
     "maintenance_engine": "embedded", "maintenance_rows": 7, "maintenance_idle": 0.05, "lock_timeout": PATIENCE,
-    "embedded_threads": 3,
+    "embedded_threads": 3, "view_sharing": "on",
 }  # fmt: skip
 _BEHIND: Final = "SELECT coalesce(max(rows_behind), 0) FROM millstream.views WHERE error IS NULL"
 _JOBS: Final = "SELECT id FROM millstream.jobs WHERE engine = 'spark' AND status = 'done'"
