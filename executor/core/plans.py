@@ -136,8 +136,9 @@ def _lookup(item: Filter, scan: Scan) -> Lookup | None:
         arguments = tuple(map(same_value, part.arguments))
         for one, other in (arguments, arguments[::-1]):
             match one, other:
-                case ColumnRef(column=column), (Literal() | Parameter()) as value if are_comparable(
-                    one.type, value.type
+                case ColumnRef(column=column), (Literal() | Parameter()) as value if (
+                    column in names  # not one of a query outside
+                    and are_comparable(one.type, value.type)
                 ):
                     found[names[column]] = value
                 case _:

@@ -476,3 +476,13 @@ def test_a_view_is_there_again_after_the_savepoint_before_its_drop(client: Clien
     client.run("BEGIN; CREATE VIEW grouped AS SELECT g, sum(v) AS v FROM s GROUP BY g; SAVEPOINT a; DROP VIEW grouped")
     client.run(f"{between} ROLLBACK TO a; COMMIT; INSERT INTO s VALUES (1, 2), (1, 3)")
     assert client.run("SELECT * FROM grouped") == [(1, 5)]
+
+
+def test_a_subquery_over_a_view_compares_a_column_outside_with_a_value(database: Database) -> None:
+    client = Client(database)
+    client.run("CREATE TABLE rows (k int, v text); INSERT INTO rows VALUES (1, 'c'), (2, 'd')")
+    client.run("CREATE TABLE others (a int); INSERT INTO others VALUES (1), (2)")
+    client.run("CREATE MATERIALIZED VIEW v AS SELECT k, v FROM rows")
+    assert client.run("SELECT a FROM others WHERE ('c', a) IN (SELECT v, 1 FROM v)") == [(1,)]
+    assert client.run("SELECT a FROM others WHERE NOT EXISTS (SELECT FROM v WHERE a = 1 AND k = 2)") == [(2,)]
+    assert client.run("SELECT a, v FROM others, LATERAL (SELECT v FROM v WHERE a = 1 AND k = 2) x") == [(1, "d")]

@@ -21,6 +21,8 @@ from tests.law.changing.steps import Case, Step, control
 from tests.law.changing.transactions import Transactions
 from tests.law.changing.views import Queries
 
+#: The share of cases whose views join the same relations.
+ALIKE: Final = 0.2
 #: Options that say when a view follows changes.
 PACES: Final = (
     ", latency_goal = '1 ms'",
@@ -125,7 +127,11 @@ class _Drawing:
     def _first_views(self) -> Iterator[Step]:
         """The views that are there before the first transaction."""
         in_a_chain = self._source.random() < self._size.chains
-        for _ in range(self._source.choice(self._size.chain if in_a_chain else self._size.views)):
+        are_alike = not in_a_chain and self._source.random() < ALIKE
+        if are_alike:
+            self._queries.join_alike()
+        numbers = self._size.chain if in_a_chain else (2, 3, 4) if are_alike else self._size.views
+        for _ in range(self._source.choice(numbers)):
             yield self._view(allow_stream=True)
             if in_a_chain:
                 self._queries.prefer(self._named[-1])

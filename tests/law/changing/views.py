@@ -34,15 +34,24 @@ class Queries:
             self._sets_of_groups: 2, self._distinct: 2, self._distinct_on: 2, self._combined: 4, self._windowed: 4,
             self._limited: 2, self._first_rows: 2, self._with: 2, self._recursive: 2, self._lateral: 2,
             self._one_row: 1, self._distinct_groups: 1, self._expanded: 1, self._partnered: 4, self._asked_inside: 2,
+            self._linked: 6,
         }  # fmt: skip
+        self._link: tuple[Named, str, Named] | None = None
         self._forms, self._weights = list(forms), list(forms.values())
 
     def prefer(self, named: Named) -> None:
         """Most queries read this relation from now on."""
         self._relations.preferred = named
 
+    def join_alike(self) -> None:
+        """Most queries join the same two relations from now on, if one references the other."""
+        links = self._links()
+        self._link = self._source.choice(links) if links else None
+
     def draw(self, depth: int) -> Select:
         """A query with as many levels of subqueries at most."""
+        if self._link is not None and self._source.random() < 0.8:
+            return self._linked(depth)
         return self._source.choices(self._forms, self._weights)[0](depth)
 
     def failing(self) -> Select | None:
@@ -110,13 +119,7 @@ class Queries:
 
     def _partnered(self, depth: int) -> Select:
         """Rows beside those that they reference, of which no more than the key is used."""
-        links = [
-            (found, column, other)
-            for found in self._named
-            for column, target in found.references
-            for other in self._named
-            if other.name == target and other.key
-        ]
+        links = self._links()
         if not links:
             return self._filtered(depth)
         found, column, other = self._source.choice(links)
@@ -139,6 +142,33 @@ class Queries:
             both = self._relations.joined(both, self._relations.one(0))
         rows = self._select(both, self._outputs(both.scope), where, form="filter")
         return self._groups_of(self._relations.nested(rows)) if self._source.random() < 0.4 else rows
+
+    def _linked(self, depth: int) -> Select:
+        """Rows beside those that they reference, as other views have them, with other columns and filters."""
+        links = self._links() if self._link is None else [self._link]
+        if not links:
+            return self._filtered(depth)
+        found, column, other = self._source.choice(links)
+        item, beside = self._relations.plain(found), self._relations.plain(other)
+        sides = [item.text, beside.text]
+        self._source.shuffle(sides)
+        text = f"{sides[0]} JOIN {sides[1]} ON {item.alias}.{column} = {beside.alias}.{other.key}"
+        both = From(text, (*item.scope, *beside.scope), item.size, item.reads | beside.reads, "join")
+        self.seen.append("join along a reference")
+        if self._source.random() < 0.2:
+            both = self._relations.joined(both, self._relations.one(0))
+        rows = self._select(both, self._outputs(both.scope), self._where(both.scope), form="filter")
+        return self._groups_of(self._relations.nested(rows)) if self._source.random() < 0.6 else rows
+
+    def _links(self) -> list[tuple[Named, str, Named]]:
+        """Relations with a column that references the key of another one."""
+        return [
+            (found, column, other)
+            for found in self._named
+            for column, target in found.references
+            for other in self._named
+            if other.name == target and other.key
+        ]
 
     def _scalar(self, depth: int) -> Select:
         item, asked = self._relations.any(depth), self._relations.one(depth)
