@@ -139,9 +139,8 @@ class MaintainedViews:
         is_filling, is_too_large = known.fill is not None, known.kept is None and known.is_too_large
         measured = Measured(known.costs.milliseconds(is_followed=False), known.costs.milliseconds(is_followed=True))
         alternatives = known.plan.alternatives if planned is known.plan.planned else ()
-        return KeptFacts(
-            planned, counts, work, measured, is_filling, known.engines, is_too_large, alternatives, known.pace.chosen
-        )
+        pace = known.pace.chosen_for(pace_options_of(runtime.view))
+        return KeptFacts(planned, counts, work, measured, is_filling, known.engines, is_too_large, alternatives, pace)
 
     def statistics(self, flow: Dataflow) -> Statistics:
         """What is known of the rows of a dataflow's sources. Without locks."""
