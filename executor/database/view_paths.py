@@ -98,7 +98,9 @@ def with_expected(
     if has_pace or is_asked:
         costs = pace_costs(options, sizes, mix_of(flow, nodes.work), nodes.work)
         curve = curve_of(costs) if has_pace else ()
-        measured = computed if view.measured.computed is None else view.measured.computed
+        # Of rows that are kept, the next step chooses paces by what has been measured alone.
+        is_estimated = view.measured.computed is None and nodes.kept is None
+        measured = computed if is_estimated else view.measured.computed
         pace = _shown_pace(options, chosen_paces(options, 0.0, costs, measured)) if is_asked else pace
     expected = Expected(change_in_words(flow, changed), steps, computed, memory, curve)
     return replace(view, nodes=replace(nodes, expected=expected, pace=pace))

@@ -245,8 +245,8 @@ class KnownView(Struct):
 class KeptFacts(Struct, frozen=True):
     """A view's dataflow, how many rows are kept of its nodes (None where none are) and what changes have taken there,
     what reads have taken, whether rows to keep are being made, how many queries each engine has computed for those
-    that were, whether they are estimated to take too much memory, the alternatives of which the dataflow is one, and
-    the other views that read the part which this one reads."""
+    that were, whether they are estimated to take too much memory, the alternatives of which the dataflow is one,
+    the paces that are chosen for the view's options, and the other views that read the part which this one reads."""
 
     planned: Planned
     counts: dict[int, int] | None

@@ -146,7 +146,8 @@ class MaintainedViews:
         is_filling, is_too_large = known.fill is not None, known.kept is None and known.is_too_large
         measured = Measured(known.costs.milliseconds(is_followed=False), known.costs.milliseconds(is_followed=True))
         alternatives = known.plan.alternatives if planned is known.plan.planned else ()
-        about = (known.engines, is_too_large, alternatives, known.pace.chosen, self._shared_with(known))
+        pace = known.pace.chosen_for(pace_options_of(runtime.view))
+        about = (known.engines, is_too_large, alternatives, pace, self._shared_with(known))
         return KeptFacts(planned, counts, work, measured, is_filling, *about)
 
     def statistics(self, flow: Dataflow) -> Statistics:

@@ -136,12 +136,17 @@ class ViewPace:
         """Changed rows of the sources at which each node goes on; none where paces are not chosen."""
         return {} if self.chosen is None else self.chosen.paces.steps
 
+    def chosen_for(self, options: PaceOptions) -> ChosenPaces | None:
+        """The paces that are chosen for a view's options as they are; None where the next step chooses others."""
+        return self.chosen if options == self._options else None
+
     def goal(self, options: PaceOptions) -> tuple[str | None, bool | None]:
         """The goal in words, if there is one, and whether reads meet it, once paces are chosen for it."""
-        if self.chosen is None:
+        chosen = self.chosen_for(options)
+        if chosen is None:
             return _words(options) or None, None
-        called = self.chosen.goal.called
-        return called or None, self.chosen.are_met and not self._is_missed if called else None
+        called = chosen.goal.called
+        return called or None, chosen.are_met and not self._is_missed if called else None
 
     def read(self, milliseconds: float) -> None:
         """What was left for a read has taken so long."""

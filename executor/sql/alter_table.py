@@ -29,6 +29,8 @@ def alter_rows(session: Environment, transaction: Transaction, statement: AlterT
     writer, table = transaction.writer(), statement.table
     if not statement.renames:
         writer.require_settled(statement.before, statement.tag)
+        for target in _released(statement):
+            writer.require_settled(writer.definitions[target], statement.tag)
     document = {"change": encode(table)}
     steps = None
     if statement.rows is not None and statement.before.columns:
@@ -48,6 +50,14 @@ def alter_rows(session: Environment, transaction: Transaction, statement: AlterT
             message = f'check constraint "{name}" of relation "{table.name}" is violated by some row'
             raise SqlError("23514", message, about=subject(table, constraint=name))
     return json.dumps(document)
+
+
+def _released(statement: AlterTable) -> list[int]:
+    """The tables to which a foreign key refers that is dropped alone, without a column of it."""
+    table, columns = statement.table, {column.name for column in statement.table.columns}
+    kept = {key.name for key in table.foreign_keys}
+    dropped = (key for key in statement.before.foreign_keys if key.name not in kept)
+    return [key.target for key in dropped if columns.issuperset(key.columns)]
 
 
 def _steps(session: Environment, transaction: Transaction, rows: Relation, table: Table) -> tuple[Step, ...] | None:

@@ -363,6 +363,8 @@ class WriteTransaction:
 
     def change_row(self, plan: RowPlan, parameters: Parameters, timezone: str) -> None:
         """Changes one row without waiting. Raises NotByKey, or the error of a value, with nothing changed."""
+        if self._may_queue(plan.table):
+            raise NotByKey
         oid, locks, find = plan.table.oid, self.locks, self._keyed.find_at_once
         shared = (Relation(oid), Mode.ROW_EXCLUSIVE), (Rows(oid), Mode.ROW_EXCLUSIVE)
         first = plan.key(parameters)
@@ -376,6 +378,10 @@ class WriteTransaction:
                 raise NotByKey
             change = plan.change(find, parameters, timezone)
         self._take(change, change.old is not None and change.new is not None)
+
+    def _may_queue(self, table: Table) -> bool:
+        """Whether a change that keeps all keys may leave a check waiting: that of a row which the transaction made."""
+        return any(self.timing.waits(table, key) for key in table.foreign_keys) and self.has_changed(table)
 
     def _change_found(self, plan: RowPlan, parameters: Parameters, timezone: str) -> ChangedRow:
         """A change of a row whose keys are known only once the row is found, after locking them."""
@@ -426,8 +432,9 @@ class WriteTransaction:
             self.lock([(Relation(table.oid), Mode.ACCESS_EXCLUSIVE) for table in targets])
             self.see(oids)
             for table in targets:
-                refuse_referenced(self.definitions, table, oids)
                 self.require_settled(table, "TRUNCATE")
+            for table in targets:
+                refuse_referenced(self.definitions, table, oids)
                 rows = tools.rows_of(self.connection, table)
                 self.connection.rows(f"DELETE FROM {tools.stored(table)}")
                 self.journal.append(Changed(table, rows, rows.slice(0, 0)))

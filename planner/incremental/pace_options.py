@@ -136,15 +136,23 @@ def read_trigger(text: str, position: int | None) -> Trigger:
     raise _invalid(TRIGGER, text, _TRIGGERS, position)
 
 
-def require_together(options: Mapping[str, str], position: int | None) -> None:
-    """Raises 22023 for options that exclude each other."""
+def require_together(options: Mapping[str, str], positions: Mapping[str, int | None]) -> None:
+    """Raises 22023 for options that exclude each other, at the later one of the two. ``positions`` are those of the
+    options that a statement names."""
     goals = [name for name in _GOALS if name in options]
     if len(goals) > 1:
         message = f"options {goals[0]} and {goals[1]} exclude each other"
-        raise SqlError("22023", message, hint=f"Leave one out, or RESET ({goals[0]}) first.", position=position)
-    if goals and TRIGGER in options and read_trigger(options[TRIGGER], position).on_read:
+        hint, position = f"Leave one out, or RESET ({goals[0]}) first.", _later(positions, *goals[:2])
+        raise SqlError("22023", message, hint=hint, position=position)
+    if goals and TRIGGER in options and read_trigger(options[TRIGGER], None).on_read:
         message = f"options {goals[0]} and trigger = 'on read' exclude each other"
-        raise SqlError("22023", message, hint="Nothing is followed before a read with this trigger.", position=position)
+        hint, position = "Nothing is followed before a read with this trigger.", _later(positions, goals[0], TRIGGER)
+        raise SqlError("22023", message, hint=hint, position=position)
+
+
+def _later(positions: Mapping[str, int | None], *names: str) -> int | None:
+    """The last position of some options."""
+    return max((found for name in names if (found := positions.get(name)) is not None), default=None)
 
 
 def _invalid(name: str, text: str, hint: str, position: int | None) -> SqlError:

@@ -75,7 +75,7 @@ class AlterTable(Struct, frozen=True):
     by constraint name, a relation of the rows that violate the constraint. ``changes`` are other objects that change
     too, before and after: tables that refer to this one, sequences of its columns, views. ``sequences`` are those of
     new columns, from the next free oid on; ``options`` change sequences of identity columns; ``drops`` are objects
-    dropped with it. ``renames``: only the name of the table or of a column changes.
+    dropped with it. ``renames``: only names, comments or privileges change.
     """
 
     tag: str

@@ -190,6 +190,41 @@ def test_a_view_gets_another_goal(database: Database) -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "goal"),
+    [
+        ("latency_goal = '10 s'", "latency_goal = 10000 ms"),
+        ("final_work = 0.5", "final_work = 0.5"),
+        ("total_work = 1", "total_work = 1"),
+        ("trigger = 'rows 7'", None),
+        ("trigger = 'on read'", None),
+    ],
+)
+def test_explain_shows_the_paces_for_other_options_before_the_next_step(
+    database: Database, options: str, goal: str | None
+) -> None:
+    client = orders(database, "latency_goal = '3 ms'")
+    wait_until(
+        lambda: client.run("UPDATE orders SET v = v + 1 WHERE id < 10") and known_of(database).pace.chosen is not None
+    )
+    database.maintained._following.close()
+    before, known = _shown_pace(client), known_of(database)
+    client.run(f"ALTER VIEW v RESET (latency_goal); ALTER VIEW v SET ({options})")
+    assert client.run("SELECT goal, meets_goal FROM millstream.views") == [(goal, None)]
+    shown = _shown_pace(client)
+    assert shown != before
+    assert known.is_to_be_paced()
+    assert known.flow is not None
+    known.choose_pace(database.core, database.maintained.statistics(known.flow))
+    assert _shown_pace(client) == shown
+
+
+def _shown_pace(client: Client) -> list[str]:
+    """What EXPLAIN says of when a view's nodes go on."""
+    lines = (line.strip() for (line,) in client.run("EXPLAIN TABLE v") if isinstance(line, str))
+    return [line for line in lines if line.startswith(("Followed: ", "Trigger: ", "Goal: ", "Goes On: "))]
+
+
+@pytest.mark.parametrize(
     ("options", "warning"),
     [
         ("latency_goal = '100 us'", "the goal latency_goal = 0.1 ms is not expected to be met"),

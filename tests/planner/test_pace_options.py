@@ -9,6 +9,7 @@ import pytest
 
 from catalog.values.errors import SqlError
 from planner.incremental.pace_options import PaceOptions, Trigger, pace_options, read_trigger, require_together
+from tests.planner.binding import standard
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -67,8 +68,24 @@ def test_options() -> None:
 )
 def test_goals_exclude_each_other(options: dict[str, str]) -> None:
     with pytest.raises(SqlError, match="exclude each other") as error:
-        require_together(options, None)
+        require_together(options, {})
     assert error.value.sqlstate == "22023"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(latency_goal = '1 s', /**/final_work = 0.1, method = 'auto')",
+        "(method = 'auto', total_work = 2, /**/final_work = 0.1, security_barrier)",
+        "(trigger = 'on read', method = 'auto', /**/latency_goal = '1 s', retention = '1 day')",
+        "(latency_goal = '1 s', /**/trigger = 'on read', method = 'auto')",
+    ],
+)
+def test_the_later_of_two_options_that_exclude_each_other_is_named(text: str) -> None:
+    text = f"CREATE VIEW v WITH {text} AS SELECT 1"
+    with pytest.raises(SqlError, match="exclude each other") as error:
+        standard().bind(text)
+    assert error.value.position == text.index("/**/") + 5
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from executor.printing.nodes import quoted
 from executor.tables.changes import Change, listed
 from executor.tables.constraints.actions import Actions, FollowerRules
 from executor.tables.constraints.deferral import Deferred, Timing, missing, repeated, require_whole
+from executor.tables.constraints.queued_checks import QueuedChecks
 from executor.tables.constraints.referring_rows import Referring
 from executor.tables.constraints.unique_keys import Key, enforced, key_of
 from executor.tables.error_rows import failing_row
@@ -65,6 +66,7 @@ class Checker:
         self._definitions = definitions
         self._timing = timing
         self._referring = Referring(connection, definitions, changes)
+        self._queued = QueuedChecks(self._referring)
         self._actions = Actions(self._referring, following)
         self.changes = changes
         #: The checks to repeat at COMMIT.
@@ -118,16 +120,24 @@ class Checker:
 
     def _defer_key(self, table: Table, key: UniqueKey, change: Change) -> None:
         schema, asked = change.inserted.select(list(key.columns)).schema, key_of(table, key)
-        for query in (self._repeated(table, asked), self._taken(table, asked, change)):
-            self._defer(table, table, key, self._connection.table(query, schema))
+        queries = (self._repeated(table, asked), self._taken(table, asked, change))
+        found = pa.concat_tables([self._connection.table(query, schema) for query in queries])
+        if found.num_rows or self._queued.of_key(table, asked, change):
+            self._defer(table, table, key, found)
 
     # Foreign keys -----------------------------------------------------------------------------------------------
 
     def _check_reference(self, table: Table, reference: ForeignKey, change: Change) -> None:
         """Checks that every new row has its partner."""
+        if not change.inserted.num_rows:
+            return
+        waits = self._timing.waits(table, reference)
+        is_queued = waits and self._queued.of_reference(table, reference, change)
         other = self.changes.get(reference.target)
         keys_stay = other is None or other.keeps(reference.target_columns)
-        if not change.inserted.num_rows or (keys_stay and change.keeps(reference.columns)):
+        if keys_stay and change.keeps(reference.columns):
+            if is_queued:
+                self._defer(table, table, reference, None)
             return
         target = self._definitions[reference.target]
         if reference.full:
@@ -145,9 +155,10 @@ class Checker:
             f'SELECT {listed(reference.columns, "n")} FROM "__new{table.oid}" n '
             f"ANTI JOIN ({after}) t ON {same} WHERE {known}"
         )
-        if self._timing.waits(table, reference):
-            schema = change.inserted.select(list(reference.columns)).schema
-            self._defer(table, table, reference, self._connection.table(keys, schema))
+        if waits:
+            absent = self._connection.table(keys, change.inserted.select(list(reference.columns)).schema)
+            if is_queued or absent.num_rows:
+                self._defer(table, table, reference, absent)
         elif found := self._connection.rows(f"{keys} LIMIT 1"):
             raise missing(table, reference, target, found[0])
 
@@ -167,8 +178,9 @@ class Checker:
             waits = self._timing.waits(child, reference)
             self._check_restricted(table, child, reference, change)
             rows = self._children(table, child, reference, change)
-            if waits and self._referring.vanished(table, reference.target_columns, change) is not None:
-                self._defer(table, child, reference, None if rows is None else rows.select(list(reference.columns)))
+            if waits:
+                if rows is not None or self._queued.of_referenced(table, reference, change):
+                    self._defer(table, child, reference, None if rows is None else rows.select(list(reference.columns)))
             elif rows is not None:
                 raise self._referring.violation(table, child, reference, rows)
 

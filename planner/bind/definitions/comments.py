@@ -87,7 +87,7 @@ def bind_comment(binding: Binding, node: Any) -> Statement:
     found = _found(binding, names_of(node.object))
     if not isinstance(found, wanted):
         raise SqlError("42809", f'"{found.name}" is not {words}')
-    return redefined("COMMENT", found, replace(found, comment=node.comment))
+    return redefined("COMMENT", found, replace(found, comment=node.comment), renames=True)
 
 
 def _found(binding: Binding, names: tuple[str, ...]) -> Table | View | Sequence | Stream | FileTable:
@@ -106,7 +106,7 @@ def _on_column(found: Table | View | Sequence | Stream | FileTable, name: str, c
     if all(column.name != name for column in found.columns):
         raise SqlError("42703", f'column "{name}" of relation "{found.name}" does not exist')
     columns = tuple(replace(item, comment=comment) if item.name == name else item for item in found.columns)
-    return redefined("COMMENT", found, replace(found, columns=columns))
+    return redefined("COMMENT", found, replace(found, columns=columns), renames=True)
 
 
 def _on_attribute(binding: Binding, declared: Composite, name: str, comment: str | None) -> Statement:

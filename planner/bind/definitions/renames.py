@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from pglast.enums import ObjectType
 
 from catalog.catalog import Catalog
-from catalog.objects import CatalogObject, ForeignKey, Index, Sequence, SystemView, Table, View
+from catalog.objects import CatalogObject, ForeignKey, Index, Sequence, SystemView, Table, UniqueKey, View
 from catalog.values.errors import SqlError, duplicate_table, unsupported
 from catalog.values.identifiers import quote_name
 from planner.algebra.nodes import ColumnRef, Project
@@ -92,7 +92,13 @@ def _rename_constraint(found: CatalogObject, old: str, new: str, tag: str) -> Al
         foreign_keys=tuple(replace(item, name=new) if item.name == old else item for item in found.foreign_keys),
         checks=tuple(replace(item, name=new) if item.name == old else item for item in found.checks),
     )
-    return AlterTable(tag, found, table)
+    return AlterTable(tag, found, table, renames=not _may_wait(found, old))
+
+
+def _may_wait(table: Table, name: str) -> bool:
+    """Whether a constraint can be deferred: its checks that wait name it."""
+    constraints: tuple[UniqueKey | ForeignKey, ...] = (*table.keys, *table.foreign_keys)
+    return any(item.name == name and item.deferrable for item in constraints)
 
 
 def _rename_column(binding: Binding, found: CatalogObject, old: str, new: str, tag: str) -> AlterTable | Redefine:

@@ -206,7 +206,7 @@ def _changed_columns(
             after = _of_column(binding, node, target, column, letters[column.name], grantees, notices)
         columns.append(replace(column, grants=after.grants or ()))
     if tuple(columns) != item.columns:
-        yield redefined("GRANT", item, replace(item, columns=tuple(columns)))
+        yield redefined("GRANT", item, replace(item, columns=tuple(columns)), renames=True)
 
 
 def _column_letters(node: Any, target: Target, item: Table | Stream | FileTable | View) -> dict[str, str]:

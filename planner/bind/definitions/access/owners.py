@@ -92,7 +92,7 @@ def _granted(item: CatalogObject | None, before: Rights, owner: int) -> Iterator
         for column in item.columns
     )
     if columns != item.columns:
-        yield redefined("ALTER", item, replace(item, columns=columns))
+        yield redefined("ALTER", item, replace(item, columns=columns), renames=True)
 
 
 def _require(binding: Binding, oid: int, what: str, owner: Role, schema: str | None) -> None:

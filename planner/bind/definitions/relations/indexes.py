@@ -262,9 +262,11 @@ def bind_rename_index(binding: Binding, node: Any) -> Statement:
     after = replace(
         table, indexes=tuple(replace(item, name=new) if item.name == old else item for item in table.indexes)
     )
+    may_wait = False  # checks that wait name their constraint
     if isinstance(after, Table):
+        may_wait = any(key.name == old and key.deferrable for key in after.keys)
         after = replace(after, keys=tuple(replace(key, name=new) if key.name == old else key for key in after.keys))
-    return redefined("ALTER INDEX", table, after)
+    return redefined("ALTER INDEX", table, after, renames=not may_wait)
 
 
 def bind_drop_index(binding: Binding, node: Any) -> Drop:

@@ -133,15 +133,15 @@ OPTIONS: Final[Mapping[str, ViewOption]] = {
 
 def read_options(old: Options, items: Any, binding: Binding) -> Options:
     """A view's options with those of a statement. Raises 22023 and 0A000."""
-    found, position = dict(old), None
+    found, positions = dict(old), dict[str, int | None]()
     for item in items or ():
         name, position = item.defname.lower(), binding.position(item)
         if name not in OPTIONS:
             raise SqlError("22023", f'unrecognized parameter "{name}"', position=position)
         value = OPTIONS[name].read(name, _text(item.arg), position)
         if value is not None:
-            found[name] = value
-    require_together(found, position)
+            found[name], positions[name] = value, position
+    require_together(found, positions)
     return tuple(found.items())
 
 
