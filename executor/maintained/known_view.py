@@ -171,6 +171,11 @@ class KnownView(Struct):
             options, self.changes, chosen_paces(options, core.options.default_latency_goal, costs, computed)
         )
 
+    @property
+    def usual(self) -> Mix:
+        """The changes that its rows follow, as far as these are known."""
+        return self.mix if self.kept is None or self.flow is None else mix_of(self.flow, self.kept.work) or self.mix
+
     def choose(self, core: Core, statistics: Statistics) -> None:
         """Chooses how rows that are not kept are to follow changes: once, and again where the rows that the view reads
         are many more or fewer than they were."""

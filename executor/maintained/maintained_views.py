@@ -430,9 +430,9 @@ class MaintainedViews:
             return False
         if known.expanded.is_too_large and not self._planned_over(known, self._sources(known, at, are_needed=True)):
             return False
+        known.choose(self._core, self._statistics(known.expanded))
         if self._begins_to_share(known):  # the next reader has the locks
             return False
-        known.choose(self._core, self._statistics(known.expanded))
         if known.plan.planned.dataflow is None or not known.may_follow(at.lsn):
             return False
         if self._size(known) <= AT_ONCE:
@@ -511,12 +511,11 @@ class MaintainedViews:
         parts = self._kept_parts(known, at)
         if parts is None:
             return
-        below = (oid for oid in known.expanded.sources if oid not in self._shared)
-        plan = self._plan(known.runtime, sorted({*below, *parts}))
         known.shares = parts
         if parts:
-            statistics = self._statistics(plan.expanded)
-            self._begin(known, chosen_plan(self._core, plan.expanded, statistics, known.mix), at)
+            below = (oid for oid in known.expanded.sources if oid not in self._shared)
+            expanded = self._plan(known.runtime, (*below, *parts)).expanded
+            self._begin(known, chosen_plan(self._core, expanded, self._statistics(expanded), known.usual), at)
 
     def _sources(self, known: KnownView, at: Reading, are_needed: bool = False) -> tuple[int, ...] | None:
         """The views and parts whose kept rows a view is to read; None while such rows are being made."""
@@ -555,6 +554,7 @@ class MaintainedViews:
             if known is not None:
                 known.drop()
             part.runtime.close()
+            self.decisions.forget(part.oid)
 
     def _planned_over(self, known: KnownView, sources: tuple[int, ...] | None) -> bool:
         """Plans a view over kept rows of others; False where these are still being made."""
@@ -629,7 +629,9 @@ class MaintainedViews:
             known.drop()
             known.kept, known.plan, known.engines = rows, fill.plan, fill.engines
             self._begun(known, rows)
-        elif known.kept is None and fill.computes:
+            return
+        known.shares = ()
+        if known.kept is None and fill.computes:
             known.refused = known.estimated if fill.is_too_large else inf
             self._lose(known, "they could not be made")
 

@@ -52,7 +52,7 @@ class Sharer(Protocol):
         ...
 
     @property
-    def mix(self) -> Mix:
+    def usual(self) -> Mix:
         """The changes that it follows."""
         ...
 
@@ -156,7 +156,8 @@ class SharedParts:
                 for place, column in zip(part.shown, relation.columns, strict=True)
             )
             settings = (("TimeZone", view.runtime.time_zone),)
-            named = View(oid, part.title, columns, "", True, 0, settings=settings, derived=True)
+            name = f"{part.title} ({oid - FIRST_PART})"
+            named = View(oid, name, columns, "", True, 0, settings=settings, derived=True)
             runtime = ViewRuntime(named, over(relation), self._core.engine, {}, {}, {}, lambda state: [])
             found = self._parts[oid] = SharedPart(part, runtime, saving)
             self._core.parts[oid] = runtime
@@ -187,7 +188,8 @@ class SharedParts:
                 theirs = (part for item in parts_of(other.plan.expanded.relation) for part in common(own, item))
                 for part in theirs:
                     before, members = groups.setdefault(part.rows, (part, [view]))
-                    groups[part.rows] = before.with_columns(part), [*members, other]
+                    are_others = other not in members
+                    groups[part.rows] = before.with_columns(part), [*members, other] if are_others else members
             by_size = sorted(groups.values(), key=lambda item: len(item[1]), reverse=True)
             yield from (Option(part, tuple(members)) for part, members in by_size[:_COMPARED])
 
@@ -217,4 +219,4 @@ def _reader(view: Sharer, part: JoinPart, oid: int, statistics: Statistics) -> R
     if alone is None or relation is expanded.relation:
         return None
     sharing = guarded_plan(replace(expanded, relation=relation), statistics).planned.dataflow
-    return None if sharing is None else Reader(alone, sharing, view.mix)
+    return None if sharing is None else Reader(alone, sharing, view.usual)

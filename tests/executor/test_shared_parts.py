@@ -37,6 +37,7 @@ JOINS = (
     "orders o JOIN lines l ON o.id = l.orderid",
     "shops s JOIN orders o ON s.id = o.shop JOIN lines l ON l.orderid = o.id JOIN items i ON i.id = l.item",
     "shops s JOIN orders o ON s.id = o.shop LEFT JOIN (lines l JOIN items i ON i.id = l.item) ON l.orderid = o.id",
+    "shops s JOIN orders o ON s.id = o.shop FULL JOIN items i ON i.id = o.day",
     "shops s JOIN orders o ON s.id = o.shop JOIN (SELECT orderid, max(price) AS price FROM lines GROUP BY 1) l"
     " ON l.orderid = o.id",
 )

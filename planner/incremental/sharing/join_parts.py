@@ -231,8 +231,9 @@ def source_of(place: Place) -> str:
 
 
 def _column(oid: int, source: str, column: Column) -> Column:
+    """Two views may know differently whether it can be NULL: it is one column all the same."""
     name = source_of((oid, source))
-    return Column(crc32(name.encode()), name, column.type, column.nullable)
+    return Column(crc32(name.encode()), name, column.type)
 
 
 def _placed(column: Column) -> tuple[Place, Column]:
