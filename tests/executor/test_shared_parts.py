@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,8 @@ def test_views_equal_their_queries(database: Database, seed: int) -> None:
 
 STAR = "FROM shops s JOIN orders o ON o.shop = s.id JOIN lines l ON l.orderid = o.id"
 
+KEYS_OF_STAR = ("region", "day", "place")
+
 
 def filled(client: Client, number: int = 200) -> None:
     client.run(TABLES)
@@ -271,3 +274,40 @@ def test_views_of_other_time_zones_keep_their_own(database: Database) -> None:
     client.run("INSERT INTO lines VALUES (0, 0, 0, 0)")
     require_equal(client, queries)
     assert not readers(database)
+
+
+def test_readers_of_one_part_do_not_disturb_each_other(database: Database) -> None:
+    """Three sessions read different views while a fourth one writes, and views come and go."""
+    client = Client(database)
+    filled(client)
+    views = {
+        f"v{place}": f"SELECT {key}, count(*) AS n, sum(price) AS p {STAR} GROUP BY {key}"
+        for place, key in enumerate(KEYS_OF_STAR)
+    }
+    for name, query in views.items():
+        create(client, name, query)
+    settle(database, client, views, len(views))
+
+    def read(name: str) -> None:
+        reader = Client(database)
+        for number in range(25):
+            level = " ISOLATION LEVEL REPEATABLE READ" if number % 2 else ""
+            reader.run(f"BEGIN{level}")
+            found = bag(reader.run(f"SELECT * FROM {name}"))
+            if level:
+                assert found == bag(reader.run(views[name])), name
+            reader.run("COMMIT")
+
+    def write() -> None:
+        writer, drawn = Client(database), random.Random(1)
+        for number in range(40):
+            writer.run(change_of(drawn).replace("TRUNCATE", "DELETE FROM"))
+            if number % 10 == 5:
+                create(writer, f"w{number}", views["v0"])
+                writer.run(f"SELECT * FROM w{number}; DROP MATERIALIZED VIEW w{number}")
+
+    with ThreadPoolExecutor(4) as threads:
+        for future in [threads.submit(write), *(threads.submit(read, name) for name in views)]:
+            future.result(timeout=120)
+    require_equal(client, views)
+    assert readers(database)
