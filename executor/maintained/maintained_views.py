@@ -547,14 +547,17 @@ class MaintainedViews:
         return all(runtime is not None and runtime.lock.is_held for runtime in runtimes)
 
     def _release(self) -> None:
-        """Keeps no rows of parts that no view reads any more."""
+        """Keeps no rows of parts that no view reads any more, unless another thread is at work with them."""
         used = {oid for known in tuple(self._known.values()) for oid in (*known.reads, *known.shares)}
-        for part in self._shared.release(used):
-            known = self._known.pop(part.oid, None)
-            if known is not None:
-                known.drop()
-            part.runtime.close()
-            self.decisions.forget(part.oid)
+        for part in self._shared.without_use(used):
+            with part.runtime.lock.if_free() as is_free:
+                if not is_free and not part.runtime.lock.is_held:
+                    continue
+                self._shared.forget(part)
+                known = self._known.pop(part.oid, None)
+                if known is not None:
+                    known.drop()
+                self.decisions.forget(part.oid)
 
     def _planned_over(self, known: KnownView, sources: tuple[int, ...] | None) -> bool:
         """Plans a view over kept rows of others; False where these are still being made."""

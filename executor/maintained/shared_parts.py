@@ -10,14 +10,15 @@ Owns: the choice of a part for a view. Whether it pays is ``planner.incremental.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.objects import ColumnDefinition, View
+from catalog.objects import ColumnDefinition, Table, View
+from catalog.values.types import SqlType
 from executor.core.core import Core
 from executor.core.statistics import all_statistics_of
 from executor.maintained.dataflow_choice import guarded_plan
@@ -31,7 +32,7 @@ from planner.incremental.cost.usual_changes import Mix
 from planner.incremental.dataflow.rewrites.rewriting import GUARDED
 from planner.incremental.programs.program import over
 from planner.incremental.sharing.benefit import Reader, Saving, rows_of_part, saved_by_sharing
-from planner.incremental.sharing.join_parts import FIRST_PART, JoinPart, common, parts_of, reading, source_of
+from planner.incremental.sharing.join_parts import FIRST_PART, JoinPart, Place, common, parts_of, reading, source_of
 from planner.statistics import Statistics, TableStatistics
 
 #: The most parts that are compared for one view.
@@ -58,16 +59,20 @@ class Sharer(Protocol):
 
 
 class SharedPart(Struct, frozen=True):
-    """A part, as a view without a name, with the saving that was expected when it was made."""
+    """A part, as a view without a name, with the types that its columns had in their tables when it was made."""
 
     part: JoinPart
     runtime: ViewRuntime
-    saving: Saving
+    types: Mapping[Place, SqlType | None]
 
     @property
     def oid(self) -> int:
         """By which views read it."""
         return self.runtime.view.oid
+
+    def is_current(self, core: Core) -> bool:
+        """Whether its columns are still in the tables. No view stands in the way of dropping one that none reads."""
+        return _types(core, self.types) == self.types
 
 
 class Option(Struct, frozen=True):
@@ -113,10 +118,6 @@ class SharedParts:
     def __contains__(self, oid: object) -> bool:
         return oid in self._parts
 
-    def find(self, oid: int) -> SharedPart | None:
-        """A part, if it is still there."""
-        return self._parts.get(oid)
-
     def over(self, expanded: Expanded, oids: Iterable[int]) -> Expanded:
         """A view that reads some parts."""
         relation = expanded.relation
@@ -144,9 +145,9 @@ class SharedParts:
         there = option.there
         if there is not None and there.part.key == option.part.key:
             return Choice(there, option.readers, None, saving)
-        return Choice(self._made(option.part, view, saving), option.readers, there, saving)
+        return Choice(self._made(option.part, view), option.readers, there, saving)
 
-    def _made(self, part: JoinPart, view: Sharer, saving: Saving) -> SharedPart:
+    def _made(self, part: JoinPart, view: Sharer) -> SharedPart:
         """A part that was not there. Its columns may have any value, whichever views read them."""
         relation = part.relation()
         with self._lock:
@@ -159,24 +160,27 @@ class SharedParts:
             name = f"{part.title} ({oid - FIRST_PART})"
             named = View(oid, name, columns, "", True, 0, settings=settings, derived=True)
             runtime = ViewRuntime(named, over(relation), self._core.engine, {}, {}, {}, lambda state: [])
-            found = self._parts[oid] = SharedPart(part, runtime, saving)
+            found = self._parts[oid] = SharedPart(part, runtime, _types(self._core, part.used))
             self._core.parts[oid] = runtime
         return found
 
-    def release(self, used: Iterable[int]) -> list[SharedPart]:
-        """Forgets the parts that are not ``used``, and returns them."""
-        kept = set(used)
+    def without_use(self, used: Container[int]) -> list[SharedPart]:
+        """The parts that are not ``used``, or have lost a column."""
+        parts = tuple(self._parts.values())
+        return [item for item in parts if item.oid not in used or not item.is_current(self._core)]
+
+    def forget(self, part: SharedPart) -> None:
+        """A part is not there any more; those that read it find that out."""
         with self._lock:
-            unused = [item for oid, item in self._parts.items() if oid not in kept]
-            for item in unused:
-                del self._parts[item.oid]
-                self._core.parts.pop(item.oid, None)
-        return unused
+            self._parts.pop(part.oid, None)
+            self._core.parts.pop(part.oid, None)
+        part.runtime.close()
 
     def _options(self, view: Sharer, others: Sequence[Sharer]) -> Iterator[Option]:
         """The parts that a view has in common with others."""
         zone, relation = view.runtime.time_zone, view.plan.expanded.relation
-        there = [item for item in tuple(self._parts.values()) if item.runtime.time_zone == zone]
+        parts = tuple(self._parts.values())
+        there = [item for item in parts if item.runtime.time_zone == zone and item.is_current(self._core)]
         alone = [item for item in others if item.runtime.time_zone == zone]
         for own in islice(parts_of(relation), _COMPARED):
             for shared in there:
@@ -210,6 +214,16 @@ class SharedParts:
             return None
         saving = saved_by_sharing(flow, oid, readers, known, is_there=option.there is not None)
         return saving if saving.memory_part <= most_bytes(self._core) else None
+
+
+def _types(core: Core, places: Iterable[Place]) -> dict[Place, SqlType | None]:
+    """The types of some columns of tables; None for one that is not there."""
+    found: dict[Place, SqlType | None] = {}
+    for oid, source in places:
+        table = core.catalog.objects.get(oid)
+        columns = table.stored if isinstance(table, Table) else ()
+        found[oid, source] = next((column.type for column in columns if column.name == source), None)
+    return found
 
 
 def _reader(view: Sharer, part: JoinPart, oid: int, statistics: Statistics) -> Reader | None:

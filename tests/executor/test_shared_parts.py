@@ -311,3 +311,40 @@ def test_readers_of_one_part_do_not_disturb_each_other(database: Database) -> No
             future.result(timeout=120)
     require_equal(client, views)
     assert readers(database)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE lines DROP COLUMN place",
+        "ALTER TABLE lines ALTER COLUMN place TYPE bigint",
+        "ALTER TABLE lines RENAME COLUMN place TO line",
+        "ALTER TABLE lines RENAME COLUMN price TO cost",
+        "ALTER TABLE lines ADD COLUMN more int DEFAULT 7",
+        "ALTER TABLE lines RENAME TO rows",
+    ],
+)
+def test_tables_of_a_part_are_altered(database: Database, change: str) -> None:
+    """Also by columns that only a view has read which is gone."""
+    client = Client(database)
+    filled(client)
+    queries = {name: f"SELECT {name}, sum(price) AS p {STAR} GROUP BY {name}" for name in ("region", "day", "place")}
+    for name, query in queries.items():
+        create(client, f"by_{name}", query)
+    settle(database, client, {f"by_{name}": query for name, query in queries.items()}, 3)
+    client.run("DROP MATERIALIZED VIEW by_place")
+    client.run(change)
+    table = "rows" if "TO rows" in change else "lines"
+    del queries["place"]
+    renamed = {"price": "cost"} if "cost" in change else {"FROM": "FROM"}
+
+    def are_shared() -> bool:
+        client.run(f"INSERT INTO {table} (orderid) VALUES (1)")
+        for name, query in queries.items():
+            for old, new in {**renamed, "JOIN lines l": f"JOIN {table} l"}.items():
+                query = query.replace(old, new)
+            assert bag(client.run(f"SELECT * FROM by_{name}")) == bag(client.run(query)), change
+        return {name for part in readers(database).values() for name in part} == {"by_region", "by_day"}
+
+    wait_until(are_shared, 60, "shared part")
+    assert len(database.core.parts) == 1

@@ -80,11 +80,9 @@ class JoinPart(Struct, frozen=True):
 
     def relation(self) -> Relation:
         """The relation whose rows these are; its columns are in the order of the places ``shown``."""
-        used = {place: column for place, column in self._used() if place[0] in self.tables}
-        numbered = {
-            column: replace(column, id=number) for number, column in enumerate(_by_place({**used, **self.columns}), 1)
-        }
-        scans = [_scan(oid, name, {**used, **self.columns}) for oid, name in sorted(self.tables.items())]
+        used = self.used
+        numbered = {column: replace(column, id=number) for number, column in enumerate(_by_place(used), 1)}
+        scans = [_scan(oid, name, used) for oid, name in sorted(self.tables.items())]
         found = filtered(_crossed(scans), self.predicates.values())
         found = keep_columns(found, tuple(self.columns[place] for place in self.shown))
         relation: Relation = optimise(rename_columns(found, numbered))
@@ -101,8 +99,11 @@ class JoinPart(Struct, frozen=True):
         is_within = self.tables.keys() >= below.tables.keys() and self.predicates.keys() >= below.predicates.keys()
         return is_within and below.columns.keys() >= self.needed(below).keys()
 
-    def _used(self) -> Iterator[tuple[Place, Column]]:
-        return (_placed(column) for scalar in self.predicates.values() for column in used_columns(scalar))
+    @property
+    def used(self) -> dict[Place, Column]:
+        """The columns of its tables that it reads."""
+        asked = (_placed(column) for scalar in self.predicates.values() for column in used_columns(scalar))
+        return {**dict(asked), **self.columns}
 
 
 def parts_of(relation: Relation) -> Iterator[JoinPart]:
