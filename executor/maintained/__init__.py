@@ -7,5 +7,7 @@
 3. ``fills`` makes the rows of large views in the background, by the queries of ``fill_queries``.
 4. ``kept_rows`` brings rows forward by the inputs' changes, when they are read, or soon after
    (``background_following``). Rows that do not fit into memory are looked up (``table_look_ups``).
-5. ``saved_views`` saves rows at a stop for the next start.
+5. Joins that several views have in common are kept once: ``shared_parts`` chooses which, ``sharing`` knows which views
+   read them.
+6. ``saved_views`` saves rows at a stop for the next start.
 """

@@ -27,7 +27,7 @@ from typing import Final, TypeVar
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.objects import View, qualified
+from catalog.objects import View
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.core.spark_queries import Analytics
@@ -49,7 +49,7 @@ from executor.maintained.kept_rows import GIVEN_UP, KeptRows, RowsPlan, Unknown
 from executor.maintained.known_view import KeptFacts, KnownView
 from executor.maintained.read_costs import Total
 from executor.maintained.saved_views import SavedView, SavedViews, ToSave, plan_key
-from executor.maintained.shared_parts import SharedParts
+from executor.maintained.sharing import Sharing
 from executor.maintained.view_pace import ViewPace, pace_options_of
 from executor.small import table_of
 from executor.traces.budget import Held
@@ -87,13 +87,12 @@ class MaintainedViews:
 
     def __init__(self, core: Core, analytics: Analytics) -> None:
         self._core, self._analytics = core, analytics
-        #: The parts whose rows are kept once for several views.
-        self._shared = SharedParts(core)
         self._known: dict[int, KnownView] = {}
         self._fills = Fills()
         self._saved = SavedViews(core)
         self._following = BackgroundFollowing(core, self)
         self.decisions = Decisions(self._measured)
+        self._sharing = Sharing(core, self._known, self.decisions)
 
     def close(self) -> None:
         """Begins no fill any more, ends what runs in the background, and saves the rows that are kept for the next
@@ -109,7 +108,7 @@ class MaintainedViews:
         """The rows that are kept and can be saved, of one LSN, as many as there is time for."""
         lsn, time, started, core = self._core.sequencer.visible, datetime.now(UTC), monotonic(), self._core
         for oid, known in tuple(self._known.items()):
-            is_shared = oid in self._shared or any(source in self._shared for source in known.expanded.sources)
+            is_shared = self._sharing.is_part(known) or self._sharing.reads_parts(known)
             if known.kept is None or is_shared or monotonic() - started > SAVING:
                 continue
             with _free_below(core, known.runtime) as are_free:
@@ -131,7 +130,7 @@ class MaintainedViews:
                     self._known.pop(oid, None)
                     self.decisions.forget(oid)
                     self._core.parts_read.pop(oid, None)
-        self._release()
+        self._sharing.release()
 
     def facts(self, runtime: ViewRuntime, chooses: bool = False) -> KeptFacts:
         """How a view's rows are maintained now. With ``chooses`` the dataflow of rows that are not kept is the one that
@@ -147,7 +146,7 @@ class MaintainedViews:
         measured = Measured(known.costs.milliseconds(is_followed=False), known.costs.milliseconds(is_followed=True))
         alternatives = known.plan.alternatives if planned is known.plan.planned else ()
         pace = known.pace.chosen_for(pace_options_of(runtime.view))
-        about = (known.engines, is_too_large, alternatives, pace, self._shared_with(known))
+        about = (known.engines, is_too_large, alternatives, pace, self._sharing.others(known))
         return KeptFacts(planned, counts, work, measured, is_filling, *about)
 
     def statistics(self, flow: Dataflow) -> Statistics:
@@ -192,7 +191,7 @@ class MaintainedViews:
         known = self._of(runtime)
         if known.method == "recompute":
             known.drop()
-        if not self._has_rows(known, at) or not self._has_locks(known) or not known.expanded.advance(at.lsn):
+        if not self._has_rows(known, at) or not self._sharing.has_locks(known) or not known.expanded.advance(at.lsn):
             return self._computed(known, compute)
         has_passed = known.kept is not None and known.kept.has_passed(at.lsn)
         if has_passed or not known.may_follow(at.lsn):
@@ -230,7 +229,7 @@ class MaintainedViews:
     ) -> _Answer | None:
         """What rows that are kept, and are brought to an LSN, answer; None where there are none."""
         known = self._known.get(runtime.view.oid)
-        if known is None or known.kept is None or known.runtime is not runtime or not self._has_locks(known):
+        if known is None or known.kept is None or known.runtime is not runtime or not self._sharing.has_locks(known):
             return None
         if known.kept.has_passed(lsn):
             return None
@@ -261,7 +260,7 @@ class MaintainedViews:
             return None
         with _free_below(self._core, known.runtime) as are_free:
             kept = known.kept
-            if are_free and kept is not None and self._has_locks(known):
+            if are_free and kept is not None and self._sharing.has_locks(known):
                 with self._core.sequencer.lock:
                     lsn = self._core.sequencer.visible
                 return self._followed_by(known, kept, lsn, is_whole)
@@ -348,7 +347,7 @@ class MaintainedViews:
 
     def _plan(self, runtime: ViewRuntime, kept: Collection[int], rewriting: Rewriting = GUARDED) -> RowsPlan:
         """How the rows of a view might follow changes over the rows of views that are ``kept``."""
-        expanded = self._shared.over(expanded_view(self._core, runtime, kept), kept)
+        expanded = self._sharing.parts.over(expanded_view(self._core, runtime, kept), kept)
         return guarded_plan(expanded, self._statistics(expanded), rewriting)
 
     def _statistics(self, expanded: Expanded) -> Statistics:
@@ -431,7 +430,7 @@ class MaintainedViews:
         if known.expanded.is_too_large and not self._planned_over(known, self._sources(known, at, are_needed=True)):
             return False
         known.choose(self._core, self._statistics(known.expanded))
-        if self._begins_to_share(known):  # the next reader has the locks
+        if self._sharing.begins(known, self._statistics):  # the next reader has the locks
             return False
         if known.plan.planned.dataflow is None or not known.may_follow(at.lsn):
             return False
@@ -459,52 +458,13 @@ class MaintainedViews:
             self._share(known, at)
             return
         count = self._attempt(known, lambda: kept.rows.count)  # a view that it reads may have lost its rows
-        if count is None or not known.is_to_be_asked(count) or self._begins_to_share(known):
+        if count is None or not known.is_to_be_asked(count) or self._sharing.begins(known, self._statistics):
             return
         plan = known.better_plan(self._core, self._statistics(known.expanded), count)
         if plan is not None:
             self._begin(known, plan, at)
 
     # Parts that views share ------------------------------------------------------------------------------------------
-
-    def _begins_to_share(self, known: KnownView) -> bool:
-        """Whether a view is to share a part with others, now that its rows are to be kept or many more changes came."""
-        if self._is_sharing(known) or known.runtime.view.oid in self._shared or known.method == "recompute":
-            return False
-        known_views = [item for item in tuple(self._known.values()) if item is not known]
-        alone = [item for item in known_views if self._keeps_alone(item)]
-        choice = self._shared.chosen(known, alone, self._statistics)
-        if choice is None:
-            return False
-        readers = {oid: self._known.get(oid) for oid in choice.readers}
-        if choice.replaced is not None:
-            readers |= {
-                item.runtime.view.oid: item
-                for item in known_views
-                if choice.replaced.oid in (*item.reads, *item.shares)
-            }
-        for oid, reader in readers.items():
-            if reader is not None:
-                reader.shares = (choice.shared.oid,)
-                self._core.parts_read[oid] = tuple({*self._core.parts_read.get(oid, ()), choice.shared.oid})
-        self._release()
-        self.decisions.note(choice.decision(known.runtime.view.oid))
-        return True
-
-    def _shared_with(self, known: KnownView) -> tuple[str, ...]:
-        """The other views that read a part which a view reads."""
-        parts = {oid for oid in known.reads if oid in self._shared}
-        others = (item for item in tuple(self._known.values()) if item is not known and parts.intersection(item.reads))
-        return tuple(sorted(qualified(item.runtime.view) for item in others))
-
-    def _is_sharing(self, known: KnownView) -> bool:
-        """Whether a view reads a part, or is to read one."""
-        return bool(known.shares) or any(oid in self._shared for oid in known.expanded.sources)
-
-    def _keeps_alone(self, known: KnownView) -> bool:
-        """Whether the rows of a view are kept, or being made, without a part."""
-        is_kept = known.kept is not None or known.fill is not None
-        return is_kept and not self._is_sharing(known) and known.runtime.view.oid not in self._shared
 
     def _share(self, known: KnownView, at: Reading) -> None:
         """Makes the rows of a view that keeps its own over those of a part, once these are there."""
@@ -513,7 +473,7 @@ class MaintainedViews:
             return
         known.shares = parts
         if parts:
-            below = (oid for oid in known.expanded.sources if oid not in self._shared)
+            below = (oid for oid in known.expanded.sources if oid not in self._sharing.parts)
             expanded = self._plan(known.runtime, (*below, *parts)).expanded
             self._begin(known, chosen_plan(self._core, expanded, self._statistics(expanded), known.usual), at)
 
@@ -540,24 +500,6 @@ class MaintainedViews:
             if part.kept is not None and part.kept.follows_changes_alone and not part.kept.has_passed(at.lsn):
                 found.append(runtime.view.oid)
         return tuple(found)
-
-    def _has_locks(self, known: KnownView) -> bool:
-        """Whether this thread has the locks of the parts that a view reads."""
-        runtimes = (self._core.find_view(oid) for oid in known.reads if oid in self._shared)
-        return all(runtime is not None and runtime.lock.is_held for runtime in runtimes)
-
-    def _release(self) -> None:
-        """Keeps no rows of parts that no view reads any more, unless another thread is at work with them."""
-        used = {oid for known in tuple(self._known.values()) for oid in (*known.reads, *known.shares)}
-        for part in self._shared.without_use(used):
-            with part.runtime.lock.if_free() as is_free:
-                if not is_free and not part.runtime.lock.is_held:
-                    continue
-                self._shared.forget(part)
-                known = self._known.pop(part.oid, None)
-                if known is not None:
-                    known.drop()
-                self.decisions.forget(part.oid)
 
     def _planned_over(self, known: KnownView, sources: tuple[int, ...] | None) -> bool:
         """Plans a view over kept rows of others; False where these are still being made."""
@@ -669,7 +611,7 @@ class MaintainedViews:
         known.drop()
         known.shares = ()
         known.costs.lose()
-        self._release()
+        self._sharing.release()
 
     def _begun(self, known: KnownView, rows: KeptRows) -> None:
         known.begin(rows)

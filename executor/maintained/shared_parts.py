@@ -148,7 +148,7 @@ class SharedParts:
         return Choice(self._made(option.part, view), option.readers, there, saving)
 
     def _made(self, part: JoinPart, view: Sharer) -> SharedPart:
-        """A part that was not there. Its columns may have any value, whichever views read them."""
+        """A part that was not there."""
         relation = part.relation()
         with self._lock:
             oid, self._next = self._next, self._next + 1

@@ -109,8 +109,8 @@ def readers(database: Database) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for known in maintained._known.values():
         for oid in known.expanded.sources if known.kept is not None else ():
-            if oid in maintained._shared:
-                columns = ", ".join(source for _, source in maintained._shared._parts[oid].part.shown)
+            if oid in maintained._sharing.parts:
+                columns = ", ".join(source for _, source in maintained._sharing.parts._parts[oid].part.shown)
                 found.setdefault(columns, set()).add(known.runtime.view.name)
     return found
 
@@ -196,9 +196,9 @@ def test_parts_go_with_the_last_view(database: Database) -> None:
     settle(database, client, {f"by_{name}": query for name, query in queries.items()}, 3)
     maintained = database.read_services.maintained
     for name in queries:
-        assert maintained._shared._parts
+        assert maintained._sharing.parts._parts
         client.run(f"DROP MATERIALIZED VIEW by_{name}")
-    assert not maintained._shared._parts and not database.core.parts
+    assert not maintained._sharing.parts._parts and not database.core.parts
     assert not database.core._table_changes, "changes of tables are remembered for nobody"
 
 
