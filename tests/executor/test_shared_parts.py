@@ -61,6 +61,8 @@ def view_of(drawn: random.Random) -> str:
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     keys = ", ".join(f"{key} AS k{number}" for number, key in enumerate(drawn.choice(KEYS[name]) for name in there[:2]))
     kind = drawn.random()
+    if kind < 0.05:
+        return f"SELECT count(*) AS n, 'x' AS t FROM {joins}{where}"
     if kind < 0.2:
         return f"SELECT {keys} FROM {joins}{where}"
     values = ", ".join(f"{VALUES[name]} AS v{number}" for number, name in enumerate(there) if drawn.random() < 0.7)

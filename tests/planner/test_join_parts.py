@@ -34,6 +34,7 @@ QUERIES = (
     "SELECT sum(x) FROM a JOIN b ON a.k = b.a LEFT JOIN d ON d.k = x AND z > 1",
     "SELECT w FROM a JOIN b ON a.k = b.a WHERE NOT EXISTS (SELECT FROM c WHERE c.b = b.k)",
     "SELECT v, max(w) FROM a JOIN b ON a.k IS NOT DISTINCT FROM b.a JOIN c ON c.b = b.k GROUP BY v",
+    "SELECT count(*) FROM b JOIN a ON a.k = b.a",
     "SELECT v FROM a JOIN b ON a.k = b.a UNION SELECT y FROM b JOIN c ON c.b = b.k",
 )
 

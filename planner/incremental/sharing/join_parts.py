@@ -18,7 +18,7 @@ from zlib import crc32
 from msgspec import Struct
 from msgspec.structs import replace
 
-from planner.algebra.construction import conjunction, conjuncts, filtered, keep_columns, rename_columns
+from planner.algebra.construction import Fresh, conjunction, conjuncts, filtered, keep_columns, rename_columns
 from planner.algebra.failures import may_raise
 from planner.algebra.nodes import (
     Aggregate,
@@ -139,12 +139,13 @@ def common(one: JoinPart, other: JoinPart) -> Iterator[JoinPart]:
 
 def reading(relation: Relation, part: JoinPart, oid: int) -> Relation:
     """A relation whose joins read the rows of a part, which are those of the view ``oid``, where they may."""
+    fresh = Fresh(relation)
 
     def change(node: Any) -> Any:
         joins = _joins_at(node)
         if joins is None or not joins.part.may_read(part):
             return node
-        found = joins.over(part, oid)
+        found = joins.over(part, oid, fresh)
         return found if joins.root is node else replace(node, input=found)
 
     changed: Relation = descend_relations(relation, change)
@@ -166,13 +167,14 @@ class _Joins(Struct, frozen=True):
     others: tuple[Relation, ...]
     predicates: tuple[Scalar, ...]
 
-    def over(self, part: JoinPart, oid: int) -> Relation:
+    def over(self, part: JoinPart, oid: int, fresh: Fresh) -> Relation:
         """The rows of these joins over those of a part."""
         own = {_placed(name)[0]: column for column, name in self.names.items()}
-        places = sorted(self.part.needed(part)) or [part.shown[0]]
-        rows = Scan(
-            oid, part.title, "view", tuple(own[place] for place in places), tuple(source_of(place) for place in places)
-        )
+        read = {place: own[place] for place in sorted(self.part.needed(part))}
+        if not read:  # rows are counted, so there must be a column
+            place = part.shown[0]
+            read = {place: fresh.copy(part.columns[place])}
+        rows = Scan(oid, part.title, "view", tuple(read.values()), tuple(map(source_of, read)))
         others = [*self.others, *(scan for scan in self.tables if scan.oid not in part.tables)]
         asked = (item for item in self.predicates if _key(_called(item, self.names)) not in part.predicates)
         return keep_columns(filtered(_crossed([rows, *others]), asked), self.shown)
