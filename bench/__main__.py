@@ -17,18 +17,8 @@ from bench.harness import RESULTS, ROOT, Rig, Row, machine
 MODULES: Final = (
     *("copy", "inserts", "reads", "freshness", "spark_vs_streaming", "memory", "planning", "engines"),
     *("results", "connections", "separation", "leaving", "draining", "migrating", "definitions", "changes"),
-    *(
-        "nexmark",
-        "slopes",
-        "chains",
-        "point_reads",
-        "dependents",
-        "layers",
-        "estimates",
-        "decisions",
-        "paces",
-        "sharing",
-    ),
+    *("nexmark", "slopes", "chains", "point_reads", "dependents", "layers", "estimates", "decisions", "paces"),
+    "sharing",
 )
 #: Benchmarks that run only when they are named: they install what they are measured beside.
 NAMED: Final = ("nexmark_peers",)

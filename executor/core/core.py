@@ -300,6 +300,8 @@ class Core:
     def views_locked(self, oids: tuple[int, ...], known: Container[int] = ()) -> tuple[int, ...]:
         """``views_below``, and the parts that these share with others, in the order in which their locks are taken."""
         below = self.views_below(oids, known)
+        if not self.parts:
+            return below
         shared = {part for oid in below for part in self.parts_read.get(oid, ())}
         return (*below, *sorted(shared.union(oids) & self.parts.keys()))
 

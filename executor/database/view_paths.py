@@ -58,7 +58,14 @@ def shown_view(core: Core, maintained: MaintainedViews, runtime: ViewRuntime, ch
     begin = Begin.FILLED if facts.is_filling else Begin.FITTING if facts.is_too_large else _begin(runtime.view)
     options = pace_options_of(runtime.view)
     pace = None if facts.pace is None or options == PaceOptions() else _shown_pace(options, facts.pace)
-    nodes = NodeFacts(facts.counts, begin, facts.work, None, facts.alternatives, pace, facts.shared_with)
+    nodes = NodeFacts(
+        facts.counts,
+        begin,
+        facts.work,
+        alternatives=facts.alternatives,
+        pace=pace,
+        shared_with=facts.shared_with,
+    )
     name, program = qualified(runtime.view), _with_current_names(runtime.program, runtime.view)
     return ShownView(name, program, facts.planned, known, (), nodes, facts.measured, facts.engines)
 

@@ -174,7 +174,9 @@ class KnownView(Struct):
     @property
     def usual(self) -> Mix:
         """The changes that its rows follow, as far as these are known."""
-        return self.mix if self.kept is None or self.flow is None else mix_of(self.flow, self.kept.work) or self.mix
+        if self.kept is None or self.flow is None:
+            return self.mix
+        return mix_of(self.flow, self.kept.work) or self.mix
 
     def choose(self, core: Core, statistics: Statistics) -> None:
         """Chooses how rows that are not kept are to follow changes: once, and again where the rows that the view reads

@@ -454,7 +454,7 @@ class MaintainedViews:
         follow the changes."""
         kept = known.kept
         assert kept is not None
-        if known.fill is None and set(known.shares) - set(known.expanded.sources):
+        if known.shares and known.fill is None and not set(known.shares) <= set(known.expanded.sources):
             self._share(known, at)
             return
         count = self._attempt(known, lambda: kept.rows.count)  # a view that it reads may have lost its rows
@@ -493,11 +493,10 @@ class MaintainedViews:
             part = self._of(runtime)
             if part.kept is None and part.fill is None:
                 at.require_tables()
-            if self._has_rows(part, at, is_needed=True) and part.kept is None:
-                self._keep(part, at)
-            if part.fill is not None:
+            may_read = self._may_read(known, part, at, is_needed=True)
+            if may_read is None:
                 return None
-            if part.kept is not None and part.kept.follows_changes_alone and not part.kept.has_passed(at.lsn):
+            if may_read:
                 found.append(runtime.view.oid)
         return tuple(found)
 
@@ -519,11 +518,10 @@ class MaintainedViews:
             if runtime is None or runtime.away is not None:
                 continue
             below = self._of(runtime)
-            if self._has_rows(below, at, are_needed) and below.kept is None and _is_kept_for(below, known):
-                self._keep(below, at)
-            if below.fill is not None:
+            may_read = self._may_read(known, below, at, are_needed)
+            if may_read is None:
                 return None
-            if below.kept is not None and below.kept.follows_changes_alone and not below.kept.has_passed(at.lsn):
+            if may_read:
                 found.add(runtime.view.oid)
                 continue
             others = self._kept_below(below, at, are_needed)
@@ -531,6 +529,15 @@ class MaintainedViews:
                 return None
             found.update(others)
         return tuple(sorted(found))
+
+    def _may_read(self, known: KnownView, below: KnownView, at: Reading, is_needed: bool) -> bool | None:
+        """Whether a view may read the kept rows of a view or part below it, which are kept from now on where that pays;
+        None while they are being made."""
+        if self._has_rows(below, at, is_needed) and below.kept is None and _is_kept_for(below, known):
+            self._keep(below, at)
+        if below.fill is not None:
+            return None
+        return below.kept is not None and below.kept.follows_changes_alone and not below.kept.has_passed(at.lsn)
 
     def _keep(self, known: KnownView, at: Reading) -> None:
         """Keeps the rows of a view below the one that is read."""

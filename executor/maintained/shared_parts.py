@@ -1,10 +1,11 @@
-"""Parts of views whose rows are kept once for several views (iShare): which there are, and which views read them.
+"""Parts of views whose rows are kept once for several views (iShare): which there are, and which one a view would read.
 
 A part is kept as a view that has no name: its rows follow the changes of its tables by a dataflow of its own, with a
 lock of its own, which is taken after those of the views. A view that reads a part has the part's rows and changes in
 the place of joins of its own. It reads the part once the part's rows are there; until then it keeps its own.
 
-Owns: the choice of a part for a view. Whether it pays is ``planner.incremental.sharing.benefit``'s to say.
+Owns: the choice of a part for a view, and the part as a view. Knows nothing of which views read it (``sharing``), and
+of what it saves (``planner.incremental.sharing.benefit``).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,38 +25,21 @@ from executor.core.statistics import all_statistics_of
 from executor.maintained.dataflow_choice import guarded_plan
 from executor.maintained.decisions import FOLLOWED, Decision
 from executor.maintained.expanded_views import Expanded
-from executor.maintained.kept_rows import RowsPlan, most_bytes
+from executor.maintained.kept_rows import most_bytes
+from executor.maintained.known_view import KnownView
 from executor.views.runtime import ViewRuntime
 from planner.incremental.cost.choice import Followed
 from planner.incremental.cost.flow_sizes import FlowSizes
-from planner.incremental.cost.usual_changes import Mix
 from planner.incremental.dataflow.rewrites.rewriting import GUARDED
-from planner.incremental.programs.program import over
+from planner.incremental.programs.program import without_traces
 from planner.incremental.sharing.benefit import Reader, Saving, rows_of_part, saved_by_sharing
 from planner.incremental.sharing.join_parts import FIRST_PART, JoinPart, Place, common, parts_of, reading, source_of
 from planner.statistics import Statistics, TableStatistics
 
-#: The most parts that are compared for one view.
+#: The most parts that are compared for one view, and the most views for which one is estimated.
 _COMPARED: Final = 6
-
-
-class Sharer(Protocol):
-    """What is asked of a view that may share."""
-
-    @property
-    def runtime(self) -> ViewRuntime:
-        """The view."""
-        ...
-
-    @property
-    def plan(self) -> RowsPlan:
-        """How its rows follow changes."""
-        ...
-
-    @property
-    def usual(self) -> Mix:
-        """The changes that it follows."""
-        ...
+#: By which a part that is not there is read where it is estimated.
+_PROSPECTIVE: Final = FIRST_PART - 1
 
 
 class SharedPart(Struct, frozen=True):
@@ -80,7 +64,7 @@ class Option(Struct, frozen=True):
     the same rows and fewer columns: then its ``readers`` read this one from now on, as does the one new member."""
 
     part: JoinPart
-    members: tuple[Sharer, ...]
+    members: tuple[KnownView, ...]
     there: SharedPart | None = None
 
     @property
@@ -101,7 +85,7 @@ class Choice(Struct, frozen=True):
         """That a view shares the part."""
         saving = self.saving
         memory = f"{saving.memory_shared + saving.memory_part:,.0f} bytes instead of {saving.memory_alone:,.0f}"
-        reason = f"{len(self.readers)} views keep {memory}" if len(self.readers) > 1 else "the part is there already"
+        reason = f"{saving.readers} views keep {memory}" if saving.readers > 1 else "the part is there already"
         chosen = f"{FOLLOWED} over {self.shared.part.title}"
         return Decision(view, chosen, FOLLOWED, reason, saving.shared, saving.alone)
 
@@ -118,6 +102,11 @@ class SharedParts:
     def __contains__(self, oid: object) -> bool:
         return oid in self._parts
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are none."""
+        return not self._parts
+
     def over(self, expanded: Expanded, oids: Iterable[int]) -> Expanded:
         """A view that reads some parts."""
         relation = expanded.relation
@@ -128,7 +117,7 @@ class SharedParts:
         return expanded if relation is expanded.relation else replace(expanded, relation=relation)
 
     def chosen(
-        self, view: Sharer, others: Sequence[Sharer], statistics: Callable[[Expanded], Statistics]
+        self, view: KnownView, others: Sequence[KnownView], statistics: Callable[[Expanded], Statistics]
     ) -> Choice | None:
         """The part that a view is to share with ``others``, which keep rows without a part, or with the readers of one
         that is there. ``statistics`` knows the rows of what a view reads."""
@@ -147,7 +136,7 @@ class SharedParts:
             return Choice(there, option.readers, None, saving)
         return Choice(self._made(option.part, view), option.readers, there, saving)
 
-    def _made(self, part: JoinPart, view: Sharer) -> SharedPart:
+    def _made(self, part: JoinPart, view: KnownView) -> SharedPart:
         """A part that was not there."""
         relation = part.relation()
         with self._lock:
@@ -159,7 +148,7 @@ class SharedParts:
             settings = (("TimeZone", view.runtime.time_zone),)
             name = f"{part.title} ({oid - FIRST_PART})"
             named = View(oid, name, columns, "", True, 0, settings=settings, derived=True)
-            runtime = ViewRuntime(named, over(relation), self._core.engine, {}, {}, {}, lambda state: [])
+            runtime = ViewRuntime(named, without_traces(relation), self._core.engine, {}, {}, {}, lambda state: [])
             found = self._parts[oid] = SharedPart(part, runtime, _types(self._core, part.used))
             self._core.parts[oid] = runtime
         return found
@@ -176,7 +165,7 @@ class SharedParts:
             self._core.parts.pop(part.oid, None)
         part.runtime.close()
 
-    def _options(self, view: Sharer, others: Sequence[Sharer]) -> Iterator[Option]:
+    def _options(self, view: KnownView, others: Sequence[KnownView]) -> Iterator[Option]:
         """The parts that a view has in common with others."""
         zone, relation = view.runtime.time_zone, view.plan.expanded.relation
         parts = tuple(self._parts.values())
@@ -187,7 +176,7 @@ class SharedParts:
                 yield from (
                     Option(part, (view,), shared) for part in common(own, shared.part) if part.rows == shared.part.rows
                 )
-            groups: dict[object, tuple[JoinPart, list[Sharer]]] = {}
+            groups: dict[object, tuple[JoinPart, list[KnownView]]] = {}
             for other in alone:
                 theirs = (part for item in parts_of(other.plan.expanded.relation) for part in common(own, item))
                 for part in theirs:
@@ -199,7 +188,7 @@ class SharedParts:
 
     def _saving(self, option: Option, statistics: Callable[[Expanded], Statistics]) -> Saving | None:
         """What a part saves; None where it cannot be maintained, or does not fit into memory."""
-        oid = FIRST_PART - 1 if option.there is None else option.there.oid
+        oid = _PROSPECTIVE if option.there is None else option.there.oid
         members = option.members[:_COMPARED]
         known: dict[int | str, TableStatistics] = {}
         for expanded in (item.plan.expanded for item in members):
@@ -226,7 +215,7 @@ def _types(core: Core, places: Iterable[Place]) -> dict[Place, SqlType | None]:
     return found
 
 
-def _reader(view: Sharer, part: JoinPart, oid: int, statistics: Statistics) -> Reader | None:
+def _reader(view: KnownView, part: JoinPart, oid: int, statistics: Statistics) -> Reader | None:
     """A view without a part and over it; None where it is not maintained one way or the other."""
     expanded, alone = view.plan.expanded, view.plan.planned.dataflow
     relation = reading(expanded.relation, part, oid)

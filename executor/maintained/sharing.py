@@ -1,7 +1,8 @@
-"""Which views share parts with each other: when that is asked, what views are to read, and when parts go.
+"""Which views read which parts: when a view begins to share one, and when a part goes.
 
-Owns: the parts of a database (``shared_parts``), which of its views read them, and the locks that those need. How the
-rows of parts are made, and of views over them, is ``maintained_views``'.
+Owns: the parts of a database, which of its views read them, and the locks that the readers of these views need. Knows
+nothing of how a part is chosen (``shared_parts``), and of how rows of parts, and of views over them, are made and
+brought forward (``maintained_views``).
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ class Sharing:
 
     def has_locks(self, known: KnownView) -> bool:
         """Whether this thread has the locks of the parts that a view reads."""
+        if self.parts.is_empty:
+            return True
         runtimes = (self._core.find_view(oid) for oid in known.reads if oid in self.parts)
         return all(runtime is not None and runtime.lock.is_held for runtime in runtimes)
 

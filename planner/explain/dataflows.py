@@ -216,9 +216,9 @@ def _node(node: DataflowNode, keys: tuple[tuple[str, ...], ...], rows: int | Non
 def how_of(node: DataflowNode) -> str:
     """How a node follows changes, in words."""
     match node:
+        case Source(definition=Scan() as part) if is_part(part):
+            return f"changes of {part.name}"
         case Source(definition=leaf):
-            if isinstance(leaf, Scan) and is_part(leaf):
-                return f"changes of {leaf.name}"
             return f"changes of {leaf.kind} {leaf.name}" if isinstance(leaf, Scan) else f"changes of state {leaf.trace}"
         case Constant():
             return "constant rows"

@@ -30,7 +30,7 @@ from planner.incremental.methods.split.split import SplitMaintenance
 from planner.incremental.methods.split.statics import Statics, scanned_tables
 from planner.incremental.names import stored_name
 from planner.incremental.programs.canonical import Origin, canonical
-from planner.incremental.programs.program import Program, State, Static, over, paths_of, states_read
+from planner.incremental.programs.program import Program, State, Static, paths_of, states_read, without_traces
 from planner.incremental.properties import Kinds, is_grouping
 from planner.incremental.retention import keep_windows, require_windows
 from planner.incremental.rewrites.first_rows import first_rows
@@ -182,7 +182,7 @@ def derived(query: Query, origin: Origin = _ANY_ORIGIN) -> Program:
     """The program of a continuous view that reads no stream: its rows are made of what it reads, at each read that
     finds a change. Any query may be one."""
     final = optimise(query.relation)
-    program = canonical(over(final), origin)
+    program = canonical(without_traces(final), origin)
     _validate(program)
     return program
 

@@ -164,7 +164,7 @@ class Program(Struct, frozen=True):
         return tuple(dict.fromkeys(oid for path in self.paths for oid in path.inputs))
 
 
-def over(relation: Relation) -> Program:
+def without_traces(relation: Relation) -> Program:
     """A program without traces, whose rows are a relation's."""
     return Program((), (), (), relation, relation.columns)
 

@@ -40,6 +40,7 @@ class Saving(Struct, frozen=True):
     """The milliseconds of a change of the part's tables in all its readers ``alone``, and ``shared``, with those of the
     part unless it is there already; the bytes of the rows that the readers keep either way, and of the part's."""
 
+    readers: int
     alone: float
     shared: float
     memory_alone: float
@@ -74,7 +75,7 @@ def saved_by_sharing(
         shared_ms += share * (len(readers) * LAYER_MS + (0.0 if is_there else _total(found)))
         shared_ms += share * sum(_milliseconds(sizes, {**changes, oid: shown}) for sizes in sharing)
     memory = (sum(sizes.kept_bytes for sizes in found) for found in (alone, sharing, () if is_there else (rows,)))
-    return Saving(alone_ms, shared_ms, *memory)
+    return Saving(len(readers), alone_ms, shared_ms, *memory)
 
 
 def rows_of_part(part: JoinPart, sizes: FlowSizes) -> TableStatistics:

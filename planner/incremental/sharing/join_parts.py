@@ -18,7 +18,7 @@ from zlib import crc32
 from msgspec import Struct
 from msgspec.structs import replace
 
-from planner.algebra.construction import Fresh, conjunction, conjuncts, filtered, keep_columns, rename_columns
+from planner.algebra.construction import Fresh, conjuncts, filtered, keep_columns, rename_columns
 from planner.algebra.failures import may_raise
 from planner.algebra.nodes import (
     Aggregate,
@@ -280,7 +280,7 @@ def _crossed(relations: list[Any]) -> Relation:
     """All pairs of rows; predicates above make joins of them."""
     found: Relation = relations[0]
     for relation in relations[1:]:
-        found = Join("inner", found, relation, conjunction(()))
+        found = Join("inner", found, relation, None)
     return found
 
 
